@@ -1,0 +1,69 @@
+# Two commands do everything: `make serve` and `make test`. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+JOBS ?= 2
+
+.PHONY: help serve test faults lint format bench lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make serve    set up and run the hub on http://127.0.0.1:8000"
+	@echo "make test     set up and run every test (small fault counts)"
+	@echo "make faults   the fault suites with full counts (about 15 minutes)"
+	@echo "make lint     ruff and mypy"
+	@echo "make format   let ruff rewrite what it can"
+	@echo "make bench    measure; prints tables of ratios"
+	@echo "make lock     resolve the pinned requirements again"
+
+serve: $(VENV)/server.stamp
+	@$(BIN)/hubgate serve
+
+test: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.bed.engines
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+
+faults: $(VENV)/dev.stamp
+	@$(BIN)/python -m pytest -q -m faults --fault-count 200 --durations 10
+
+lint: $(VENV)/dev.stamp
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/dev.stamp
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench
+
+COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --quiet \
+	--upgrade --extra server --extra postgres --group build
+lock: $(VENV)/dev.stamp
+	$(COMPILE) -o requirements/server.txt
+	$(COMPILE) --group dev -o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/created.stamp:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("hubgate needs Python 3.11 or newer, this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 " + "serve")'
+	@echo "Creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# The package itself is installed with the locked build tools, so that nothing unpinned is fetched.
+INSTALL_SELF = $(PIP) install --no-deps --no-build-isolation --editable .
+
+$(VENV)/server.stamp: $(VENV)/created.stamp requirements/server.txt pyproject.toml
+	@echo "Installing the server's dependencies"
+	@$(PIP) install --require-hashes -r requirements/server.txt
+	@$(INSTALL_SELF)
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/server.stamp requirements/dev.txt
+	@echo "Installing the test tools"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@

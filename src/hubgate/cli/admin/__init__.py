@@ -1,0 +1,18 @@
+"""Operate the hub. Works on the database, whether the server runs or not (restore: stopped)."""
+
+import argparse
+
+from hubgate.cli.admin import archive, keys
+
+SUBJECTS = (keys, archive)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    subjects = parser.add_subparsers(required=True, metavar="SUBJECT")
+    for subject in SUBJECTS:
+        subject.configure(subjects)
+
+
+def run(options: argparse.Namespace) -> int:
+    status: int = options.run(options)
+    return status

@@ -1,0 +1,30 @@
+"""Run the background process alone: as many as wanted, on as many machines."""
+
+import argparse
+import asyncio
+import signal
+
+from hubgate.cli import hub_settings
+from hubgate.server import logs
+from hubgate.server.running import prepared
+from hubgate.server.settings import Settings
+from hubgate.server.worker.deliver import run as run_loops
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    hub_settings.add_to(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    logs.configure()
+    settings = hub_settings.read(options)
+    with prepared(settings):
+        asyncio.run(_until_stopped(settings))
+    return 0
+
+
+async def _until_stopped(settings: Settings) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await run_loops(settings, stop)

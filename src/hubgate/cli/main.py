@@ -1,0 +1,83 @@
+"""`hubgate`: finds the command, loads only what that command needs, turns refusals into one line.
+
+Exit status 0, 1 (refused, with one clear line) or 2 (usage).
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hubgate import __version__
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str
+    help: str
+    module: str
+
+
+COMMANDS = (
+    Command("serve", "run the hub", "hubgate.cli.serve"),
+    Command("deliver", "run the background process alone", "hubgate.cli.deliver"),
+    Command("migrate", "bring the database to this version's schema", "hubgate.cli.migrate"),
+    Command("doctor", "check configuration, database, keys and folders", "hubgate.cli.doctor"),
+    Command("admin", "operate the hub: keys, backup, restore", "hubgate.cli.admin"),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    command = next((command for command in COMMANDS if arguments[:1] == [command.name]), None)
+    if command is None:
+        return _usage(arguments)
+    try:
+        module = importlib.import_module(command.module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("hubgate"):
+            raise
+        return _refuse(f'hubgate {command.name} needs the server. Run: pip install "hubgate[server]"')
+    parser = argparse.ArgumentParser(prog=f"hubgate {command.name}", description=module.__doc__, allow_abbrev=False)
+    module.configure(parser)
+    options = parser.parse_args(arguments[1:])
+    return _guarded(module, options)
+
+
+def _guarded(module: object, options: argparse.Namespace) -> int:
+    from hubgate.server.errors import HubError, StartupError
+
+    try:
+        status: int = module.run(options)  # type: ignore[attr-defined]
+    except (StartupError, HubError) as error:
+        return _refuse(str(error))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does.
+        sys.stdout = None
+        return 1
+    return status
+
+
+def _usage(arguments: list[str]) -> int:
+    if arguments[:1] == ["--version"]:
+        print(f"hubgate {__version__}")
+        return 0
+    asked = arguments[:1] in (["--help"], ["-h"])
+    lines = ["usage: hubgate COMMAND ...", ""]
+    lines += [f"  {command.name:<10} {command.help}" for command in COMMANDS]
+    lines += ["", "hubgate COMMAND --help tells more; --version prints the version."]
+    print("\n".join(lines), file=sys.stdout if asked else sys.stderr)
+    if arguments and not asked:
+        print(f"error: there is no command {arguments[0]!r}.", file=sys.stderr)
+    return 0 if asked else 2
+
+
+def _refuse(text: str) -> int:
+    print(f"error: {' '.join(text.split())}", file=sys.stderr)
+    return 1

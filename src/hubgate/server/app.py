@@ -1,0 +1,75 @@
+"""The only wiring: settings -> storage -> use cases -> routes -> ASGI."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hubgate.server import metrics
+from hubgate.server.access.guard import guard
+from hubgate.server.clock import Clock, system_clock
+from hubgate.server.http.csrf import Csrf
+from hubgate.server.http.edge import Edge
+from hubgate.server.http.headers import StandardHeaders
+from hubgate.server.http.render import ErrorRenderer
+from hubgate.server.http.routes import Route, RouteTable
+from hubgate.server.oauth.keys import http as keys_http
+from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.secret import ServerSecret, secret_from
+from hubgate.server.settings import Settings
+from hubgate.server.storage.database import Database
+from hubgate.server.storage.engines import open_database
+from hubgate.server.throttle.limiter import Limiter
+from hubgate.server.web import compatibility, probes
+from hubgate.server.web.pages import apidocs, home, theme
+from hubgate.server.web.rendering import Pages
+from hubgate.server.web.static import static_routes
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The opened resources of one process."""
+
+    settings: Settings
+    clock: Clock
+    db: Database
+    secret: ServerSecret
+
+    @property
+    def keys(self) -> KeyRing:
+        return KeyRing(self.db, self.secret, self.clock)
+
+    @property
+    def limiter(self) -> Limiter:
+        return Limiter(self.db, self.clock)
+
+    async def close(self) -> None:
+        await self.db.close()
+
+
+async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
+    secret = secret_from(settings.secret_key, settings.data_dir, settings.on_sqlite)
+    return Hub(settings, clock, await open_database(settings.database_url), secret)
+
+
+def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
+    settings = hub.settings
+    csrf = Csrf(hub.secret, settings.secure)
+    pages = Pages(settings, csrf)
+    documented: list[Route] = [
+        *probes.routes(hub.db, settings),
+        *keys_http.routes(hub.keys),
+        *compatibility.routes(),
+        *home.routes(pages),
+        *theme.routes(pages),
+        *static_routes(),
+        *extra_routes,
+    ]
+    table = RouteTable([*documented, *apidocs.routes(pages, settings.base_url, documented)])
+    return Edge(
+        table=table,
+        guard=guard,
+        csrf=csrf,
+        errors=ErrorRenderer(settings.base_url, pages.error),
+        headers=StandardHeaders(settings.secure),
+        trusted_proxies=settings.trusted_proxies,
+        metrics=metrics.for_this_process(),
+    )

@@ -1,0 +1,21 @@
+"""Time as a parameter: whole microseconds since the epoch, the unit of every time column."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+Clock = Callable[[], int]
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+
+def system_clock() -> int:
+    return time.time_ns() // 1000
+
+
+def iso(moment: int) -> str:
+    """A moment as existing clients parse it: UTC with `Z`; a numeric offset makes one of them raise."""
+    return datetime.fromtimestamp(moment / SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment // 1000 % 1000:03d}Z"

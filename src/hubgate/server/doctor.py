@@ -1,0 +1,122 @@
+"""`hubgate doctor`: looks at everything an operator gets wrong, and says how to mend it."""
+
+import stat
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from typing import Literal
+from urllib.parse import urlsplit
+
+from cryptography.exceptions import InvalidSignature
+
+from hubgate.server.app import Hub, open_hub
+from hubgate.server.clock import SECOND, Clock, system_clock
+from hubgate.server.errors import HubError, StartupError
+from hubgate.server.oauth.keys.model import signer
+from hubgate.server.secret import CannotOpen, secret_file
+from hubgate.server.settings import Settings
+from hubgate.server.storage.health import clock_of, integrity
+from hubgate.server.storage.upgrade import SchemaState, schema_state
+
+# Leases and codes stay right with clocks this far apart; beyond it something is wrong with the machine.
+MOST_SKEW_SECONDS = 5
+BUILT_IN_2026 = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
+
+
+@dataclass(frozen=True)
+class Finding:
+    check: str
+    level: Literal["ok", "warn", "fail"]
+    text: str
+
+
+async def examine(settings: Settings, clock: Clock = system_clock) -> list[Finding]:
+    findings = [_configuration(settings), *_folder(settings), _public_address(settings)]
+    try:
+        hub = await open_hub(settings, clock)
+    except StartupError as error:
+        return [*findings, Finding("database", "fail", str(error))]
+    try:
+        findings += [finding async for finding in _database(hub)]
+    finally:
+        await hub.close()
+    return findings
+
+
+def _configuration(settings: Settings) -> Finding:
+    engine = "SQLite" if settings.on_sqlite else "PostgreSQL"
+    return Finding("configuration", "ok", f"every setting is known and well-formed; {engine}, {settings.server}")
+
+
+def _folder(settings: Settings) -> list[Finding]:
+    folder, key = settings.data_dir, secret_file(settings.data_dir)
+    if not folder.is_dir():
+        return [Finding("data folder", "fail", f"{folder} does not exist. Start the hub once or create it.")]
+    findings = []
+    for path, limit, cure in ((folder, 0o700, "chmod 700"), (key, 0o600, "chmod 600")):
+        if path.exists():
+            mode = stat.S_IMODE(path.stat().st_mode)
+            private = mode & ~limit == 0
+            text = f"{path} is private" if private else f"{path} is open to others ({mode:o}). Run: {cure} {path}"
+            findings.append(Finding("permissions", "ok" if private else "fail", text))
+    return findings
+
+
+def _public_address(settings: Settings) -> Finding:
+    host = urlsplit(settings.base_url).hostname or ""
+    if settings.secure or _is_loopback(host):
+        return Finding("public address", "ok", settings.base_url)
+    return Finding(
+        "public address", "warn", f"{settings.base_url} is plain http: passwords and tokens travel readable. Use https."
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _database(hub: Hub) -> AsyncIterator[Finding]:
+    try:
+        state = await schema_state(hub.db)
+        if state is not SchemaState.CURRENT:
+            yield Finding("database", "fail", f"its schema is {state.value}. Run: hubgate migrate")
+            return
+        damage = await integrity(hub.db, on_sqlite=hub.settings.on_sqlite)
+        yield Finding("database", "fail" if damage else "ok", damage or "answers, with this version's schema")
+        yield await _clock(hub)
+        async for finding in _keys(hub):
+            yield finding
+    except HubError as error:
+        yield Finding("database", "fail", error.message)
+
+
+async def _clock(hub: Hub) -> Finding:
+    here = hub.clock()
+    there = await clock_of(hub.db, on_sqlite=hub.settings.on_sqlite)
+    skew = abs(here - there) / SECOND
+    if here < BUILT_IN_2026:
+        return Finding("clock", "fail", "this machine's clock is years behind. Set it, or tokens will not expire.")
+    if skew > MOST_SKEW_SECONDS:
+        return Finding("clock", "fail", f"this machine and the database differ by {skew:.0f} s. Run a time service.")
+    return Finding("clock", "ok", f"within {MOST_SKEW_SECONDS} s of the database's")
+
+
+async def _keys(hub: Hub) -> AsyncIterator[Finding]:
+    keys = await hub.keys.every()
+    if signer(keys, hub.clock()) is None:
+        yield Finding("keys", "fail", "no key signs ID tokens. Run: hubgate admin keys rotate")
+        return
+    for key in keys:
+        try:
+            hub.keys.check(key)
+        except CannotOpen:
+            yield Finding("keys", "fail", f"{key.kid} does not open. Put the secret it was sealed with back.")
+            return
+        except InvalidSignature:
+            yield Finding("keys", "fail", f"the halves of {key.kid} do not belong together. Revoke it.")
+            return
+    yield Finding("keys", "ok", f"{len(keys)} signing key{'s' if len(keys) > 1 else ''}, all of them open")

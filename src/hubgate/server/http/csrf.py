@@ -1,0 +1,58 @@
+"""Forms answer only to pages we rendered for the same browser.
+
+Each form carries a hidden field: a MAC, under the server key, of a cookie only this browser holds. Signed in, that is
+the session cookie, so that a field taken from one session is worthless in another; before sign-in, a cookie of its own.
+Nothing is stored.
+"""
+
+import base64
+import binascii
+import secrets
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from hubgate.server.errors import Forbidden
+from hubgate.server.http.request import HubRequest
+from hubgate.server.secret import ServerSecret
+
+FIELD = "csrf"
+SESSION_COOKIE = "token"
+VISITOR_COOKIE = "csrf"
+_PURPOSE = "csrf"
+_REFUSAL = "This form is out of date or came from another site. Go back, reload the page and send it again."
+
+
+@dataclass(frozen=True)
+class Csrf:
+    secret: ServerSecret
+    secure: bool
+
+    def field_for(self, request: HubRequest) -> tuple[str, str | None]:
+        """The value of the hidden field, and a visitor cookie to set where the browser has none yet."""
+        known = _bound_cookie(request)
+        cookie = known or secrets.token_urlsafe(24)
+        mac = self.secret.mac(_PURPOSE, cookie.encode())
+        return base64.urlsafe_b64encode(mac).decode(), None if known else cookie
+
+    def set_visitor_cookie(self, response: Response, value: str) -> None:
+        response.set_cookie(VISITOR_COOKIE, value, path="/", secure=self.secure, httponly=True, samesite="lax")
+
+    def check(self, request: HubRequest, given: str) -> None:
+        # Browsers say where a request comes from; one that says "elsewhere" needs no further look.
+        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            raise Forbidden(_REFUSAL)
+        cookie = _bound_cookie(request)
+        if cookie is None or not self.secret.mac_matches(_PURPOSE, cookie.encode(), _decoded(given)):
+            raise Forbidden(_REFUSAL)
+
+
+def _bound_cookie(request: HubRequest) -> str | None:
+    return request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
+
+
+def _decoded(given: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(given.encode())
+    except (binascii.Error, ValueError):
+        return b""

@@ -1,0 +1,51 @@
+"""Who is on the other end, for logs and limits alone: nothing else is ever taken from forwarding headers."""
+
+import ipaddress
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+from starlette.types import Scope
+
+Address = IPv4Address | IPv6Address
+Networks = Sequence[IPv4Network | IPv6Network]
+
+UNKNOWN = "unknown"
+
+
+def client_address(scope: Scope, trusted: Networks) -> str:
+    """The peer; behind trusted proxies the nearest address in X-Forwarded-For that is not one of them.
+
+    Read from the right: what stands further left was written by whoever sent it.
+    """
+    client = scope.get("client")
+    peer = _parsed(client[0]) if client else None
+    if peer is None:
+        return UNKNOWN
+    if not _within(peer, trusted):
+        return str(peer)
+    for hop in reversed(_forwarded(scope)):
+        address = _parsed(hop)
+        if address is None:
+            break
+        peer = address
+        if not _within(peer, trusted):
+            break
+    return str(peer)
+
+
+def _forwarded(scope: Scope) -> list[str]:
+    values = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    return [hop.strip() for hop in ",".join(values).split(",")] if values else []
+
+
+def _parsed(text: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def _within(address: Address, networks: Networks) -> bool:
+    return any(address in network for network in networks if network.version == address.version)

@@ -1,0 +1,82 @@
+"""How an error looks on the wire: one shape per protocol, the same on every route of it."""
+
+from collections.abc import Callable
+
+import msgspec
+from starlette.responses import PlainTextResponse, Response
+
+from hubgate.server.errors import (
+    Forbidden,
+    HubError,
+    MethodNotAllowed,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.surface import ErrorShape, Surface
+
+ErrorPage = Callable[[HubRequest, HubError], Response]
+
+REALM = "hubgate"
+
+# RFC 6749 section 5.2 and RFC 6750 name these; a refusal with a code of its own keeps that.
+_BUSY = "temporarily_unavailable"
+_OAUTH_CODES = {401: "invalid_client", 403: "access_denied", 429: _BUSY, 500: "server_error", 503: _BUSY}
+
+
+class JsonResponse(Response):
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        return msgspec.json.encode(content)
+
+
+class ErrorRenderer:
+    def __init__(self, base_url: str, error_page: ErrorPage) -> None:
+        self._metadata = f"{base_url}/.well-known/oauth-protected-resource"
+        self._page = error_page
+
+    def response(self, request: HubRequest, surface: Surface, error: HubError) -> Response:
+        match surface.value.errors:
+            case ErrorShape.PAGE:
+                response = self._page(request, error)
+            case ErrorShape.OAUTH:
+                response = JsonResponse(_oauth_body(error), error.status)
+            case ErrorShape.TEXT:
+                response = PlainTextResponse(error.message + "\n", error.status)
+            case ErrorShape.API:
+                response = JsonResponse({"error": error.message}, error.status)
+        self._add_headers(response, surface, error)
+        return response
+
+    def _add_headers(self, response: Response, surface: Surface, error: HubError) -> None:
+        if surface is not Surface.PAGE:
+            response.headers["x-error-message"] = _one_ascii_line(error.message)
+            if error.code is not None and surface.value.errors is not ErrorShape.OAUTH:
+                response.headers["x-error-code"] = error.code
+        if isinstance(error, (TooManyRequests, Unavailable)):
+            response.headers["retry-after"] = str(error.retry_after)
+        if isinstance(error, MethodNotAllowed):
+            response.headers["allow"] = ", ".join(error.allowed)
+        if challenge := self._challenge(surface, error):
+            response.headers["www-authenticate"] = challenge
+
+    def _challenge(self, surface: Surface, error: HubError) -> str | None:
+        if isinstance(error, Unauthorized) and surface in (Surface.API, Surface.FILE):
+            return f'Bearer realm="{REALM}", resource_metadata="{self._metadata}"'
+        if isinstance(error, Unauthorized) and surface is not Surface.PAGE:
+            # git ignores every scheme but Basic.
+            return f'Basic realm="{REALM}"'
+        if isinstance(error, Forbidden) and error.scopes and surface is not Surface.PAGE:
+            return f'Bearer error="insufficient_scope", scope="{" ".join(error.scopes)}"'
+        return None
+
+
+def _oauth_body(error: HubError) -> dict[str, str]:
+    code = error.code or _OAUTH_CODES.get(error.status, "invalid_request")
+    return {"error": code, "error_description": error.message}
+
+
+def _one_ascii_line(text: str) -> str:
+    return " ".join(text.encode("ascii", "replace").decode().split())

@@ -1,0 +1,58 @@
+"""The request as handlers see it: Starlette's, with what the outermost layer found out about it."""
+
+from typing import TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.types import Receive
+
+from hubgate.server.errors import BadRequest, Unprocessable, UnsupportedMedia
+from hubgate.server.http.forms import Fields, parse_fields
+
+T = TypeVar("T")
+
+FORM_TYPE = "application/x-www-form-urlencoded"
+
+
+class HubRequest(Request):
+    """Before any handler runs `request_id` and `client_ip` are set, and for a page's POST the checked `form_fields`."""
+
+    request_id: str
+    client_ip: str
+    form_fields: Fields
+
+    def bound_body(self, receive: Receive) -> None:
+        """From here on the body is read through `receive`."""
+        self._receive = receive
+
+    def param(self, name: str) -> str:
+        """A part of the path, percent-decoded."""
+        value: str = self.path_params[name]
+        return value
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def query(self) -> dict[str, str]:
+        """The query's parameters; one that is sent twice is refused rather than guessed at."""
+        return self.query_fields().single()
+
+    def query_fields(self) -> Fields:
+        return parse_fields(self.scope["query_string"])
+
+    async def read_form(self) -> Fields:
+        if self.content_type != FORM_TYPE:
+            raise UnsupportedMedia(f"Send this as {FORM_TYPE}.")
+        return parse_fields(await self.body())
+
+    async def read_json(self, shape: type[T]) -> T:
+        """The body as `shape`. Unparseable JSON is 400; well-formed but not as documented is 422."""
+        if self.content_type not in ("application/json", ""):
+            raise UnsupportedMedia("Send this as application/json.")
+        try:
+            return msgspec.json.decode(await self.body(), type=shape)
+        except msgspec.ValidationError as error:
+            raise Unprocessable(str(error)) from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadRequest(f"The body is not JSON: {error}") from error

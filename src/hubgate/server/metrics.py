@@ -1,0 +1,81 @@
+"""Figures for Prometheus. Off by default: then nothing is imported and recording costs a no-op call.
+
+Each process writes its figures to files of one folder (the client library's multiprocess mode); whoever is asked adds
+up all of them, so that the answer does not depend on which worker gave it.
+"""
+
+import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Protocol
+
+from hubgate.server.errors import StartupError
+
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics(Protocol):
+    def request(self, route: str, method: str, status: int, seconds: float) -> None: ...
+
+
+class NoMetrics:
+    def request(self, route: str, method: str, status: int, seconds: float) -> None:
+        pass
+
+
+class PrometheusMetrics:
+    def __init__(self) -> None:
+        from prometheus_client import Counter, Histogram
+
+        self._requests = Counter("hubgate_requests_total", "Requests answered.", ["route", "method", "status"])
+        self._seconds = Histogram(
+            "hubgate_request_seconds",
+            "Time to answer.",
+            ["route"],
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+        )
+
+    def request(self, route: str, method: str, status: int, seconds: float) -> None:
+        self._requests.labels(route, method, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+
+def for_this_process() -> Metrics:
+    """On in the processes that the supervisor gave a folder for their figures."""
+    return PrometheusMetrics() if os.environ.get(FOLDER_VARIABLE) else NoMetrics()
+
+
+def exposition() -> bytes:
+    """The figures of all processes together, in Prometheus' text format."""
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.multiprocess import MultiProcessCollector
+
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry)
+
+
+class _Figures(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        found = self.path == "/metrics"
+        body = exposition() if found else b"The figures are at /metrics.\n"
+        self.send_response(200 if found else 404)
+        self.send_header("content-type", CONTENT_TYPE)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """A scrape every few seconds is not worth a line."""
+
+
+def listen(address: str) -> ThreadingHTTPServer:
+    """Answer `GET /metrics` on an address of its own, in a thread of the supervisor."""
+    host, _, port = address.rpartition(":")
+    try:
+        server = ThreadingHTTPServer((host.strip("[]"), int(port)), _Figures)
+    except OSError as error:
+        raise StartupError(f"Cannot listen for metrics on {address}: {error.strerror}.") from error
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server

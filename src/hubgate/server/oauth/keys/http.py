@@ -1,0 +1,41 @@
+"""`GET /oauth/jwks`: the public halves of the keys that sign, will sign, or signed lately."""
+
+import msgspec
+
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.keys.model import CACHE_SECONDS
+from hubgate.server.oauth.keys.ring import KeyRing
+
+
+class Jwk(msgspec.Struct):
+    kty: str
+    kid: str
+    use: str
+    alg: str
+    n: str
+    e: str
+
+
+class JwkSet(msgspec.Struct):
+    keys: list[Jwk]
+
+
+def routes(ring: KeyRing) -> list[Route]:
+    async def jwks(_: HubRequest) -> JsonResponse:
+        keys = await ring.published()
+        return JsonResponse({"keys": keys}, headers={"cache-control": f"public, max-age={CACHE_SECONDS}"})
+
+    return [
+        Route(
+            "GET",
+            "/oauth/jwks",
+            jwks,
+            Surface.OAUTH,
+            "hub.public",
+            "Public keys that verify ID tokens",
+            answers={200: ("A JSON Web Key Set.", JwkSet)},
+        )
+    ]

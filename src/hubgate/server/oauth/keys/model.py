@@ -1,0 +1,54 @@
+"""A signing key and the rules of its life: waiting, signing, retiring, gone."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from hubgate.server.clock import DAY, HOUR, MINUTE
+
+ALGORITHM = "RS256"
+# Verifiers may cache the published set this long, so a new key waits this long before it signs.
+CACHE_SECONDS = 300
+LEAD = 10 * MINUTE
+# An ID token lives an hour; the rest is for verifiers that cache longer than they were told.
+OVERLAP = DAY + HOUR
+
+
+class KeyState(Enum):
+    WAITING = "waiting"
+    SIGNING = "signing"
+    RETIRING = "retiring"
+    RETIRED = "retired"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    kid: str
+    seq: int
+    algorithm: str
+    public_jwk: str
+    sealed_private: bytes
+    created_at: int
+    signs_from: int
+    published_until: int | None
+    revoked_at: int | None
+
+    def published(self, now: int) -> bool:
+        return self.revoked_at is None and (self.published_until is None or now < self.published_until)
+
+
+def signer(keys: Iterable[SigningKey], now: int) -> SigningKey | None:
+    """The newest key whose time to sign has come."""
+    ready = [key for key in keys if key.published(now) and key.signs_from <= now]
+    return max(ready, key=lambda key: key.seq, default=None)
+
+
+def state_of(key: SigningKey, keys: Iterable[SigningKey], now: int) -> KeyState:
+    if key.revoked_at is not None:
+        return KeyState.REVOKED
+    if not key.published(now):
+        return KeyState.RETIRED
+    if key.signs_from > now:
+        return KeyState.WAITING
+    return KeyState.SIGNING if signer(keys, now) == key else KeyState.RETIRING

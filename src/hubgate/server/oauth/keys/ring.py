@@ -1,0 +1,142 @@
+"""Use cases on the signing keys: make the first, rotate, revoke, reseal, sign, publish."""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from hubgate.server.clock import Clock
+from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.oauth.keys import store
+from hubgate.server.oauth.keys.model import ALGORITHM, LEAD, OVERLAP, SigningKey, signer
+from hubgate.server.secret import ServerSecret
+from hubgate.server.storage.database import Database, Tx
+
+_BITS = 2048
+
+
+@dataclass(frozen=True)
+class KeyRing:
+    db: Database
+    secret: ServerSecret
+    clock: Clock
+
+    async def ensure_first(self) -> None:
+        """On the first start of a new hub. Of several processes starting together one key remains."""
+        if await self.every():
+            return
+        now = self.clock()
+        first = self._generate(seq=1, now=now, signs_from=now)
+        await self.db.write(lambda tx: store.add(tx, first))
+
+    async def rotate(self) -> SigningKey:
+        keys = await self.every()
+        now = self.clock()
+        fresh = self._generate(_next_seq(keys), now, signs_from=now + LEAD if signer(keys, now) else now)
+
+        async def unit(tx: Tx) -> bool:
+            if not await store.add(tx, fresh):
+                return False
+            await store.retire_before(tx, fresh.seq, fresh.signs_from + OVERLAP)
+            return True
+
+        if not await self.db.write(unit):
+            raise Conflict("Another rotation finished just now. Look with: hubgate admin keys list")
+        return fresh
+
+    async def revoke(self, kid: str) -> None:
+        """For a leaked key: gone from the published set at once. A replacement signs from now on."""
+        now = self.clock()
+        fresh = self._generate(_next_seq(await self.every()), now, signs_from=now)
+
+        async def unit(tx: Tx) -> bool:
+            if not await store.revoke(tx, kid, now):
+                return False
+            left = await store.every(tx)
+            if signer(left, now) is None:
+                waiting = [key for key in left if key.published(now)]
+                if waiting:
+                    await store.sign_at_once(tx, waiting[-1].kid, now)
+                else:
+                    await store.add(tx, fresh)
+            return True
+
+        if not await self.db.write(unit):
+            raise NotFound(f"There is no signing key {kid} that could be revoked.")
+
+    async def reseal(self) -> int:
+        """Seal every private key under the first configured secret; how many were changed."""
+        stale = [key for key in await self.every() if not self.secret.is_sealed_with_first(key.sealed_private)]
+        for key in stale:
+            sealed = self.secret.seal(self.secret.open(key.sealed_private, _place(key.kid)), _place(key.kid))
+            await self.db.write(partial(store.replace_sealed, kid=key.kid, old=key.sealed_private, new=sealed))
+        return len(stale)
+
+    async def every(self) -> list[SigningKey]:
+        return await self.db.read(store.every)
+
+    async def published(self) -> list[dict[str, Any]]:
+        now = self.clock()
+        keys = await self.db.read(store.every)
+        return [json.loads(key.public_jwk) for key in keys if key.published(now)]
+
+    def private_key(self, key: SigningKey) -> rsa.RSAPrivateKey:
+        loaded = serialization.load_der_private_key(self.secret.open(key.sealed_private, _place(key.kid)), None)
+        if not isinstance(loaded, rsa.RSAPrivateKey):
+            raise TypeError(f"signing key {key.kid} is not RSA")
+        return loaded
+
+    def check(self, key: SigningKey) -> None:
+        """That the stored halves belong together: sign and verify once."""
+        private = self.private_key(key)
+        jwk = json.loads(key.public_jwk)
+        public = rsa.RSAPublicNumbers(_integer(jwk["e"]), _integer(jwk["n"])).public_key()
+        public.verify(private.sign(b"check", padding.PKCS1v15(), SHA256()), b"check", padding.PKCS1v15(), SHA256())
+
+    def _generate(self, seq: int, now: int, signs_from: int) -> SigningKey:
+        private = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
+        numbers = private.public_key().public_numbers()
+        members = {"e": _base64url(numbers.e), "kty": "RSA", "n": _base64url(numbers.n)}
+        kid = _thumbprint(members)
+        der = private.private_bytes(
+            serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        return SigningKey(
+            kid=kid,
+            seq=seq,
+            algorithm=ALGORITHM,
+            public_jwk=json.dumps({**members, "use": "sig", "alg": ALGORITHM, "kid": kid}),
+            sealed_private=self.secret.seal(der, _place(kid)),
+            created_at=now,
+            signs_from=signs_from,
+            published_until=None,
+            revoked_at=None,
+        )
+
+
+def _next_seq(keys: list[SigningKey]) -> int:
+    return max((key.seq for key in keys), default=0) + 1
+
+
+def _place(kid: str) -> str:
+    return f"signing_keys.{kid}"
+
+
+def _thumbprint(members: dict[str, str]) -> str:
+    """RFC 7638: the required members, sorted, without white space."""
+    canonical = json.dumps(members, sort_keys=True, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
+
+
+def _base64url(number: int) -> str:
+    return base64.urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8)).rstrip(b"=").decode()
+
+
+def _integer(text: str) -> int:
+    return int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))

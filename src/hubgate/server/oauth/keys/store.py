@@ -1,0 +1,62 @@
+"""Statements on signing keys."""
+
+from hubgate.server.oauth.keys.model import SigningKey
+from hubgate.server.storage.database import Row, Tx
+
+_COLUMNS = "kid, seq, algorithm, public_jwk, sealed_private, created_at, signs_from, published_until, revoked_at"
+
+
+async def every(tx: Tx) -> list[SigningKey]:
+    return [_key(row) for row in await tx.all(f"SELECT {_COLUMNS} FROM signing_keys ORDER BY seq")]
+
+
+async def add(tx: Tx, key: SigningKey) -> bool:
+    """False when another process has taken this number."""
+    row = await tx.one(
+        """
+        INSERT INTO signing_keys (kid, seq, algorithm, public_jwk, sealed_private, created_at, signs_from)
+        VALUES (:kid, :seq, :algorithm, :public_jwk, :sealed_private, :created_at, :signs_from)
+        ON CONFLICT DO NOTHING RETURNING kid
+        """,
+        {
+            "kid": key.kid,
+            "seq": key.seq,
+            "algorithm": key.algorithm,
+            "public_jwk": key.public_jwk,
+            "sealed_private": key.sealed_private,
+            "created_at": key.created_at,
+            "signs_from": key.signs_from,
+        },
+    )
+    return row is not None
+
+
+async def retire_before(tx: Tx, seq: int, published_until: int) -> None:
+    await tx.exec(
+        "UPDATE signing_keys SET published_until = :until WHERE seq < :seq AND published_until IS NULL",
+        {"until": published_until, "seq": seq},
+    )
+
+
+async def revoke(tx: Tx, kid: str, now: int) -> bool:
+    row = await tx.one(
+        "UPDATE signing_keys SET revoked_at = :now WHERE kid = :kid AND revoked_at IS NULL RETURNING kid",
+        {"kid": kid, "now": now},
+    )
+    return row is not None
+
+
+async def sign_at_once(tx: Tx, kid: str, now: int) -> None:
+    await tx.exec("UPDATE signing_keys SET signs_from = :now WHERE kid = :kid", {"kid": kid, "now": now})
+
+
+async def replace_sealed(tx: Tx, kid: str, old: bytes, new: bytes) -> bool:
+    row = await tx.one(
+        "UPDATE signing_keys SET sealed_private = :new WHERE kid = :kid AND sealed_private = :old RETURNING kid",
+        {"kid": kid, "old": old, "new": new},
+    )
+    return row is not None
+
+
+def _key(row: Row) -> SigningKey:
+    return SigningKey(*row)

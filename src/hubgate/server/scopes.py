@@ -1,0 +1,65 @@
+"""The scope registry: exact names, what each lets an app do, and how risky that is.
+
+Consent text, discovery and the access matrix are generated from these rows. Adding a scope is one row here and a
+rule in `access/policy.py`; the matrix test then demands its rows.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Risk(Enum):
+    """Groups in the order the consent page shows them: the riskiest first."""
+
+    CHANGES = "Can change things or act as you"
+    PRIVATE = "Can see private things"
+    IDENTITY = "Knows who you are"
+
+
+@dataclass(frozen=True)
+class Scope:
+    name: str
+    risk: Risk
+    text: str
+
+
+BUILT_IN: tuple[Scope, ...] = (
+    Scope("manage-repos", Risk.CHANGES, "Create, change, move and delete all your repos"),
+    Scope("write-repos", Risk.CHANGES, "Read and change all your repos, private ones too"),
+    Scope("contribute-repos", Risk.CHANGES, "Create repos and work only in those it created"),
+    Scope("write-collections", Risk.CHANGES, "Read, create, change and delete your collections"),
+    Scope(
+        "write-discussions",
+        Risk.CHANGES,
+        "Open discussions and pull requests, comment, react and close as you",
+    ),
+    Scope("webhooks", Risk.CHANGES, "Create and change webhooks, so decide where notices go"),
+    Scope("jobs", Risk.CHANGES, "Run jobs as you; may cost money"),
+    Scope("inference-api", Risk.CHANGES, "Send inference requests as you; may cost money"),
+    Scope("read-repos", Risk.PRIVATE, "Read your repos, private ones too, and those of ticked organizations"),
+    Scope("gated-repos", Risk.PRIVATE, "Read gated public repos you were let into; nothing private"),
+    Scope("read-collections", Risk.PRIVATE, "Read your collections, private ones too"),
+    Scope(
+        "read-billing",
+        Risk.PRIVATE,
+        "See whether you, and ticked organizations, have a payment method; no details",
+    ),
+    Scope("email", Risk.PRIVATE, "See your e-mail address"),
+    Scope("profile", Risk.IDENTITY, "See your name, avatar and website"),
+    Scope("openid", Risk.IDENTITY, "Recognise you when you return"),
+)
+
+NAMES = frozenset(scope.name for scope in BUILT_IN)
+
+
+def parse_scopes(text: str) -> tuple[str, ...]:
+    """Names of a space-separated scope parameter, in order, without repeats; unknown ones are the caller's to judge."""
+    return tuple(dict.fromkeys(name for name in text.split(" ") if name))
+
+
+def join_scopes(names: Iterable[str]) -> str:
+    """The stored and wire form: space-separated, in registry order for built-in names, then the operator's extras."""
+    wanted = set(names)
+    ordered = [scope.name for scope in BUILT_IN if scope.name in wanted]
+    return " ".join([*ordered, *sorted(wanted - NAMES)])

@@ -1,0 +1,115 @@
+"""Hashing what is presented and sealing what must be read back.
+
+Tokens are random, so a plain SHA-256 is enough to make a stolen table useless. What we must be able to read again
+(private keys, webhook secrets) is sealed with AES-256-GCM under the server secret, bound to where it is stored, so
+that a sealed value moved to another row does not open. Each purpose has its own key, derived with HKDF-SHA256.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+from functools import lru_cache
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from hubgate.server.errors import StartupError
+
+_VERSION = b"\x01"
+_KEY_TAG = 4
+_NONCE = 12
+
+
+class CannotOpen(Exception):
+    """Sealed under a key that is no longer configured, for another place, or damaged."""
+
+
+class ServerSecret:
+    """The operator's keys: the first seals and signs, all of them open and verify."""
+
+    def __init__(self, keys: str) -> None:
+        self._masters = [key.strip().encode() for key in keys.split(",")]
+        self._derived = lru_cache(maxsize=64)(_derive)
+
+    def seal(self, plaintext: bytes, place: str) -> bytes:
+        key = self._derived(self._masters[0], "seal")
+        nonce = os.urandom(_NONCE)
+        return _VERSION + self._tag(self._masters[0]) + nonce + AESGCM(key).encrypt(nonce, plaintext, place.encode())
+
+    def open(self, sealed: bytes, place: str) -> bytes:
+        tag, nonce, body = sealed[1:5], sealed[5:17], sealed[17:]
+        for master in self._masters:
+            if sealed[:1] == _VERSION and self._tag(master) == tag:
+                try:
+                    return AESGCM(self._derived(master, "seal")).decrypt(nonce, body, place.encode())
+                except InvalidTag:
+                    break
+        raise CannotOpen(place)
+
+    def is_sealed_with_first(self, sealed: bytes) -> bool:
+        return sealed[1:5] == self._tag(self._masters[0])
+
+    def mac(self, purpose: str, message: bytes) -> bytes:
+        return hmac.digest(self._derived(self._masters[0], purpose), message, "sha256")
+
+    def mac_matches(self, purpose: str, message: bytes, given: bytes) -> bool:
+        """Also with the older keys, so that rotating the secret does not break forms that are open."""
+        macs = (hmac.digest(self._derived(master, purpose), message, "sha256") for master in self._masters)
+        return any(hmac.compare_digest(mac, given) for mac in macs)
+
+    def _tag(self, master: bytes) -> bytes:
+        return self._derived(master, "key tag")[:_KEY_TAG]
+
+
+def _derive(master: bytes, purpose: str) -> bytes:
+    return HKDF(SHA256(), length=32, salt=None, info=b"hubgate " + purpose.encode()).derive(master)
+
+
+def fingerprint(token: str) -> bytes:
+    """What is stored of a random token."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def secret_from(configured: str, data_dir: Path, on_sqlite: bool) -> ServerSecret:
+    """The configured secret; with SQLite alone one is made on first use, readable by its owner only."""
+    if configured:
+        return ServerSecret(configured)
+    if not on_sqlite:
+        raise StartupError(
+            "HUBGATE_SECRET_KEY must be set with PostgreSQL, the same on every machine. "
+            'Make one with: python3 -c "import secrets; print(secrets.token_urlsafe(48))"'
+        )
+    path = secret_file(data_dir)
+    try:
+        return ServerSecret(_read_or_create(path))
+    except OSError as error:
+        raise StartupError(f"Cannot read or create {path}: {error}") from error
+
+
+def secret_file(data_dir: Path) -> Path:
+    return data_dir / "secret.key"
+
+
+def _read_or_create(path: Path) -> str:
+    """Of several processes starting at once, the first to link its file wins and all read the winner's."""
+    if not path.exists():
+        draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_urlsafe(48) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            draft.unlink()
+    text = path.read_text("utf-8").strip()
+    if len(text) < 32:
+        raise StartupError(f"{path} is damaged: it holds no key. Restore it from a backup.")
+    return text

@@ -1,0 +1,122 @@
+"""How the text of one setting becomes a value; a ValueError says what was expected."""
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from hubgate.server.storage.engines import SQLITE
+
+Parse = Callable[[str], Any]
+
+SHORTEST_SECRET = 32
+
+
+def text(value: str) -> str:
+    if any(ord(character) < 32 for character in value):
+        raise ValueError("control characters are not allowed")
+    return value.strip()
+
+
+def flag(value: str) -> bool:
+    match value.strip().lower():
+        case "true" | "on" | "yes" | "1":
+            return True
+        case "false" | "off" | "no" | "0" | "":
+            return False
+    raise ValueError(f"expected true or false, not {value!r}")
+
+
+def count(least: int, most: int) -> Parse:
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,15}", value.strip()) or not least <= int(value) <= most:
+            raise ValueError(f"expected a whole number from {least} to {most}, not {value!r}")
+        return int(value)
+
+    return parse
+
+
+port = count(0, 65535)
+
+
+def one_of(*choices: str) -> Parse:
+    def parse(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"expected {' or '.join(choices)}, not {value!r}")
+        return value
+
+    return parse
+
+
+def words(value: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in value.split(",") if word.strip())
+
+
+def networks(value: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(word) for word in words(value))
+    except ValueError as error:
+        raise ValueError(f"expected comma-separated CIDRs such as 10.0.0.0/8: {error}") from error
+
+
+def base_url(value: str) -> str:
+    """An origin: a path would break clients that build addresses from the origin alone."""
+    if not value:
+        return ""
+    parts = urlsplit(value.strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError(f"expected an address such as https://hub.example, not {value!r}")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError("the public address has no path, query or fragment")
+    if parts.port == 0:
+        raise ValueError("port 0 is no public address")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def database_url(value: str) -> str:
+    if not value:
+        return ""
+    if value.startswith(("postgresql://", "postgres://")):
+        return value
+    if value.startswith(SQLITE) and len(value) > len(SQLITE) and ":memory:" not in value:
+        return value
+    raise ValueError("expected sqlite:///path/to/file.db or postgresql://user:password@host/database")
+
+
+def secret_key(value: str) -> str:
+    for key in words(value):
+        if len(key) < SHORTEST_SECRET:
+            raise ValueError(f"each key needs at least {SHORTEST_SECRET} characters; one has {len(key)}")
+    return ",".join(words(value))
+
+
+def listen_address(value: str) -> str:
+    host, colon, number = value.strip().rpartition(":")
+    if value.strip() and not (host and colon and number.isdigit() and int(number) < 65536):
+        raise ValueError(f"expected host:port, not {value!r}")
+    return value.strip()
+
+
+def from_toml(value: Any) -> str:
+    """A TOML value as the text an environment variable would hold."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, str)):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return ",".join(value)
+    raise ValueError("expected text, a number, true, false or a list of texts")
+
+
+def is_scope_name(name: str) -> bool:
+    """A scope token by RFC 6749 section 3.3, in the lower-case form of the built-in ones."""
+    return re.fullmatch(r"[a-z][a-z0-9:._-]{1,63}", name) is not None
+
+
+def nearest(key: str, known: Iterable[str], prefix: str = "") -> str:
+    close = difflib.get_close_matches(key.lower(), list(known), n=1)
+    if not close:
+        return "docs/settings.md lists them all."
+    return f"Did you mean {prefix}{close[0].upper() if prefix else close[0]}?"

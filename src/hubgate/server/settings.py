@@ -1,0 +1,150 @@
+"""Every option of the hub, frozen, read once: flags, else environment, else `hubgate.toml`, else the default.
+
+`docs/settings.md` describes each row; a test holds the two against each other. Whatever is unknown or malformed stops
+the start with a line that names it.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Any
+
+from hubgate.server import setting_values as values
+from hubgate.server.errors import StartupError
+from hubgate.server.scopes import NAMES, Risk, Scope
+from hubgate.server.storage.engines import SQLITE, is_sqlite
+
+PREFIX = "HUBGATE_"
+# The client's own variables share the prefix and are none of our business.
+CLIENT_VARIABLES = {"HUBGATE_ENDPOINT", "HUBGATE_TOKEN", "HUBGATE_NO_EXPERIMENTAL_WARNING"}
+
+Networks = tuple[IPv4Network | IPv6Network, ...]
+
+
+def option(default: str, parse: values.Parse, meaning: str, secret: bool = False) -> Any:
+    return field(metadata={"default": default, "parse": parse, "meaning": meaning}, repr=not secret)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    host: str = option("127.0.0.1", values.text, "address to listen on")
+    port: int = option("8000", values.port, "port to listen on")
+    base_url: str = option("", values.base_url, "public address and issuer; http://127.0.0.1:{port} when empty")
+    data_dir: Path = option("var", Path, "SQLite file, git repos, keys, mail")
+    database_url: str = option("", values.database_url, "sqlite:///… or postgresql://…", secret=True)
+    workers: int = option("1", values.count(1, 64), "web processes")
+    deliver: str = option("child", values.one_of("child", "off"), "child: serve runs one delivery process")
+    server: str = option("granian", values.one_of("granian", "uvicorn"), "HTTP server")
+    egress_allow: Networks = option("", values.networks, "private CIDRs that outgoing requests may reach")
+    cimd_allow_http_loopback: bool = option("false", values.flag, "development: client documents on http loopback")
+    secret_key: str = option("", values.secret_key, "comma-separated; the first seals, all open", secret=True)
+    smtp_url: str = option("", values.text, "outgoing mail; files under {data_dir}/mail when empty", secret=True)
+    signup: str = option("open", values.one_of("open", "invite", "closed"), "who may make an account")
+    cli_client_ids: tuple[str, ...] = option(
+        "hubgate-cli,26be6b09-91c5-47da-9861-d2d2bb7a7e36", values.words, "client IDs of first-party command lines"
+    )
+    trusted_proxies: Networks = option("", values.networks, "CIDRs whose X-Forwarded-For is believed")
+    metrics_listen: str = option("", values.listen_address, "host:port for Prometheus metrics; off when empty")
+    egress_proxy: str = option("", values.text, "proxy for outgoing requests")
+    mail_from: str = option("", values.text, "sender of mail")
+    delivery_retention_days: int = option("30", values.count(1, 36500), "how long deliveries and events are kept")
+    audit_retention_days: int = option("0", values.count(0, 36500), "how long audit entries are kept; 0 is for ever")
+    cimd_max_bytes: int = option("16384", values.count(1024, 1 << 20), "largest client metadata document")
+    regular_upload_max: int = option("104857600", values.count(0, 1 << 40), "largest file taken in a commit body")
+    inference_upstream: str = option("", values.text, "inference service behind the gateway; 501 when empty")
+    jobs_upstream: str = option("", values.text, "jobs service behind the gateway; 501 when empty")
+    tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops")
+    tunnel_host: str = option("", values.text, "host name of those links")
+    webhook_quota: int = option("1000", values.count(0, 1 << 40), "triggers of a webhook in 24 hours")
+    webhooks_per_owner: int = option("50", values.count(0, 1 << 20), "webhooks of a user or organization")
+    subject_token_type_aliases: tuple[str, ...] = option(
+        "", values.words, "further spellings of the e-mail subject type"
+    )
+    extra_scopes: tuple[Scope, ...] = ()
+    raw: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers reach us over TLS: the public address alone decides, never a request's headers."""
+        return self.base_url.startswith("https:")
+
+    @property
+    def on_sqlite(self) -> bool:
+        return is_sqlite(self.database_url)
+
+
+OPTIONS = tuple(item for item in fields(Settings) if "parse" in item.metadata)
+KEYS = tuple(item.name for item in OPTIONS)
+
+
+def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ, config: Path | None = None) -> Settings:
+    """Merge the sources. Keys of `flags` are field names; `config` must exist when it is named."""
+    from_file, scopes = _read_file(config)
+    from_environment = _read_environment(environment)
+    raw = {key: item.metadata["default"] for key, item in zip(KEYS, OPTIONS, strict=True)}
+    raw |= from_file | from_environment | dict(flags)
+    return parse(raw, scopes)
+
+
+def parse(raw: Mapping[str, str], extra_scopes: tuple[Scope, ...] = ()) -> Settings:
+    parsed: dict[str, Any] = {}
+    for item in OPTIONS:
+        try:
+            parsed[item.name] = item.metadata["parse"](raw[item.name])
+        except ValueError as error:
+            raise StartupError(f"{PREFIX}{item.name.upper()}: {error}") from error
+    parsed["base_url"] = parsed["base_url"] or f"http://127.0.0.1:{parsed['port']}"
+    parsed["database_url"] = parsed["database_url"] or f"{SQLITE}{parsed['data_dir']}/hubgate.db"
+    return Settings(**parsed, extra_scopes=extra_scopes, raw=raw)
+
+
+def _read_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    for variable, value in environment.items():
+        if not variable.startswith(PREFIX) or variable in CLIENT_VARIABLES:
+            continue
+        key = variable.removeprefix(PREFIX).lower()
+        if key not in KEYS or variable != variable.upper():
+            raise StartupError(f"{variable} is not a setting of hubgate. {values.nearest(key, KEYS, PREFIX)}")
+        found[key] = value
+    return found
+
+
+def _read_file(config: Path | None) -> tuple[dict[str, str], tuple[Scope, ...]]:
+    path = config or Path("hubgate.toml")
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        if config is None:
+            return {}, ()
+        raise StartupError(f"There is no configuration file {config}.") from None
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StartupError(f"Cannot read {path}: {error}") from error
+    scopes = tuple(_extra_scope(row, path) for row in _rows(document.pop("extra_scopes", []), path))
+    found = {}
+    for key, value in document.items():
+        if key not in KEYS:
+            raise StartupError(f"{path}: {key} is not a setting of hubgate. {values.nearest(key, KEYS)}")
+        try:
+            found[key] = values.from_toml(value)
+        except ValueError as error:
+            raise StartupError(f"{path}: {key}: {error}") from error
+    return found, scopes
+
+
+def _rows(value: Any, path: Path) -> list[Any]:
+    if not isinstance(value, list):
+        raise StartupError(f"{path}: write each extra scope as [[extra_scopes]] with name and text.")
+    return value
+
+
+def _extra_scope(row: Any, path: Path) -> Scope:
+    complete = isinstance(row, dict) and set(row) == {"name", "text"} and all(isinstance(v, str) for v in row.values())
+    if not complete:
+        raise StartupError(f"{path}: each [[extra_scopes]] has a name and a text, and nothing else.")
+    if not values.is_scope_name(row["name"]) or row["name"] in NAMES:
+        raise StartupError(f"{path}: {row['name']!r} cannot name an extra scope.")
+    return Scope(row["name"], Risk.CHANGES, row["text"])

@@ -1,0 +1,76 @@
+"""Many callers, one statement: gathers the rows of a hot statement that arrive while the last run is under way."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from hubgate.server.storage.database import Batch, ConstraintViolated, Row
+from hubgate.server.storage.sqltext import Params, Value
+
+LARGEST_RUN = 500
+
+RunStatement = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
+_Waiting = tuple[Params, "asyncio.Future[Row | None]"]
+
+
+class Batcher:
+    def __init__(self, op: Batch, run: RunStatement) -> None:
+        self._op = op
+        self._run = run
+        self._waiting: list[_Waiting] = []
+        self._running: asyncio.Task[None] | None = None
+        arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(op.columns.values(), 1))
+        self._sql = f"WITH batch AS (SELECT * FROM unnest({arrays}) AS batch({', '.join(op.columns)})) {op.sql}"
+
+    async def submit(self, row: Params) -> Row | None:
+        future: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((row, future))
+        if self._running is None:
+            self._running = asyncio.create_task(self._drain())
+        return await future
+
+    async def _drain(self) -> None:
+        try:
+            while self._waiting:
+                group = self._next_group()
+                try:
+                    await self._run_together(group)
+                except ConstraintViolated:
+                    await self._run_apart(group)
+                except Exception as error:
+                    _fail(group, error)
+        finally:
+            self._running = None
+
+    def _next_group(self) -> list[_Waiting]:
+        group: dict[Value, _Waiting] = {}
+        later: list[_Waiting] = []
+        for waiting in self._waiting:
+            key = waiting[0][self._op.key]
+            if key in group or len(group) == LARGEST_RUN:
+                later.append(waiting)
+            else:
+                group[key] = waiting
+        self._waiting = later
+        return list(group.values())
+
+    async def _run_together(self, group: list[_Waiting]) -> None:
+        columns = [[row[name] for row, _ in group] for name in self._op.columns]
+        answers = {answer[self._op.key]: answer for answer in await self._run(self._sql, columns)}
+        for row, future in group:
+            if not future.cancelled():
+                future.set_result(answers.get(row[self._op.key]))
+
+    async def _run_apart(self, group: list[_Waiting]) -> None:
+        """One row broke a rule and took its neighbours with it: let each stand alone."""
+        for waiting in group:
+            try:
+                await self._run_together([waiting])
+            except Exception as error:
+                _fail([waiting], error)
+
+
+def _fail(group: list[_Waiting], error: Exception) -> None:
+    for _, future in group:
+        if not future.cancelled():
+            future.set_exception(error)

@@ -1,0 +1,96 @@
+"""The seam: how the rest of the hub reads and writes, whatever the engine.
+
+A unit of work is `async def unit(tx)` that awaits nothing but `tx`. It may be run more than once, so it keeps no
+state outside itself and returns what it has to say. Whole units succeed or leave no trace; a unit that fails does
+not disturb others running beside it. On return of `write` the change survives a crash of the process and the machine,
+and every later read, by any process, sees it.
+
+A failed statement ends its unit: catching the error does not save what the unit did before. Correctness between
+concurrent units comes from conditional statements that report whether they won
+(`UPDATE ... WHERE consumed_at IS NULL RETURNING`), never from what a unit read before.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+from hubgate.server.storage.sqltext import NO_PARAMS, Params
+
+T = TypeVar("T")
+
+
+class Row(Protocol):
+    """A row answers to a column's name and to its position, and unpacks in order."""
+
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __len__(self) -> int: ...
+
+
+class Tx(Protocol):
+    """What a unit of work may do."""
+
+    async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
+        """The first row, or None. Also for a conditional change with RETURNING."""
+
+    async def all(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]: ...
+
+    async def exec(self, sql: str, params: Params = NO_PARAMS) -> int:
+        """How many rows were changed."""
+
+    async def exec_many(self, sql: str, rows: Sequence[Params]) -> None: ...
+
+
+Unit = Callable[[Tx], Coroutine[Any, Any, T]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A hot statement that many callers run at once, on PostgreSQL as one statement for all of them.
+
+    `sql` reads its input from a relation named `batch` with the given columns, and returns at most one row for each
+    `key`. Keys of one run differ: a second row with the same key waits for the next run, so that one caller wins.
+    """
+
+    name: str
+    key: str
+    columns: dict[str, Literal["text", "bytea", "bigint"]]
+    sql: str
+
+
+class Database(Protocol):
+    async def write(self, unit: Unit[T]) -> T: ...
+
+    async def write_long(self, unit: Unit[T]) -> T:
+        """For fan-outs and sweeps: beside the event loop, so that look-ups go on meanwhile."""
+
+    async def read(self, unit: Unit[T]) -> T:
+        """A few look-ups by key that see one moment."""
+
+    async def read_long(self, unit: Unit[T]) -> T:
+        """For lists, searches and exports: never on the event loop."""
+
+    async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
+        """One look-up by key, the cheapest read there is."""
+
+    async def batch(self, op: Batch, row: Params) -> Row | None:
+        """Run one row of a hot statement; durable on return like `write`."""
+
+    async def tables(self) -> frozenset[str]: ...
+
+    async def close(self) -> None: ...
+
+
+class ForeignAwait(RuntimeError):
+    """A unit awaited something that is not the database.
+
+    Allowed, it would hold the one SQLite writer, or a PostgreSQL connection and its locks, for as long as a network
+    peer likes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("a unit of work may await nothing but its transaction")
+
+
+class ConstraintViolated(Exception):
+    """A unique, foreign-key or not-null rule refused the unit. Say ON CONFLICT where that is expected."""

@@ -1,0 +1,51 @@
+"""The data folder: made private, proven writable, and marked as in use while a server holds it."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from hubgate.server.errors import StartupError
+
+LOCK_NAME = "in-use.lock"
+
+
+def make_ready(data_dir: Path) -> None:
+    probe = data_dir / f".writable-{os.getpid()}"
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe.write_bytes(b"x")
+        probe.unlink()
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            probe.unlink()
+        raise StartupError(
+            f"Cannot write to the data folder {data_dir}: {error.strerror}. Mend that or choose another: --data-dir."
+        ) from error
+
+
+@contextlib.contextmanager
+def in_use(data_dir: Path) -> Iterator[None]:
+    """Held by every serving process; several may share a folder, a restore may not join them."""
+    with _locked(data_dir, fcntl.LOCK_SH, "A restore is running in this data folder. Wait for it to end."):
+        yield
+
+
+@contextlib.contextmanager
+def alone(data_dir: Path) -> Iterator[None]:
+    with _locked(data_dir, fcntl.LOCK_EX, f"A server is using {data_dir}. Stop it first."):
+        yield
+
+
+@contextlib.contextmanager
+def _locked(data_dir: Path, kind: int, refusal: str) -> Iterator[None]:
+    descriptor = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StartupError(refusal) from None
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,31 @@
+"""SQL as both engines take it: written once with `:name`, compiled once per text for PostgreSQL.
+
+The shared subset: text, blob and 64-bit integer columns; ON CONFLICT; RETURNING; no engine's own functions or
+casts (`CAST(:x AS bigint)`, never `::`). SQLite takes the text as it is.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+Value = str | bytes | int | None
+Params = Mapping[str, Value]
+
+NO_PARAMS: Params = {}
+
+# A literal, a quoted name or a comment is skipped whole, so that a colon inside one is no parameter.
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|:([a-z][a-z0-9_]*)")
+
+
+@cache
+def positional(sql: str) -> tuple[str, tuple[str, ...]]:
+    """The text with `$n` in place of `:name`, and the names in the order of their numbers."""
+    numbers: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name is None:
+            return match.group(0)
+        return f"${numbers.setdefault(name, len(numbers) + 1)}"
+
+    return _TOKEN.sub(number, sql), tuple(numbers)

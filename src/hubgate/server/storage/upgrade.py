@@ -1,0 +1,112 @@
+"""Bringing a database to this version's schema, or refusing to touch it.
+
+An empty database is set up on either engine. An older one: SQLite moves itself forward under a lock, PostgreSQL is
+left to the operator (`hubgate migrate`), because other machines may still run the old version against it. A newer one
+is refused on both. Every upgrade is one transaction: killed half-way, nothing has happened.
+
+Alembic is imported only when there is something to do: it alone costs half a second of start.
+"""
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from hubgate.server.errors import StartupError
+from hubgate.server.storage.database import Database
+from hubgate.server.storage.engines import is_sqlite, sqlite_path
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+REVISIONS = sorted(file.name.partition("_")[0] for file in MIGRATIONS.glob("versions/[0-9]*_*.py"))
+VERSION_TABLE = "alembic_version"
+# Any constant of ours: concurrent set-ups of one PostgreSQL database queue on it.
+ADVISORY_LOCK = 0x68756267
+
+
+class SchemaState(Enum):
+    EMPTY = "empty"
+    OLDER = "older"
+    CURRENT = "current"
+    NEWER = "newer"
+    FOREIGN = "foreign"
+
+
+async def schema_state(db: Database) -> SchemaState:
+    tables = await db.tables()
+    if VERSION_TABLE not in tables:
+        return SchemaState.FOREIGN if tables else SchemaState.EMPTY
+    row = await db.one("SELECT version_num FROM alembic_version")
+    if row is None:
+        return SchemaState.EMPTY
+    if row[0] not in REVISIONS:
+        return SchemaState.NEWER
+    return SchemaState.CURRENT if row[0] == REVISIONS[-1] else SchemaState.OLDER
+
+
+async def ensure_for_serving(db: Database, url: str) -> None:
+    state = await schema_state(db)
+    if state is SchemaState.OLDER and not is_sqlite(url):
+        raise StartupError("The database has the schema of an older version. Run: hubgate migrate")
+    await _bring_forward(state, url)
+
+
+async def migrate(db: Database, url: str) -> bool:
+    """What `hubgate migrate` does. True if there was something to do."""
+    state = await schema_state(db)
+    await _bring_forward(state, url)
+    return state is not SchemaState.CURRENT
+
+
+async def _bring_forward(state: SchemaState, url: str) -> None:
+    if state is SchemaState.NEWER:
+        raise StartupError(
+            "The database was written by a newer version of hubgate. Install that version or a later one."
+        )
+    if state is SchemaState.FOREIGN:
+        raise StartupError("The database holds tables that are not hubgate's. Give hubgate a database of its own.")
+    if state is SchemaState.CURRENT:
+        return
+    if is_sqlite(url):
+        await asyncio.to_thread(_upgrade_sqlite, sqlite_path(url))
+    else:
+        await _upgrade_postgres(url)
+
+
+def _upgrade_sqlite(path: Path) -> None:
+    from sqlalchemy import create_engine, event
+
+    lock = os.open(path.with_name(path.name + "-migrate"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # sqlite3 must not open transactions of its own: it would leave DDL outside them.
+        engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(path, timeout=30, isolation_level=None))
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        with engine.begin() as connection:
+            _run_alembic(connection)
+        engine.dispose()
+    finally:
+        os.close(lock)
+
+
+async def _upgrade_postgres(url: str) -> None:
+    import asyncpg
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(url))
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
+        await connection.run_sync(_run_alembic)
+    await engine.dispose()
+
+
+def _run_alembic(connection: Any) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

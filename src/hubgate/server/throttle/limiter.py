@@ -1,0 +1,56 @@
+"""Taking a place in a bucket before the attempt, and giving it back when the attempt was no offence."""
+
+import hashlib
+from dataclasses import dataclass
+
+from hubgate.server.clock import SECOND, Clock
+from hubgate.server.errors import TooManyRequests
+from hubgate.server.storage.database import Database
+from hubgate.server.throttle import store
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most `most` hits of one subject within `seconds` from the first."""
+
+    name: str
+    most: int
+    seconds: int
+    message: str = "Too many tries. Wait {minutes}."
+
+
+@dataclass(frozen=True)
+class Place:
+    """A hit that was counted, so that it can be given back."""
+
+    bucket: bytes
+    resets_at: int
+
+
+@dataclass(frozen=True)
+class Limiter:
+    db: Database
+    clock: Clock
+
+    async def take(self, limit: Limit, subject: str) -> Place:
+        """Count one hit; TooManyRequests when the bucket is full. Counting first leaves no gap for parallel tries."""
+        now = self.clock()
+        bucket = hashlib.sha256(f"{limit.name}\0{subject}".encode()).digest()[:16]
+        row = await self.db.batch(store.TAKE, {"bucket": bucket, "now": now, "resets_at": now + limit.seconds * SECOND})
+        if row is None:
+            raise RuntimeError("counting a hit returned nothing")
+        hits, resets_at = row["hits"], row["resets_at"]
+        if hits > limit.most:
+            raise _refusal(limit, resets_at - now)
+        return Place(bucket, resets_at)
+
+    async def give_back(self, place: Place) -> None:
+        """For limits that count failures only: the attempt succeeded."""
+        await self.db.write(lambda tx: store.give_back(tx, place.bucket, place.resets_at))
+
+
+def _refusal(limit: Limit, remaining: int) -> TooManyRequests:
+    seconds = max(1, -(-remaining // SECOND))
+    minutes = -(-seconds // 60)
+    text = limit.message.format(minutes=f"{minutes} minute{'s' if minutes > 1 else ''}")
+    return TooManyRequests(text, retry_after=seconds)

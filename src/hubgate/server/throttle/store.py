@@ -1,0 +1,38 @@
+"""Statements on rate-limit buckets."""
+
+from hubgate.server.storage.database import Batch, Tx
+
+# A window starts with its first hit. Counting and judging is one statement, so that parallel tries cannot slip through.
+TAKE = Batch(
+    name="rate_limits.take",
+    key="bucket",
+    columns={"bucket": "bytea", "now": "bigint", "resets_at": "bigint"},
+    sql="""
+    INSERT INTO rate_limits (bucket, hits, resets_at)
+    SELECT batch.bucket, 1, batch.resets_at FROM batch WHERE true
+    ON CONFLICT (bucket) DO UPDATE SET
+        hits = CASE WHEN rate_limits.resets_at <= (SELECT b.now FROM batch b WHERE b.bucket = excluded.bucket)
+               THEN 1 ELSE rate_limits.hits + 1 END,
+        resets_at = CASE WHEN rate_limits.resets_at <= (SELECT b.now FROM batch b WHERE b.bucket = excluded.bucket)
+               THEN excluded.resets_at ELSE rate_limits.resets_at END
+    RETURNING bucket, hits, resets_at
+    """,
+)
+
+
+async def give_back(tx: Tx, bucket: bytes, resets_at: int) -> None:
+    await tx.exec(
+        "UPDATE rate_limits SET hits = hits - 1 WHERE bucket = :bucket AND resets_at = :resets_at AND hits > 0",
+        {"bucket": bucket, "resets_at": resets_at},
+    )
+
+
+async def drop_expired(tx: Tx, now: int, most: int) -> int:
+    """Small batches, so that no writer waits long. How many were dropped."""
+    return await tx.exec(
+        """
+        DELETE FROM rate_limits WHERE bucket IN
+            (SELECT bucket FROM rate_limits WHERE resets_at <= :now ORDER BY resets_at LIMIT :most)
+        """,
+        {"now": now, "most": most},
+    )

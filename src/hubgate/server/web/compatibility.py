@@ -1,0 +1,47 @@
+"""Addresses that every existing client touches in passing, answered fast so that they stop asking."""
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+
+
+class AgentHarnesses(msgspec.Struct, rename="camel"):
+    standard_env_vars: list[str]
+    harnesses: dict[str, Any]
+
+
+def routes() -> list[Route]:
+    return [
+        Route(
+            "GET",
+            "/api/agent-harnesses",
+            _agent_harnesses,
+            Surface.API,
+            "hub.public",
+            "Agent harnesses known to the hub: none",
+            answers={200: ("An empty list, which clients cache for a day.", AgentHarnesses)},
+        ),
+        Route(
+            "HEAD",
+            "/api/telemetry/{topic:path}",
+            _telemetry,
+            Surface.API,
+            "hub.public",
+            "Accepts a client's usage ping and keeps nothing of it",
+            answers={204: ("Taken note of nothing.", None)},
+        ),
+    ]
+
+
+async def _agent_harnesses(_: HubRequest) -> JsonResponse:
+    return JsonResponse(AgentHarnesses([], {}), headers={"cache-control": "public, max-age=86400"})
+
+
+async def _telemetry(_: HubRequest) -> Response:
+    return Response(status_code=204)

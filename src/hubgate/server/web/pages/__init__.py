@@ -1,0 +1,1 @@
+"""One file per page or small group of pages."""

@@ -1,0 +1,35 @@
+"""The OpenAPI document and a page that shows it to people."""
+
+from collections.abc import Sequence
+
+from starlette.responses import Response
+
+from hubgate.server.http.openapi import document
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route, RouteTable
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.rendering import Pages
+
+
+def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Route]:
+    async def openapi(_: HubRequest) -> JsonResponse:
+        return JsonResponse(described, headers={"cache-control": "public, max-age=300"})
+
+    async def readable(request: HubRequest) -> Response:
+        return pages.page(request, "apidocs.html", paths=described["paths"])
+
+    own = [
+        Route(
+            "GET",
+            "/api/openapi.json",
+            openapi,
+            Surface.API,
+            "hub.public",
+            "This document",
+            answers={200: ("OpenAPI 3.1.", dict)},
+        ),
+        Route("GET", "/docs/api", readable, Surface.PAGE, "hub.public", "The API, readable"),
+    ]
+    described = document(RouteTable([*documented, *own]), base_url)
+    return own

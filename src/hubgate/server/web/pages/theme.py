@@ -1,0 +1,33 @@
+"""The footer's theme switch: a form, so that it works without JavaScript, and a cookie that holds the choice."""
+
+from starlette.responses import RedirectResponse, Response
+
+from hubgate.server.clock import DAY, SECOND
+from hubgate.server.errors import Unprocessable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.local_path import local_path
+from hubgate.server.web.rendering import THEME_COOKIE, THEMES, Pages
+
+
+def routes(pages: Pages) -> list[Route]:
+    async def choose(request: HubRequest) -> Response:
+        theme = request.form_fields.get("theme")
+        if theme not in THEMES:
+            raise Unprocessable(f"theme is one of {', '.join(THEMES)}.")
+        response = RedirectResponse(local_path(request.form_fields.get("next")), 303)
+        response.set_cookie(
+            THEME_COOKIE,
+            theme,
+            max_age=365 * DAY // SECOND,
+            path="/",
+            secure=pages.settings.secure,
+            httponly=True,
+            samesite="lax",
+        )
+        return response
+
+    return [
+        Route("POST", "/theme", choose, Surface.PAGE, "hub.public", "Choose light or dark", body_cap=16 * KIB),
+    ]

@@ -1,0 +1,43 @@
+"""`/healthz`, `/readyz` and, where it was asked for on the public address, `/metrics`."""
+
+import msgspec
+from starlette.responses import Response
+
+from hubgate.server import metrics
+from hubgate.server.errors import Unavailable
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.settings import Settings
+from hubgate.server.storage.database import Database
+from hubgate.server.storage.upgrade import SchemaState, schema_state
+
+
+class Status(msgspec.Struct):
+    status: str
+
+
+def routes(db: Database, settings: Settings) -> list[Route]:
+    async def alive(_: HubRequest) -> JsonResponse:
+        return JsonResponse(Status("ok"))
+
+    async def ready(_: HubRequest) -> JsonResponse:
+        if await schema_state(db) is not SchemaState.CURRENT:
+            raise Unavailable("The database does not have this version's schema. Run: hubgate migrate")
+        return JsonResponse(Status("ready"))
+
+    async def figures(_: HubRequest) -> Response:
+        return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)
+
+    found = [
+        _probe("/healthz", alive, "Whether the process is alive"),
+        _probe("/readyz", ready, "Whether the database answers and has this version's schema"),
+    ]
+    if settings.metrics_listen == f"{settings.host}:{settings.port}":
+        found.append(Route("GET", "/metrics", figures, Surface.PROBE, "hub.public", "Figures for Prometheus"))
+    return found
+
+
+def _probe(path: str, handler: Handler, summary: str) -> Route:
+    return Route("GET", path, handler, Surface.PROBE, "hub.public", summary, answers={200: ("Yes.", Status)})

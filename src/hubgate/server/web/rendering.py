@@ -1,0 +1,68 @@
+"""Turning a template into an answer: autoescaped, with the visitor's theme and a CSRF field ready for any form."""
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import HTMLResponse, Response
+
+from hubgate import __version__
+from hubgate.server.errors import HubError
+from hubgate.server.http.csrf import FIELD, Csrf
+from hubgate.server.http.request import HubRequest
+from hubgate.server.settings import Settings
+from hubgate.server.web.static import asset_url
+
+THEME_COOKIE = "theme"
+THEMES = ("system", "light", "dark")
+
+_TITLES = {
+    400: "Stopped",
+    401: "Sign in first",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Not possible here",
+    413: "Too large",
+    429: "Too many tries",
+    500: "Something broke",
+    503: "Not available right now",
+}
+
+
+class Pages:
+    def __init__(self, settings: Settings, csrf: Csrf) -> None:
+        self.settings = settings
+        self._csrf = csrf
+        self._templates = Environment(
+            loader=FileSystemLoader(Path(__file__).with_name("templates")),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.globals.update(asset=asset_url, version=__version__, base_url=settings.base_url, themes=THEMES)
+
+    def page(self, request: HubRequest, template: str, status: int = 200, **values: Any) -> Response:
+        csrf_value, new_cookie = self._csrf.field_for(request)
+        html = self._templates.get_template(template).render(
+            values,
+            csrf_name=FIELD,
+            csrf_value=csrf_value,
+            theme=chosen_theme(request),
+            here=request.url.path,
+        )
+        response = HTMLResponse(html, status)
+        if new_cookie is not None:
+            self._csrf.set_visitor_cookie(response, new_cookie)
+        return response
+
+    def error(self, request: HubRequest, error: HubError) -> Response:
+        title = _TITLES.get(error.status, "That did not work")
+        return self.page(
+            request, "error.html", error.status, title=title, cause=error.message, request_id=request.request_id
+        )
+
+
+def chosen_theme(request: HubRequest) -> str:
+    theme = request.cookies.get(THEME_COOKIE, THEMES[0])
+    return theme if theme in THEMES else THEMES[0]

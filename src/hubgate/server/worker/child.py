@@ -1,0 +1,47 @@
+"""The child's end of the supervisor's pipe.
+
+Standard input brings the settings as one JSON line and then stays open: when it ends, the parent is gone (even by
+SIGKILL) and the child stops too, so that no orphan keeps the port. Ctrl-C reaches the whole terminal group; children
+leave it to the parent.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+
+from hubgate.server.scopes import Risk, Scope
+from hubgate.server.settings import Settings, parse
+
+
+def settings_line(settings: Settings) -> bytes:
+    extra = [[scope.name, scope.text] for scope in settings.extra_scopes]
+    return json.dumps({"raw": dict(settings.raw), "extra_scopes": extra}).encode() + b"\n"
+
+
+def settings_from_parent() -> Settings:
+    line = json.loads(sys.stdin.buffer.readline())
+    return parse(line["raw"], tuple(Scope(name, Risk.CHANGES, text) for name, text in line["extra_scopes"]))
+
+
+def stop_event() -> asyncio.Event:
+    """Set on SIGTERM, or when the parent is gone."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+
+    def watch_parent() -> None:
+        while os.read(sys.stdin.fileno(), 1):
+            continue
+        loop.call_soon_threadsafe(stop.set)
+
+    threading.Thread(target=watch_parent, daemon=True).start()
+    return stop
+
+
+def report_ready(descriptor: int) -> None:
+    os.write(descriptor, b"1")
+    os.close(descriptor)

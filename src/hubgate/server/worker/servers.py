@@ -1,0 +1,91 @@
+"""The two HTTP servers behind one call: serve an ASGI app on a socket that is already listening, until told to stop.
+
+The socket is the supervisor's, handed to every web process: a port that is taken is noticed once, and a worker that
+dies loses none of the connections waiting in its queue.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from starlette.types import ASGIApp
+
+HEADER_SECONDS = 10
+MOST_CONNECTIONS = 10_000
+BACKLOG = 2048
+GRACE_SECONDS = 8
+
+
+async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asyncio.Event) -> None:
+    from granian.constants import HTTPModes, Interfaces
+    from granian.http import HTTP1Settings
+    from granian.net import SocketHolder
+    from granian.server.embed import Server
+
+    class OnOurSocket(Server):  # type: ignore[misc]
+        # The documented constructor takes an address only; an inherited socket goes in where granian's own
+        # parent process would put one. A start-up test guards this against a granian that moved it.
+        def _init_shared_socket(self) -> None:
+            self._ssp = None
+            self._shd = SocketHolder(listener.fileno(), False, BACKLOG)
+
+    logging.getLogger("_granian").setLevel(logging.ERROR)
+    server = OnOurSocket(
+        app,
+        interface=Interfaces.ASGINL,
+        http=HTTPModes.http1,
+        websockets=True,
+        backlog=BACKLOG,
+        backpressure=MOST_CONNECTIONS,
+        http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=64 * 1024),
+        log_enabled=False,
+    )
+    serving = asyncio.create_task(server.serve())
+    await _first_of(serving, stop)
+    server.stop()
+    await _finish(serving)
+
+
+async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asyncio.Event) -> None:
+    import uvicorn
+
+    class WithoutSignals(uvicorn.Server):
+        # Signals are the worker's: uvicorn would end the process before its resources are closed.
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        h11_max_incomplete_event_size=64 * 1024,
+        backlog=BACKLOG,
+        ws="none",
+    )
+    server = WithoutSignals(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    await _first_of(serving, stop)
+    server.should_exit = True
+    await _finish(serving)
+
+
+SERVERS = {"granian": serve_with_granian, "uvicorn": serve_with_uvicorn}
+
+
+async def _first_of(serving: "asyncio.Task[Any]", stop: asyncio.Event) -> None:
+    waiting = asyncio.create_task(stop.wait())
+    await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+async def _finish(serving: "asyncio.Task[Any]") -> None:
+    """What is in flight ends by itself or, at the latest, here."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(serving, GRACE_SECONDS)

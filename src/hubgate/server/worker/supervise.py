@@ -1,0 +1,167 @@
+"""The parent of a running hub: prepares the ground, starts the children, keeps them alive, stops them in order.
+
+It holds the listening socket and does no work of its own, so that nothing but a signal ends it.
+"""
+
+import contextlib
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+
+from hubgate.server.errors import StartupError
+from hubgate.server.settings import Settings
+from hubgate.server.worker.child import settings_line
+from hubgate.server.worker.servers import BACKLOG
+
+log = logging.getLogger("hubgate.worker")
+
+# The contract gives what is in flight ten seconds; the servers give up a little before that.
+STOP_SECONDS = 9.5
+READY_SECONDS = 30.0
+FIRST_RESTART_SECONDS = 0.2
+LONGEST_RESTART_SECONDS = 10.0
+WEB = "hubgate.server.worker.web"
+DELIVER = "hubgate.server.worker.deliver"
+
+
+@dataclass
+class _Child:
+    module: str
+    listens: bool
+    process: "subprocess.Popen[bytes] | None" = None
+    started_at: float = 0.0
+    restart_at: float | None = None
+    pause: float = FIRST_RESTART_SECONDS
+
+
+@dataclass
+class Supervisor:
+    settings: Settings
+    listener: socket.socket
+    web_module: str = WEB
+    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def __post_init__(self) -> None:
+        self._children = [_Child(self.web_module, listens=True) for _ in range(self.settings.workers)]
+        if self.settings.deliver == "child":
+            self._children.append(_Child(DELIVER, listens=False))
+        self._stopping = False
+        # A signal writes to this pipe, so that waiting for one and for time is the same wait.
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+
+    def start(self) -> None:
+        """All children up and answering, or StartupError with none left behind."""
+        self._install_signals()
+        try:
+            pending = [self._spawn(child) for child in self._children]
+            for ready in pending:
+                self._await_ready(ready)
+        except StartupError:
+            self.stop()
+            raise
+
+    def watch(self) -> None:
+        """Until SIGTERM or SIGINT: start again whatever dies, more slowly the faster it dies."""
+        while not self._stopping:
+            self._sleep(0.5)
+            if self._stopping:
+                break
+            for child in self._children:
+                self._revive(child)
+        self.stop()
+
+    def stop(self) -> None:
+        alive = [child.process for child in self._children if child.process and child.process.poll() is None]
+        for process in alive:
+            process.send_signal(signal.SIGTERM)
+        # Connections still in the accept queue are refused now rather than left hanging.
+        self.listener.close()
+        deadline = time.monotonic() + STOP_SECONDS
+        for process in alive:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.warning("process %d did not stop in time and was killed", process.pid)
+                process.kill()
+                process.wait()
+
+    def _revive(self, child: _Child) -> None:
+        if child.process is None or child.process.poll() is None:
+            return
+        now = time.monotonic()
+        if child.restart_at is None:
+            if now - child.started_at > LONGEST_RESTART_SECONDS:
+                child.pause = FIRST_RESTART_SECONDS
+            child.restart_at = now + child.pause
+            child.pause = min(child.pause * 2, LONGEST_RESTART_SECONDS)
+            log.error("process %d ended with status %s; starting another", child.process.pid, child.process.returncode)
+        if now >= child.restart_at:
+            os.close(self._spawn(child))
+
+    def _spawn(self, child: _Child) -> int:
+        """Start a child; the returned descriptor becomes readable when it is ready and ends when it dies."""
+        ready_read, ready_write = os.pipe()
+        inherited = [self.listener.fileno()] if child.listens else []
+        child.process = subprocess.Popen(
+            [sys.executable, "-m", child.module, *map(str, [*inherited, ready_write])],
+            stdin=subprocess.PIPE,
+            pass_fds=[*inherited, ready_write],
+            env=self.environment,
+        )
+        os.close(ready_write)
+        child.started_at, child.restart_at = time.monotonic(), None
+        # The pipe stays open for the life of the child: see child.py.
+        with contextlib.suppress(BrokenPipeError):
+            assert child.process.stdin is not None  # noqa: S101
+            child.process.stdin.write(settings_line(self.settings))
+            child.process.stdin.flush()
+        return ready_read
+
+    def _await_ready(self, ready: int) -> None:
+        with selectors.DefaultSelector() as selector, os.fdopen(ready, "rb") as pipe:
+            selector.register(pipe, selectors.EVENT_READ)
+            came_up = bool(selector.select(READY_SECONDS)) and pipe.read(1) == b"1"
+        if not came_up and not self._stopping:
+            raise StartupError("A hub process did not come up. Its own last line says why.")
+
+    def _install_signals(self) -> None:
+        def ask_to_stop(*_: object) -> None:
+            self._stopping = True
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._wake_write, b"1")
+
+        def child_died(*_: object) -> None:
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._wake_write, b"0")
+
+        signal.signal(signal.SIGTERM, ask_to_stop)
+        signal.signal(signal.SIGINT, ask_to_stop)
+        signal.signal(signal.SIGCHLD, child_died)
+
+    def _sleep(self, seconds: float) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wake_read, selectors.EVENT_READ)
+            if selector.select(seconds):
+                os.read(self._wake_read, 1024)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StartupError(
+            f"Cannot listen on {host} port {port}: {error.strerror}. Choose another with --port."
+        ) from error
+    return listener

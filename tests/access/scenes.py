@@ -1,0 +1,112 @@
+"""Callers and things, built from the columns and conditions of the expectation tables."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.identity import Identity, Role, TokenRole
+from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
+from hubgate.server.scopes import NAMES
+
+ME, SOMEONE = "user-me", "user-someone"
+ACME, CLUB, FOREIGN = "org-acme", "org-club", "org-foreign"
+APP, OTHER_APP = "app-asking", "app-other"
+
+ROLES = {
+    "read": Role.READ,
+    "contributor": Role.CONTRIBUTOR,
+    "made": Role.CONTRIBUTOR,
+    "write": Role.WRITE,
+    "admin": Role.ADMIN,
+}
+
+SCOPE_SETS: tuple[frozenset[str], ...] = tuple(
+    {
+        frozenset(),
+        NAMES,
+        *(frozenset({name}) for name in NAMES),
+        *(NAMES - {name} for name in NAMES),
+        *(frozenset({name, "write-discussions"}) for name in NAMES),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A thing, and the facts about it that the oracle reasons with."""
+
+    resource: Resource
+    column: str
+    condition: str
+    private: bool = False
+    admitted: bool = False
+    created_by_app: bool = False
+
+
+@dataclass(frozen=True)
+class Caller:
+    """An identity, and how its limits look from the thing: `inside` an organization it was given, or not."""
+
+    identity: Identity
+    kind: str
+    scopes: frozenset[str] = frozenset()
+    inside: bool = False
+
+
+def callers(column: str) -> Iterator[Caller]:
+    """Everyone who could ask for a thing in that column. The user is an admin of CLUB throughout, so that a fence or
+    consent elsewhere is a strong one."""
+    if column == "nobody":
+        yield Caller(Identity.anonymous(), "anonymous")
+        return
+    members = {ACME: ROLES.get(column, Role.ADMIN), CLUB: Role.ADMIN}
+    yield Caller(Identity.session(ME, members), "session")
+    yield Caller(Identity.session(ME, members, operator=True), "session")
+    yield Caller(Identity.personal(ME, members, role=TokenRole.READ), "read token")
+    yield Caller(Identity.personal(ME, members, role=TokenRole.WRITE), "write token")
+    in_acme = column in ROLES
+    for scopes in SCOPE_SETS:
+        for orgs in ((), (CLUB,), (ACME,), (ACME, CLUB)):
+            token = Identity.consented(ME, members, client_id=APP, scopes=scopes, organizations=orgs)
+            yield Caller(token, "consented", scopes, in_acme and ACME in orgs)
+        for org in (ACME, CLUB):
+            token = Identity.exchanged(ME, members, client_id=APP, scopes=scopes, organization=org)
+            yield Caller(token, "exchanged", scopes, in_acme and org == ACME)
+
+
+def scenes(action: Action, condition: str, column: str) -> Iterator[Scene]:
+    """Every thing that fits a cell of the table."""
+    for owner in _owners(action, column):
+        if Account in action.rule.on or Organization in action.rule.on:
+            yield Scene(owner, column, condition)
+        elif Collection in action.rule.on:
+            private = condition == "private"
+            yield Scene(Collection(owner, private=private), column, condition, private=private)
+        else:
+            yield from _on_repos(action, owner, column, condition)
+
+
+def _owners(action: Action, column: str) -> tuple[Namespace, ...]:
+    if column == "own":
+        return (Account(ME),)
+    if column in ROLES:
+        return (Organization(ACME),)
+    strangers = (Account(SOMEONE), Organization(FOREIGN))
+    namespace = Account in action.rule.on or Organization in action.rule.on
+    return tuple(owner for owner in strangers if not namespace or isinstance(owner, action.rule.on))
+
+
+def _on_repos(action: Action, owner: Namespace, column: str, condition: str) -> Iterator[Scene]:
+    visibility, _, author = condition.partition(",")
+    gates = {"public": [(False, False)], "gated": [(True, False)], "admitted": [(True, True)]}
+    private = visibility == "private"
+    # Having made a repo counts for contributors only: a demoted or former member has no claim to it.
+    creators = {"made": (ME,), "contributor": (SOMEONE, None)}.get(column, (ME, SOMEONE))
+    for gated, granted in gates.get(visibility, [(False, False), (True, False), (True, True)]):
+        if granted and column == "nobody" and visibility == "open":
+            continue
+        for creator, client in product(creators, (None, OTHER_APP, APP)):
+            repo = Repo(owner, private, gated, granted, creator, client)
+            thing = repo if not author else Post(repo, ME if author == "mine" else SOMEONE)
+            yield Scene(thing, column, condition, private, gated and granted and not private, client == APP)

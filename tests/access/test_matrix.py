@@ -1,0 +1,124 @@
+"""Action x caller x scope x relation, exhaustively: the decision against the tables of the specification."""
+
+import pytest
+from tests.access.expectations import COLUMNS, FULL, HUB, OPENED_BY
+from tests.access.oracle import expected
+from tests.access.scenes import ACME, APP, CLUB, ME, SCOPE_SETS, callers, scenes
+
+from hubgate.server.access.actions import MINTED_ONLY, Action
+from hubgate.server.access.decision import Outcome
+from hubgate.server.access.identity import Identity, Role, TokenRole
+from hubgate.server.access.policy import decide
+from hubgate.server.access.resource import HUB as THE_HUB
+from hubgate.server.access.resource import Account, Collection, Hub, Organization, Post, Repo
+from hubgate.server.access.rule import Credential
+from hubgate.server.scopes import BUILT_IN, NAMES
+
+LETTERS = {Outcome.ALLOW: "A", Outcome.FORBID: "F", Outcome.HIDE: "H"}
+OWNED = [action for action in Action if action.rule.on != (Hub,)]
+
+
+@pytest.mark.parametrize("action", OWNED, ids=lambda action: action.rule.name)
+def test_every_caller_gets_what_the_tables_say(action: Action) -> None:
+    name = action.rule.name
+    wrong = []
+    judged = 0
+    for condition, cells in FULL[name].items():
+        for column, letter in cells.items():
+            if letter == "-":
+                continue
+            crowd = list(callers(column))
+            for scene in scenes(action, condition, column):
+                for caller in crowd:
+                    judged += 1
+                    got = LETTERS[decide(caller.identity, action, scene.resource).outcome]
+                    if got != (want := expected(caller, name, scene)):
+                        wrong.append(f"{want} expected, {got} given: {caller} on {scene}")
+    assert judged > 400
+    assert not wrong, f"{len(wrong)} of {judged}, first:\n" + "\n".join(wrong[:5])
+
+
+@pytest.mark.parametrize("name", HUB)
+def test_the_hub_itself(name: str) -> None:
+    action = next(action for action in Action if action.rule.name == name)
+    members = {ACME: Role.ADMIN}
+    doors = {
+        "nobody": [Identity.anonymous()],
+        "session": [Identity.session(ME, members)],
+        "operator's session": [Identity.session(ME, members, operator=True)],
+        "tokens": [
+            *(Identity.personal(ME, members, role=role) for role in TokenRole),
+            *(
+                Identity.consented(ME, members, client_id=APP, scopes=scopes, organizations=[ACME])
+                for scopes in SCOPE_SETS
+            ),
+            *(
+                Identity.exchanged(ME, members, client_id=APP, scopes=scopes, organization=ACME)
+                for scopes in SCOPE_SETS
+            ),
+        ],
+    }
+    for door, identities in doors.items():
+        want = Outcome.ALLOW if door in HUB[name] else Outcome.FORBID
+        assert {decide(identity, action, THE_HUB).outcome for identity in identities} == {want}, door
+
+
+def test_every_action_has_rows() -> None:
+    assert {action.rule.name for action in Action} == {*FULL, *HUB}
+
+
+def test_every_action_is_judged_in_all_its_conditions_and_relations() -> None:
+    everyone = set(COLUMNS)
+    for action in OWNED:
+        on, rows = action.rule.on, FULL[action.rule.name]
+        conditions, columns = {"always"}, everyone - {"made"}
+        if on == (Repo,):
+            conditions, columns = {"open", "private"}, everyone
+        if on == (Post,):
+            conditions = {"open,mine", "open,theirs", "private,mine", "private,theirs"}
+            columns = everyone - {"nobody"}
+        if on == (Collection,):
+            conditions = {"open", "private"}
+        if on == (Account,):
+            columns = {"own", "stranger", "nobody"}
+        if on == (Organization,):
+            columns = everyone - {"made", "own"}
+        if action.rule.gate:
+            conditions = {"public", "gated", "admitted", "private"}
+        assert set(rows) == conditions, action
+        for cells in rows.values():
+            assert columns <= {column for column, letter in cells.items() if letter != "-"}, action
+
+
+def test_every_scope_opens_something_or_only_shapes_what_is_issued() -> None:
+    asked = {scope for action in Action for scope in action.rule.scopes + action.rule.created + action.rule.gate}
+    assert asked | MINTED_ONLY == NAMES
+    assert not asked & MINTED_ONLY
+    assert set(OPENED_BY) == NAMES == {scope.name for scope in BUILT_IN}
+
+
+def test_every_scoped_action_names_a_scope_and_no_other_does() -> None:
+    for action in Action:
+        assert bool(action.rule.scopes) == (action.rule.credential is Credential.SCOPED), action
+
+
+def test_names_are_unique() -> None:
+    assert len({action.rule.name for action in Action}) == len(Action)
+
+
+def test_an_action_on_the_wrong_kind_of_thing_is_a_programming_error() -> None:
+    with pytest.raises(TypeError, match=r"repo\.see is not judged on Account"):
+        decide(Identity.anonymous(), Action.REPO_SEE, Account(ME))
+
+
+def test_a_lapsed_exchanged_token_is_worth_no_more_than_none() -> None:
+    """O44: the member left, the token lives."""
+    gone = Identity.exchanged(ME, {CLUB: Role.ADMIN}, client_id=APP, scopes=NAMES, organization=ACME)
+    for action in OWNED:
+        for condition, cells in FULL[action.rule.name].items():
+            for column in cells:
+                if cells[column] == "-":
+                    continue
+                for scene in scenes(action, condition, column):
+                    allowed = decide(gone, action, scene.resource).allowed
+                    assert allowed == decide(Identity.anonymous(), action, scene.resource).allowed, scene
