@@ -21,7 +21,7 @@ serve: $(VENV)/server.stamp
 	@$(BIN)/hubgate serve
 
 test: $(VENV)/dev.stamp
-	@$(BIN)/python -m tests.bed.engines
+	@$(BIN)/python -m tests.bed.browser
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 faults: $(VENV)/dev.stamp

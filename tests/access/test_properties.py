@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.decision import Decision, Outcome
+from hubgate.server.access.decision import Outcome
 from hubgate.server.access.identity import Identity, Kind, Role, TokenRole
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Post, Repo, Resource
-from hubgate.server.scopes import BUILT_IN, NAMES
+from hubgate.server.scopes import NAMES
 
 USERS = ("me", "someone")
 ORGS = ("acme", "club", "foreign")
@@ -190,26 +190,3 @@ def test_a_refusal_tells_why_in_one_plain_line(caller: Identity, deed: tuple[Act
     assert decision.reason.isascii()
     assert decision.reason.isprintable()
     assert all(name in decision.reason for name in decision.scopes)
-
-
-@law
-@given(tokens(), deeds())
-def test_a_refused_token_is_told_every_scope_that_helps_and_no_other(
-    token: Identity, deed: tuple[Action, Resource]
-) -> None:
-    decision = decide(token, *deed)
-    if decision.outcome is Outcome.HIDE:
-        assert decision.scopes == ()
-        return
-    alone = [name for name in NAMES if _with(token, deed, {name}).allowed and not decision.allowed]
-    assert set(alone) <= set(decision.scopes)
-    assert not set(decision.scopes) & token.scopes
-    assert list(decision.scopes) == [scope.name for scope in BUILT_IN if scope.name in decision.scopes]
-    if decision.scopes:
-        assert _with(token, deed, set(decision.scopes)).allowed
-        # Either each helps alone, or, discussing in a private repo, none does: one to act and one to read are lacking.
-        assert set(alone) in (set(decision.scopes), set())
-
-
-def _with(token: Identity, deed: tuple[Action, Resource], more: set[str]) -> Decision:
-    return decide(replace(token, scopes=token.scopes | more), *deed)

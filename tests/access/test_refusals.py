@@ -79,6 +79,12 @@ def test_o57_a_reader_of_the_organization_cannot_delete_with_manage_repos() -> N
     assert caught.value.scopes == ()
 
 
+def test_what_no_scope_opens_is_said_to_be_closed_to_apps() -> None:
+    with pytest.raises(Forbidden, match="No app can see the audit log") as caught:
+        require(app(*NAMES), Action.ORG_READ_AUDIT_LOG, ACME)
+    assert caught.value.scopes == ()
+
+
 def test_a_token_without_the_organization_is_told_so() -> None:
     token = Identity.consented("me", {"acme": Role.ADMIN}, client_id="app", scopes=NAMES, organizations=[])
     with pytest.raises(Forbidden, match="not given access to the organization"):

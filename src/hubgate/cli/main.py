@@ -8,6 +8,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from hubgate import __version__
 
@@ -28,6 +29,13 @@ COMMANDS = (
 )
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line: the usage of a command that takes every setting fills a screen."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}. Try: {self.prog} --help\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -42,7 +50,7 @@ def run(arguments: list[str]) -> int:
         if error.name is not None and error.name.startswith("hubgate"):
             raise
         return _refuse(f'hubgate {command.name} needs the server. Run: pip install "hubgate[server]"')
-    parser = argparse.ArgumentParser(prog=f"hubgate {command.name}", description=module.__doc__, allow_abbrev=False)
+    parser = _Parser(prog=f"hubgate {command.name}", description=module.__doc__, allow_abbrev=False)
     module.configure(parser)
     options = parser.parse_args(arguments[1:])
     return _guarded(module, options)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
@@ -18,8 +19,13 @@ from hubgate.server.worker import supervise
 
 def serve(settings: Settings, announce: Callable[[Settings], None], web_module: str = supervise.WEB) -> None:
     """Until a signal. `web_module` is how the test build runs the same server with routes of its own."""
-    listener = supervise.bind(settings.host, settings.port)
-    settings = _with_actual_port(settings, listener.getsockname()[1])
+    with supervise.bind(settings.host, settings.port) as listener:
+        _serve_on(listener, with_actual_port(settings, listener.getsockname()[1]), announce, web_module)
+
+
+def _serve_on(
+    listener: socket.socket, settings: Settings, announce: Callable[[Settings], None], web_module: str
+) -> None:
     with prepared(settings), _figures(settings) as environment:
         supervisor = supervise.Supervisor(settings, listener, web_module, environment)
         supervisor.start()
@@ -58,7 +64,7 @@ async def _prepare(settings: Settings) -> None:
         await hub.close()
 
 
-def _with_actual_port(settings: Settings, port: int) -> Settings:
+def with_actual_port(settings: Settings, port: int) -> Settings:
     """Port 0 asks the system for a free one; the public address follows unless it was given."""
     if settings.port == port:
         return settings

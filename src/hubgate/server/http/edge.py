@@ -1,7 +1,7 @@
 """The outermost ASGI layer: every request passes it, whatever becomes of it.
 
-    head checked -> route matched -> body bounded -> guard -> CSRF (pages' POSTs) -> handler
-                 \\___________________ a refusal anywhere is rendered for its surface ___________/
+    route matched -> head checked -> body bounded -> guard -> CSRF (pages' POSTs) -> handler
+                a refusal anywhere is rendered for the surface it happens on
 
 It stamps the request id, adds the standard headers, counts, and writes one line to the log. The handler of a client
 that went away runs to its end: what it was doing may be half of something.
@@ -82,7 +82,6 @@ class Edge:
 
     async def _answer(self, request: HubRequest, exchange: _Exchange, send: Send) -> None:
         try:
-            check_head(request.scope)
             asked_first = request.method == "OPTIONS"
             response = self._preflight(request) if asked_first else await self._handled(request, exchange)
             await response(request.scope, request.receive, send)
@@ -98,6 +97,7 @@ class Edge:
         match = self.table.match(request.method, request.scope["raw_path"])
         route = match.route
         exchange.surface, exchange.route = route.surface, route.path
+        check_head(request.scope)
         request.scope["path_params"] = match.params
         request.bound_body(BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds))
         await self.guard(request, route)
@@ -107,6 +107,7 @@ class Edge:
         return await route.handler(request)
 
     def _preflight(self, request: HubRequest) -> Response:
+        check_head(request.scope)
         methods = self.table.cors_methods(request.scope["raw_path"])
         return Response(status_code=204, headers=preflight(methods) if methods else None)
 

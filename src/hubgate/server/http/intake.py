@@ -38,7 +38,7 @@ def check_head(scope: Scope) -> None:
         raise HeadersTooLarge("The address is too long.")
     # HTTP/2 may split Cookie by design (RFC 9113, section 8.2.3).
     single = _SINGLE - {b"cookie"} if scope["http_version"] == "2" else _SINGLE
-    seen = Counter(name for name, _ in headers if name in single)
+    seen = Counter(name for name, value in headers if name in single and (value or name != b"host"))
     for name, times in seen.items():
         if times > 1:
             raise BadRequest(f"The {name.decode()} header was sent {times} times.")

@@ -1,6 +1,6 @@
 """The request as handlers see it: Starlette's, with what the outermost layer found out about it."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -50,9 +50,20 @@ class HubRequest(Request):
         """The body as `shape`. Unparseable JSON is 400; well-formed but not as documented is 422."""
         if self.content_type not in ("application/json", ""):
             raise UnsupportedMedia("Send this as application/json.")
+        body = await self.body()
         try:
-            return msgspec.json.decode(await self.body(), type=shape)
+            if b"\\u0000" in body and _holds_nul(msgspec.json.decode(body)):
+                raise Unprocessable("A text holds a NUL character.")
+            return msgspec.json.decode(body, type=shape)
         except msgspec.ValidationError as error:
             raise Unprocessable(str(error)) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadRequest(f"The body is not JSON: {error}") from error
+
+
+def _holds_nul(value: Any) -> bool:
+    """PostgreSQL cannot store one, and no name, title or comment needs one."""
+    if isinstance(value, str):
+        return "\0" in value
+    parts = [*value, *value.values()] if isinstance(value, dict) else value
+    return isinstance(value, (dict, list)) and any(map(_holds_nul, parts))

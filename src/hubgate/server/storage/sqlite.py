@@ -43,8 +43,13 @@ class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = FairLock(path)
-        self._writer = _connect(path, busy_timeout=0.0)
-        self._reader = _connect(path, busy_timeout=1.0)
+        # Turning a new file to WAL needs it alone, and SQLite does not wait for that by itself.
+        self._lock.acquire()
+        try:
+            self._writer = _connect(path, busy_timeout=0.0)
+            self._reader = _connect(path, busy_timeout=1.0)
+        finally:
+            self._lock.release()
         self._write_tx = _SqliteTx(self._writer)
         self._read_tx = _SqliteTx(self._reader)
         self._idle_readers: list[sqlite3.Connection] = []

@@ -69,10 +69,15 @@ async def _bring_forward(state: SchemaState, url: str) -> None:
         raise StartupError("The database holds tables that are not hubgate's. Give hubgate a database of its own.")
     if state is SchemaState.CURRENT:
         return
-    if is_sqlite(url):
-        await asyncio.to_thread(_upgrade_sqlite, sqlite_path(url))
-    else:
-        await _upgrade_postgres(url)
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        if is_sqlite(url):
+            await asyncio.to_thread(_upgrade_sqlite, sqlite_path(url))
+        else:
+            await _upgrade_postgres(url)
+    except (SQLAlchemyError, OSError) as error:
+        raise StartupError(f"The database could not be brought up to date and is unchanged: {error}") from error
 
 
 def _upgrade_sqlite(path: Path) -> None:
@@ -84,9 +89,11 @@ def _upgrade_sqlite(path: Path) -> None:
         # sqlite3 must not open transactions of its own: it would leave DDL outside them.
         engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(path, timeout=30, isolation_level=None))
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-        with engine.begin() as connection:
-            _run_alembic(connection)
-        engine.dispose()
+        try:
+            with engine.begin() as connection:
+                _run_alembic(connection)
+        finally:
+            engine.dispose()
     finally:
         os.close(lock)
 
@@ -96,10 +103,12 @@ async def _upgrade_postgres(url: str) -> None:
     from sqlalchemy.ext.asyncio import create_async_engine
 
     engine = create_async_engine("postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(url))
-    async with engine.begin() as connection:
-        await connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
-        await connection.run_sync(_run_alembic)
-    await engine.dispose()
+    try:
+        async with engine.begin() as connection:
+            await connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
+            await connection.run_sync(_run_alembic)
+    finally:
+        await engine.dispose()
 
 
 def _run_alembic(connection: Any) -> None:

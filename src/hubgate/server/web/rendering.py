@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
@@ -11,22 +12,11 @@ from hubgate.server.errors import HubError
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
 from hubgate.server.settings import Settings
+from hubgate.server.web.pages.errors import advice_for
 from hubgate.server.web.static import asset_url
 
 THEME_COOKIE = "theme"
 THEMES = ("system", "light", "dark")
-
-_TITLES = {
-    400: "Stopped",
-    401: "Sign in first",
-    403: "Not allowed",
-    404: "Not found",
-    405: "Not possible here",
-    413: "Too large",
-    429: "Too many tries",
-    500: "Something broke",
-    503: "Not available right now",
-}
 
 
 class Pages:
@@ -40,7 +30,13 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals.update(asset=asset_url, version=__version__, base_url=settings.base_url, themes=THEMES)
+        self._templates.globals.update(
+            asset=asset_url,
+            version=__version__,
+            base_url=settings.base_url,
+            hub_host=urlsplit(settings.base_url).netloc,
+            themes=THEMES,
+        )
 
     def page(self, request: HubRequest, template: str, status: int = 200, **values: Any) -> Response:
         csrf_value, new_cookie = self._csrf.field_for(request)
@@ -49,7 +45,7 @@ class Pages:
             csrf_name=FIELD,
             csrf_value=csrf_value,
             theme=chosen_theme(request),
-            here=request.url.path,
+            here=_here(request),
         )
         response = HTMLResponse(html, status)
         if new_cookie is not None:
@@ -57,12 +53,28 @@ class Pages:
         return response
 
     def error(self, request: HubRequest, error: HubError) -> Response:
-        title = _TITLES.get(error.status, "That did not work")
+        advice = advice_for(error)
         return self.page(
-            request, "error.html", error.status, title=title, cause=error.message, request_id=request.request_id
+            request,
+            "error.html",
+            error.status,
+            title=advice.title,
+            code=error.status,
+            cause=error.message,
+            cure=advice.cure,
+            request_id=request.request_id,
         )
 
 
 def chosen_theme(request: HubRequest) -> str:
     theme = request.cookies.get(THEME_COOKIE, THEMES[0])
     return theme if theme in THEMES else THEMES[0]
+
+
+def _here(request: HubRequest) -> str:
+    """Where the theme form leads back to: this page, or home where this page is the answer to another form."""
+    if request.method not in ("GET", "HEAD"):
+        return "/"
+    path = request.scope["raw_path"].decode("latin-1")
+    query = request.scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path

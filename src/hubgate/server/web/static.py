@@ -1,6 +1,8 @@
-"""Styles, scripts and icons: read once, named by their content, cached by browsers for ever."""
+"""Styles, scripts and icons: read and compressed once, named by their content, cached by browsers for ever."""
 
+import gzip
 import hashlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,16 +17,29 @@ _FOLDER = Path(__file__).with_name("static")
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
+@dataclass(frozen=True)
+class _Asset:
+    digest: str
+    kind: str
+    content: bytes
+    gzipped: bytes
+
+
 @cache
-def _files() -> dict[str, tuple[str, bytes]]:
-    """Name to digest and content."""
-    found = {path.name: path.read_bytes() for path in _FOLDER.iterdir() if path.suffix in _TYPES}
-    return {name: (hashlib.sha256(content).hexdigest()[:16], content) for name, content in found.items()}
+def _assets() -> dict[str, _Asset]:
+    return {path.name: _read(path) for path in _FOLDER.iterdir() if path.suffix in _TYPES}
+
+
+def _read(path: Path) -> _Asset:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    # Only these files are compressed. A page holds the visitor's CSRF value beside what the address brought in, and
+    # the length of the two compressed together would give it away (BREACH).
+    return _Asset(digest, _TYPES[path.suffix], content, gzip.compress(content, mtime=0))
 
 
 def asset_url(name: str) -> str:
-    digest, _ = _files()[name]
-    return f"/static/{digest}/{name}"
+    return f"/static/{_assets()[name].digest}/{name}"
 
 
 def static_routes() -> list[Route]:
@@ -32,8 +47,23 @@ def static_routes() -> list[Route]:
 
 
 async def _static(request: HubRequest) -> Response:
-    digest, content = _files().get(request.param("name"), ("", b""))
-    if not digest or digest != request.param("digest"):
+    asset = _assets().get(request.param("name"))
+    if asset is None or asset.digest != request.param("digest"):
         raise NotFound("Nothing here, or not for you. Another account may see more.")
-    kind = _TYPES[Path(request.param("name")).suffix]
-    return Response(content, headers={"content-type": kind, "cache-control": "public, max-age=31536000, immutable"})
+    headers = {
+        "content-type": asset.kind,
+        "cache-control": "public, max-age=31536000, immutable",
+        "vary": "accept-encoding",
+    }
+    if _takes_gzip(request.headers.get("accept-encoding", "")):
+        return Response(asset.gzipped, headers={**headers, "content-encoding": "gzip"})
+    return Response(asset.content, headers=headers)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    for offer in accepted.lower().replace(" ", "").split(","):
+        coding, _, weight = offer.partition(";q=")
+        if coding == "gzip":
+            # "q=0", "q=0.0": named in order to be refused.
+            return weight.strip("0.") != "" or weight == ""
+    return False

@@ -6,6 +6,7 @@ leave it to the parent.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -43,5 +44,7 @@ def stop_event() -> asyncio.Event:
 
 
 def report_ready(descriptor: int) -> None:
-    os.write(descriptor, b"1")
+    # Nobody listens when this child replaces one that died.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(descriptor, b"1")
     os.close(descriptor)

@@ -91,6 +91,7 @@ class Supervisor:
                 log.warning("process %d did not stop in time and was killed", process.pid)
                 process.kill()
                 process.wait()
+            _close_pipe(process)
 
     def _revive(self, child: _Child) -> None:
         if child.process is None or child.process.poll() is None:
@@ -103,6 +104,7 @@ class Supervisor:
             child.pause = min(child.pause * 2, LONGEST_RESTART_SECONDS)
             log.error("process %d ended with status %s; starting another", child.process.pid, child.process.returncode)
         if now >= child.restart_at:
+            _close_pipe(child.process)
             os.close(self._spawn(child))
 
     def _spawn(self, child: _Child) -> int:
@@ -152,6 +154,12 @@ class Supervisor:
                 os.read(self._wake_read, 1024)
 
 
+def _close_pipe(process: "subprocess.Popen[bytes]") -> None:
+    if process.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+
+
 def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -159,9 +167,8 @@ def bind(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(BACKLOG)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         listener.close()
-        raise StartupError(
-            f"Cannot listen on {host} port {port}: {error.strerror}. Choose another with --port."
-        ) from error
+        reason = getattr(error, "strerror", None) or "not a host"
+        raise StartupError(f"Cannot listen on {host} port {port}: {reason}. Choose another with --port.") from error
     return listener

@@ -103,7 +103,7 @@ class KeyRing:
         private = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
         numbers = private.public_key().public_numbers()
         members = {"e": _base64url(numbers.e), "kty": "RSA", "n": _base64url(numbers.n)}
-        kid = _thumbprint(members)
+        kid = _key_id(members)
         der = private.private_bytes(
             serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -128,10 +128,10 @@ def _place(kid: str) -> str:
     return f"signing_keys.{kid}"
 
 
-def _thumbprint(members: dict[str, str]) -> str:
-    """RFC 7638: the required members, sorted, without white space."""
+def _key_id(members: dict[str, str]) -> str:
+    """From the RFC 7638 thumbprint: the required members, sorted, without white space; in hex for people to type."""
     canonical = json.dumps(members, sort_keys=True, separators=(",", ":")).encode()
-    return base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
+    return hashlib.sha256(canonical).hexdigest()[:24]
 
 
 def _base64url(number: int) -> str:

@@ -1,6 +1,7 @@
 """The OpenAPI document and a page that shows it to people."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from starlette.responses import Response
 
@@ -9,6 +10,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.http.surface import Surface
+from hubgate.server.web.pages.api_reading import shapes, subjects
 from hubgate.server.web.rendering import Pages
 
 
@@ -17,7 +19,7 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
         return JsonResponse(described, headers={"cache-control": "public, max-age=300"})
 
     async def readable(request: HubRequest) -> Response:
-        return pages.page(request, "apidocs.html", paths=described["paths"])
+        return pages.page(request, "apidocs.html", **reading)
 
     own = [
         Route(
@@ -32,4 +34,11 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
         Route("GET", "/docs/api", readable, Surface.PAGE, "hub.public", "The API, readable"),
     ]
     described = document(RouteTable([*documented, *own]), base_url)
+    found = subjects(described)
+    reading: dict[str, Any] = {
+        "subjects": found,
+        "shapes": shapes(described),
+        "contents": [*((f"#{subject.anchor}", subject.title) for subject in found), ("#shapes", "Shapes")],
+        "tokens": any(operation.needs_token for subject in found for operation in subject.operations),
+    }
     return own

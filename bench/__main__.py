@@ -1,0 +1,70 @@
+"""`python -m bench [--quick] [--dir FOLDER] [--json FILE] [SUBJECT ...]`: measure, print tables of ratios."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import (
+    fairness,
+    postgres_batches,
+    postgres_lookups,
+    postgres_writes,
+    serving,
+    sqlite_lookups,
+    sqlite_writes,
+)
+from bench.ground import Ground, ground
+from bench.harness import Budget, Table
+
+SUBJECTS: dict[str, Callable[[Ground], list[Table]]] = {
+    "sqlite-writes": sqlite_writes.measure,
+    "sqlite-lookups": sqlite_lookups.measure,
+    "postgres-writes": postgres_writes.measure,
+    "postgres-batches": postgres_batches.measure,
+    "postgres-lookups": postgres_lookups.measure,
+    "fairness": fairness.measure,
+    "http": serving.measure,
+}
+FULL = Budget(rounds=5, scale=1.0)
+QUICK = Budget(rounds=3, scale=0.15)
+
+
+def main() -> None:
+    options = _options()
+    started = time.monotonic()
+    with ground(options.dir, QUICK if options.quick else FULL) as here:
+        facts = here.facts()
+        if any(name.startswith("postgres") for name in options.subjects):
+            facts |= here.postgres_facts()
+        for name, value in facts.items():
+            print(f"{name:<18} {value}")
+        tables: list[Table] = []
+        for name in options.subjects:
+            for found in SUBJECTS[name](here):
+                print(f"\n{found.text()}", flush=True)
+                tables.append(found)
+    print("\n* the baseline. ratio: of the medians. in rounds: the smallest and largest ratio within one round.")
+    print(f"{time.monotonic() - started:.0f} s")
+    if options.json:
+        saved = {"facts": facts, "tables": [found.data() for found in tables]}
+        options.json.write_text(json.dumps(saved, indent=2) + "\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure; print tables of ratios.")
+    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"some of: {', '.join(SUBJECTS)}; else all")
+    parser.add_argument("--quick", action="store_true", help="shorter and fewer rounds: under 40 s, less certain")
+    parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="where databases go; a real disk")
+    parser.add_argument("--json", type=Path, help="also save facts, medians and every round here")
+    options = parser.parse_args()
+    unknown = [name for name in options.subjects if name not in SUBJECTS]
+    if unknown:
+        parser.error(f"no subject {unknown[0]}; there are {', '.join(SUBJECTS)}")
+    options.subjects = options.subjects or list(SUBJECTS)
+    return options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""The PostgreSQL contestants that use asyncpg as its manual shows it."""
+
+from typing import Any
+
+import asyncpg
+
+from bench import workload
+from hubgate.server.storage.postgres import CONNECTIONS
+from hubgate.server.storage.sqltext import positional
+
+INSERT, UPDATE, READ = (positional(sql)[0] for sql in (workload.INSERT, workload.UPDATE, workload.READ))
+
+
+async def transaction(connection: Any) -> object:
+    row = workload.new_row()
+    async with connection.transaction():
+        await connection.execute(INSERT, row["id"], row["holder"])
+        await connection.execute(UPDATE, row["id"])
+        return await connection.fetchrow(READ, row["id"])
+
+
+async def pooled_transaction(pool: Any) -> object:
+    async with pool.acquire() as connection:
+        return await transaction(connection)
+
+
+async def pool_as_large_as_the_hubs(url: str) -> Any:
+    return await asyncpg.create_pool(url, min_size=CONNECTIONS, max_size=CONNECTIONS)
+
+
+async def recreate_table(url: str, rows: list[tuple[str, str, int]]) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("DROP TABLE IF EXISTS bench_units")
+        await connection.execute(workload.TABLE)
+        await connection.copy_records_to_table("bench_units", records=rows)
+        await connection.execute("ANALYZE bench_units")
+    finally:
+        await connection.close()

@@ -1,0 +1,48 @@
+"""An ASGI handler that only repeats given answers, on the hub's own HTTP server: `python -m bench.bare`.
+
+Standard input brings the answers as one JSON line, by path: pairs of headers, and the body. It prints its port and
+serves until standard input ends.
+"""
+
+import asyncio
+import json
+import socket
+import sys
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hubgate.server.worker.child import stop_event
+from hubgate.server.worker.servers import BACKLOG, serve_with_granian
+
+
+def repeating(answers: dict[str, tuple[list[list[str]], str]]) -> ASGIApp:
+    messages = {
+        path: (
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(name.encode(), value.encode()) for name, value in headers],
+            },
+            {"type": "http.response.body", "body": body.encode()},
+        )
+        for path, (headers, body) in answers.items()
+    }
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        start, body = messages[scope["path"]]
+        await send(start)
+        await send(body)
+
+    return app
+
+
+async def main() -> None:
+    app = repeating(json.loads(sys.stdin.buffer.readline()))
+    listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
+    listener.setblocking(False)
+    print(listener.getsockname()[1], flush=True)
+    await serve_with_granian(app, listener, stop_event())
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

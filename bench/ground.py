@@ -1,0 +1,84 @@
+"""Where the contestants run: a folder on a real disk, a PostgreSQL server that syncs, and what machine this is."""
+
+import asyncio
+import contextlib
+import os
+import platform
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import asyncpg
+from tests.bed.postgres import Cluster
+
+from bench.harness import Budget
+
+POSTGRES = "16"
+
+
+@dataclass
+class Ground:
+    folder: Path
+    budget: Budget
+    _leaving: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    @cached_property
+    def postgres_url(self) -> str:
+        """Started when first asked for. The test bed's servers do not sync; a measured one has to."""
+        cluster = Cluster(POSTGRES)
+        self._leaving.callback(cluster.remove)
+        for setting in ("fsync", "full_page_writes"):
+            cluster.command(f"ALTER SYSTEM SET {setting} = on")
+        cluster.stop()
+        cluster.start()
+        return cluster.url()
+
+    def subfolder(self, name: str) -> Path:
+        folder = self.folder / name
+        folder.mkdir()
+        return folder
+
+    def facts(self) -> dict[str, str]:
+        return {
+            "cores": str(os.cpu_count()),
+            "load before": f"{os.getloadavg()[0]:.1f}",
+            "system": f"{platform.system()} {platform.machine()}",
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+            "folder": f"{self.folder.parent} ({file_system(self.folder)})",
+        }
+
+    def postgres_facts(self) -> dict[str, str]:
+        return asyncio.run(_postgres_facts(self.postgres_url))
+
+
+@contextlib.contextmanager
+def ground(parent: Path, budget: Budget) -> Iterator[Ground]:
+    folder = Path(tempfile.mkdtemp(prefix="hubgate-bench-", dir=parent))
+    with contextlib.ExitStack() as leaving:
+        leaving.callback(shutil.rmtree, folder, ignore_errors=True)
+        yield Ground(folder, budget, leaving)
+
+
+def file_system(folder: Path) -> str:
+    """On tmpfs a sync costs nothing, and the tables would say nothing about commits."""
+    found = subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "file system unknown"
+
+
+async def _postgres_facts(url: str) -> dict[str, str]:
+    connection = await asyncpg.connect(url)
+    try:
+        shown = {name: await connection.fetchval(f"SHOW {name}") for name in ("server_version", "fsync")}
+        data = Path(await connection.fetchval("SHOW data_directory"))
+    finally:
+        await connection.close()
+    return {
+        "postgresql": f"{shown['server_version']}, fsync {shown['fsync']}",
+        "postgresql folder": f"{data.parent.parent} ({file_system(data.parent.parent)})",
+    }

@@ -1,0 +1,56 @@
+"""Look-ups by key a second on PostgreSQL, in a table of a hundred thousand rows."""
+
+import asyncio
+import contextlib
+from functools import partial
+from typing import Any
+
+import asyncpg
+
+from bench import asyncpg_raw, workload
+from bench.ground import Ground
+from bench.harness import Operation, Table, drive, interleaved, table, warmed_up
+from hubgate.server.storage.engines import open_database
+from hubgate.server.storage.postgres import CONNECTIONS
+
+TURN = 0.6
+ROWS = 100_000
+RAW_ALONE = "raw asyncpg fetchrow, 1 caller"
+
+
+def measure(ground: Ground) -> list[Table]:
+    url = ground.postgres_url
+    rows, keys = workload.stored_rows(ROWS)
+    with asyncio.Runner() as runner, contextlib.ExitStack() as closing:
+        runner.run(asyncpg_raw.recreate_table(url, rows))
+        db = runner.run(open_database(url))
+        pool = runner.run(asyncpg_raw.pool_as_large_as_the_hubs(url))
+        own = [runner.run(asyncpg.connect(url)) for _ in range(CONNECTIONS)]
+        for opened in (db, pool, *own):
+            closing.callback(lambda opened: runner.run(opened.close()), opened)
+
+        async def raw(free: list[Any]) -> object:
+            """A caller takes a connection no other is using; there are as many as callers."""
+            connection = free.pop()
+            row = await connection.fetchrow(asyncpg_raw.READ, next(keys)["id"])
+            free.append(connection)
+            return row
+
+        def turn(callers: int, operation: Operation) -> float:
+            return runner.run(drive(operation, callers, ground.budget.seconds(TURN), ground.budget.most))
+
+        many = workload.CALLERS
+        contestants = {
+            RAW_ALONE: partial(turn, 1, partial(raw, own[:1])),
+            "db.one, 1 caller": partial(turn, 1, lambda: db.one(workload.READ, next(keys))),
+            f"raw, {CONNECTIONS} connections and callers": partial(turn, CONNECTIONS, partial(raw, own[:])),
+            f"asyncpg pool, {many} callers": partial(turn, many, lambda: _pooled(pool, next(keys)["id"])),
+            f"db.one, {many} callers": partial(turn, many, lambda: db.one(workload.READ, next(keys))),
+        }
+        samples = interleaved(warmed_up(contestants), ground.budget.rounds)
+    return [table("PostgreSQL look-ups by key", "look-ups/s", RAW_ALONE, samples)]
+
+
+async def _pooled(pool: Any, key: str) -> object:
+    async with pool.acquire() as connection:
+        return await connection.fetchrow(asyncpg_raw.READ, key)

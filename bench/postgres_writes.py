@@ -1,0 +1,39 @@
+"""Units of work a second on PostgreSQL: the hub's transactions and batches beside asyncpg's own."""
+
+import asyncio
+from functools import partial
+
+import asyncpg
+
+from bench import asyncpg_raw, workload
+from bench.ground import Ground
+from bench.harness import Operation, Table, drive, interleaved, table, warmed_up
+from hubgate.server.storage.engines import open_database
+
+TURN = 1.0
+POOL = f"asyncpg pool, {workload.CALLERS} callers"
+
+
+def measure(ground: Ground) -> list[Table]:
+    url = ground.postgres_url
+    with asyncio.Runner() as runner:
+        runner.run(asyncpg_raw.recreate_table(url, []))
+        db = runner.run(open_database(url))
+        connection = runner.run(asyncpg.connect(url))
+        pool = runner.run(asyncpg_raw.pool_as_large_as_the_hubs(url))
+
+        def turn(callers: int, operation: Operation) -> float:
+            return runner.run(drive(operation, callers, ground.budget.seconds(TURN), ground.budget.most))
+
+        many = workload.CALLERS
+        contestants = {
+            POOL: partial(turn, many, partial(asyncpg_raw.pooled_transaction, pool)),
+            "asyncpg, one connection": partial(turn, 1, partial(asyncpg_raw.transaction, connection)),
+            f"db.write, {many} callers": partial(turn, many, lambda: db.write(workload.unit())),
+            f"db.batch, {many} callers": partial(turn, many, lambda: db.batch(workload.ADD, workload.new_row())),
+        }
+        samples = interleaved(warmed_up(contestants), ground.budget.rounds)
+        runner.run(pool.close())
+        runner.run(connection.close())
+        runner.run(db.close())
+    return [table("PostgreSQL writes: units of 3 statements", "units/s", POOL, samples)]

@@ -1,0 +1,52 @@
+"""Units of work a second on SQLite: grouped by the hub, committed one by one, and all in a single transaction."""
+
+import asyncio
+import sqlite3
+from functools import partial
+
+from bench import workload
+from bench.ground import Ground
+from bench.harness import Table, drive, interleaved, table, warmed_up
+from hubgate.server.storage.database import Database
+from hubgate.server.storage.engines import open_database
+
+TURN = 1.0
+ONE_BY_ONE = "a commit per unit, raw sqlite3"
+
+
+def measure(ground: Ground) -> list[Table]:
+    folder, seconds, most = ground.subfolder("sqlite-writes"), ground.budget.seconds(TURN), ground.budget.most
+    held, single, ideal = (workload.make_sqlite(folder / f"{name}.db") for name in ("hub", "single", "ideal"))
+    with asyncio.Runner() as runner:
+        db = runner.run(open_database(f"sqlite:///{folder}/hub.db"))
+        contestants = {
+            ONE_BY_ONE: lambda: runner.run(drive(partial(commit_each, single), workload.CALLERS, seconds, most)),
+            f"db.write, {workload.CALLERS} callers": lambda: runner.run(_hub(db, workload.CALLERS, seconds, most)),
+            "db.write, 1 caller": lambda: runner.run(_hub(db, 1, seconds, most)),
+            "one transaction for all (bound)": lambda: runner.run(_one_transaction(ideal, seconds, most)),
+        }
+        samples = interleaved(warmed_up(contestants), ground.budget.rounds)
+        runner.run(db.close())
+    for connection in (held, single, ideal):
+        connection.close()
+    return [table("SQLite writes: units of 3 statements", "units/s", ONE_BY_ONE, samples)]
+
+
+async def commit_each(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    workload.run_on_sqlite(connection)
+    connection.execute("COMMIT")
+
+
+async def _hub(db: Database, callers: int, seconds: float, most: int) -> float:
+    return await drive(lambda: db.write(workload.unit()), callers, seconds, most)
+
+
+async def _one_transaction(connection: sqlite3.Connection, seconds: float, most: int) -> float:
+    async def run() -> None:
+        workload.run_on_sqlite(connection)
+
+    connection.execute("BEGIN IMMEDIATE")
+    rate = await drive(run, workload.CALLERS, seconds, most)
+    connection.execute("COMMIT")
+    return rate

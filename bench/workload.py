@@ -1,0 +1,81 @@
+"""The work every contestant does, in the same statements: insert a row, change it, read it back."""
+
+import itertools
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from hubgate.server.storage.database import Batch, Row, Tx, Unit
+
+CALLERS = 64
+
+TABLE = "CREATE TABLE bench_units (id text PRIMARY KEY, holder text NOT NULL, hits bigint NOT NULL)"
+SQLITE_TABLE = f"{TABLE} WITHOUT ROWID"
+INSERT = "INSERT INTO bench_units (id, holder, hits) VALUES (:id, :holder, 0)"
+UPDATE = "UPDATE bench_units SET hits = hits + 1 WHERE id = :id"
+READ = "SELECT id, holder, hits FROM bench_units WHERE id = :id"
+
+# What the unit leaves behind, as one statement.
+ADD = Batch(
+    name="bench.add",
+    key="id",
+    columns={"id": "text", "holder": "text"},
+    sql="INSERT INTO bench_units (id, holder, hits) SELECT id, holder, 1 FROM batch RETURNING id, holder, hits",
+)
+
+# A kilobyte each: somewhat more than the thousand pages after which SQLite checkpoints.
+WAL_ROWS = 6_000
+
+_numbers = itertools.count()
+
+
+def new_row() -> dict[str, str]:
+    """Keys like the hub's token keys: a slowly growing bucket, then random."""
+    return {"id": f"{next(_numbers) >> 12:08x}{secrets.token_hex(12)}", "holder": "someone"}
+
+
+def unit() -> Unit[Row | None]:
+    row = new_row()
+
+    async def run(tx: Tx) -> Row | None:
+        await tx.exec(INSERT, row)
+        await tx.exec(UPDATE, row)
+        return await tx.one(READ, row)
+
+    return run
+
+
+def run_on_sqlite(connection: sqlite3.Connection) -> None:
+    row = new_row()
+    connection.execute(INSERT, row)
+    connection.execute(UPDATE, row)
+    connection.execute(READ, row).fetchone()
+
+
+def plain_sqlite(path: Path, busy_timeout: float = 0.0) -> sqlite3.Connection:
+    """A driver's connection with the hub's durability and nothing else of the hub's."""
+    connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    return connection
+
+
+def make_sqlite(path: Path) -> sqlite3.Connection:
+    """The table, and a WAL grown to its usual size: on a growing file every sync costs several times as much.
+
+    Hold the connection for as long as the file is used: the last one to close removes the WAL.
+    """
+    connection = plain_sqlite(path)
+    connection.execute(SQLITE_TABLE)
+    connection.execute("BEGIN")
+    connection.executemany(INSERT, ({**new_row(), "holder": "x" * 1000} for _ in range(WAL_ROWS)))
+    connection.execute("COMMIT")
+    return connection
+
+
+def stored_rows(count: int) -> tuple[list[tuple[str, str, int]], Iterator[dict[str, str]]]:
+    """Rows to fill a table with, and their keys in an endless order that has nothing to do with the table's."""
+    rows = [(new_row()["id"], "someone", number) for number in range(count)]
+    shuffled = sorted(rows, key=lambda row: row[0][8:])
+    return rows, itertools.cycle([{"id": row[0]} for row in shuffled])

@@ -1,0 +1,57 @@
+"""A process that writes one SQLite file as fast as it can: `python -m bench.writer KIND FILE SECONDS MOST`.
+
+Prints `ready`, waits for a line, writes, and prints how many units were done in time.
+"""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+from bench import workload
+from bench.harness import drive
+from hubgate.server.storage.engines import open_database
+
+GROUP = workload.CALLERS
+
+
+def main() -> None:
+    kind, path, seconds, most = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+    if kind == "hub":
+        asyncio.run(_hub(path, seconds, most))
+    else:
+        _plain(path, seconds, most, units=int(kind))
+
+
+def _await_start() -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+async def _hub(path: Path, seconds: float, most: int) -> None:
+    db = await open_database(f"sqlite:///{path}")
+    _await_start()
+    rate = await drive(lambda: db.write(workload.unit()), workload.CALLERS, seconds, most)
+    await db.close()
+    print(round(rate * seconds))
+
+
+def _plain(path: Path, seconds: float, most: int, units: int) -> None:
+    """Transactions of so many units, with nothing but SQLite's busy timeout against the neighbour."""
+    connection = workload.plain_sqlite(path, busy_timeout=30.0)
+    _await_start()
+    deadline, done = time.monotonic() + seconds, 0
+    while done < most:
+        connection.execute("BEGIN IMMEDIATE")
+        for _ in range(units):
+            workload.run_on_sqlite(connection)
+        connection.execute("COMMIT")
+        if time.monotonic() > deadline:
+            break
+        done += units
+    connection.close()
+    print(done)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+"""Fixtures live in tests/bed; see its docstring."""
+
+pytest_plugins = ("tests.bed.plugin",)

@@ -1,0 +1,3 @@
+from hubgate.cli.main import main
+
+main()

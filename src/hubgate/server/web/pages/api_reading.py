@@ -1,0 +1,177 @@
+"""The OpenAPI document as a reader meets it: operations by subject, types in words, shapes at the end. Pure."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Document = Mapping[str, Any]
+
+# Addresses whose first word says little to a reader; any other subject is titled by that word itself.
+_TITLES = {
+    "oauth": "Sign-in for apps",
+    ".well-known": "Discovery",
+    "healthz": "Health",
+    "readyz": "Health",
+    "metrics": "Health",
+    "openapi.json": "Documentation",
+    "agent-harnesses": "Client compatibility",
+    "telemetry": "Client compatibility",
+}
+# What a reader came for stands before what machines ask in passing.
+_LAST = ("Documentation", "Client compatibility", "Health")
+_OTHERWISE = "other"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of a type in words; `shape` is the anchor it leads to, if any."""
+
+    text: str
+    shape: str = ""
+
+
+Words = tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str
+    kind: Words
+    required: bool
+    place: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: str
+    meaning: str
+    kind: Words
+
+
+@dataclass(frozen=True)
+class Operation:
+    anchor: str
+    method: str
+    path: str
+    summary: str
+    needs_token: bool
+    parameters: tuple[Field, ...]
+    body: Words
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True)
+class Subject:
+    anchor: str
+    title: str
+    operations: list[Operation] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Shape:
+    anchor: str
+    name: str
+    kind: Words
+    fields: tuple[Field, ...]
+
+
+def subjects(document: Document) -> list[Subject]:
+    """In the order in which the document first names them, housekeeping last."""
+    found: dict[str, Subject] = {}
+    for path, methods in document["paths"].items():
+        title = _title(path)
+        subject = found.setdefault(title, Subject(f"about-{_slug(title)}", title))
+        subject.operations.extend(_operation(method, path, described) for method, described in methods.items())
+    return sorted(found.values(), key=lambda subject: _LAST.index(subject.title) + 1 if subject.title in _LAST else 0)
+
+
+def shapes(document: Document) -> list[Shape]:
+    schemas = document["components"]["schemas"]
+    return [
+        Shape(_shape_anchor(name), name, _kind(schema), tuple(_properties(schema)))
+        for name, schema in sorted(schemas.items())
+    ]
+
+
+def _title(path: str) -> str:
+    words = [word for word in path.split("/") if word and not word.startswith("{")]
+    # Under /api the second word is the subject; in /api/settings/webhooks, the third.
+    for prefix in ("api", "settings"):
+        if words[0] == prefix and len(words) > 1:
+            words = words[1:]
+    return _TITLES.get(words[0], words[0].replace("-", " ").capitalize())
+
+
+def _operation(method: str, path: str, described: Document) -> Operation:
+    return Operation(
+        anchor=described["operationId"],
+        method=method.upper(),
+        path=path,
+        summary=described["summary"],
+        needs_token="security" in described,
+        parameters=tuple(_parameter(given) for given in described.get("parameters", ())),
+        body=_content(described.get("requestBody", {})),
+        answers=tuple(
+            Answer(_OTHERWISE if status == "default" else status, answer["description"], _content(answer))
+            for status, answer in described["responses"].items()
+        ),
+    )
+
+
+def _parameter(given: Document) -> Field:
+    return Field(given["name"], _kind(given["schema"]), given["required"], given["in"], given.get("description", ""))
+
+
+def _properties(schema: Document) -> Iterable[Field]:
+    required = schema.get("required", ())
+    for name, described in schema.get("properties", {}).items():
+        yield Field(name, _kind(described), name in required, meaning=described.get("description", ""))
+
+
+def _content(holder: Document) -> Words:
+    """The shape of a body or an answer; nothing where there is no body."""
+    for media_type, content in holder.get("content", {}).items():
+        return _kind(content["schema"]) if media_type == "application/json" else (Piece(media_type),)
+    return ()
+
+
+def _kind(schema: Document) -> Words:
+    match schema:
+        case {"$ref": str(reference)}:
+            name = reference.rpartition("/")[2]
+            return (Piece(name, _shape_anchor(name)),)
+        case {"anyOf": list(options)} | {"oneOf": list(options)}:
+            return _either([_kind(option) for option in options])
+        case {"enum": list(values)}:
+            return _either([(Piece(json.dumps(value)),) for value in values])
+        case {"const": value}:
+            return (Piece(json.dumps(value)),)
+        case {"type": list(names)}:
+            return _either([(Piece(name),) for name in names])
+        case {"type": "array", "items": dict(items)}:
+            return (Piece("list of "), *_kind(items))
+        case {"type": "object", "additionalProperties": dict(values)}:
+            return (Piece("object of "), *_kind(values))
+        case {"type": "array"}:
+            return (Piece("list"),)
+        case {"type": str(name)}:
+            return (Piece(name),)
+    return (Piece("any value"),)
+
+
+def _either(options: list[Words]) -> Words:
+    joined: list[Piece] = []
+    for option in options:
+        joined += [Piece(" or "), *option] if joined else option
+    return tuple(joined)
+
+
+def _shape_anchor(name: str) -> str:
+    return f"shape-{_slug(name)}"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"\W+", "-", text).strip("-").lower()

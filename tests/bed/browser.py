@@ -1,0 +1,72 @@
+"""A real Chromium: the system's, else Playwright's own, else (as root, on Debian) apt's.
+
+`python -m tests.bed.browser` makes sure there is one; `make test` calls it first.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+# Quiet on a closed network: Chromium would otherwise call home at every start.
+_ARGUMENTS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def installed() -> str | None:
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None and _MAC.exists():
+        found = str(_MAC)
+    return found or _playwrights_own()
+
+
+def ensure() -> None:
+    if installed() or _run(sys.executable, "-m", "playwright", "install", "chromium"):
+        return
+    if os.getuid() == 0 and shutil.which("apt-get"):
+        _run("apt-get", "update", "-q")
+        _run("apt-get", "install", "-yq", "--no-install-recommends", "chromium")
+    if not installed():
+        sys.exit("No Chromium was found and none could be installed. Install chromium, then run make test again.")
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    arguments = [*_ARGUMENTS, *(["--no-sandbox"] if os.getuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=installed(), args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def _playwrights_own() -> str | None:
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if path and Path(path).exists() else None
+
+
+def _run(*command: str) -> bool:
+    print("Installing a browser:", " ".join(command[-3:]), flush=True)
+    try:
+        return subprocess.run(command, timeout=600, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+if __name__ == "__main__":
+    ensure()

@@ -1,0 +1,109 @@
+"""A fresh, migrated database on either engine: copied from one that was migrated once."""
+
+import asyncio
+import contextlib
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import asyncpg
+
+from hubgate.server.app import open_hub
+from hubgate.server.settings import Settings, load
+from hubgate.server.storage.database import Database
+from hubgate.server.storage.engines import open_database
+from hubgate.server.storage.upgrade import migrate
+
+T = TypeVar("T")
+
+SECRET_KEY = "a test secret of more than thirty-two characters"
+TEMPLATE = "hub_template"
+
+
+def settings_for(url: str, folder: Path, **given: str) -> Settings:
+    flags = {"database_url": url, "data_dir": str(folder), "secret_key": SECRET_KEY, "port": "0", **given}
+    return load(flags, environment={}, config=None)
+
+
+async def set_up(url: str, folder: Path) -> None:
+    hub = await open_hub(settings_for(url, folder))
+    try:
+        await migrate(hub.db, url)
+        await hub.keys.ensure_first()
+    finally:
+        await hub.close()
+
+
+@dataclass(frozen=True)
+class SqliteEngine:
+    """`template` is a hub's database that nobody has used."""
+
+    template: Path
+    folder: Path
+    name: str = "sqlite"
+
+    def empty_url(self) -> str:
+        return f"sqlite:///{self.folder}/{secrets.token_hex(4)}.db"
+
+    def fresh_url(self) -> str:
+        url = self.empty_url()
+        shutil.copyfile(self.template, url.removeprefix("sqlite:///"))
+        return url
+
+
+@dataclass(frozen=True)
+class PostgresEngine:
+    cluster_url: str
+    name: str = "postgres"
+
+    def empty_url(self) -> str:
+        return self._create("")
+
+    def fresh_url(self) -> str:
+        return self._create(f"TEMPLATE {TEMPLATE}")
+
+    def _create(self, options: str) -> str:
+        name = f"t_{secrets.token_hex(6)}"
+        blocking(run_sql(self.cluster_url, f"CREATE DATABASE {name} {options}"))
+        return self.cluster_url.replace("/postgres?", f"/{name}?")
+
+
+Engine = SqliteEngine | PostgresEngine
+
+
+def blocking(work: Coroutine[None, None, T]) -> T:
+    """Run to the end from anywhere, also where this thread's loop is running already."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+async def run_sql(url: str, sql: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
+
+
+def make_sqlite_template(folder: Path) -> Path:
+    path = folder / "template.db"
+    asyncio.run(set_up(f"sqlite:///{path}", folder))
+    return path
+
+
+def make_postgres_template(cluster_url: str, folder: Path) -> None:
+    asyncio.run(run_sql(cluster_url, f"CREATE DATABASE {TEMPLATE}"))
+    asyncio.run(set_up(cluster_url.replace("/postgres?", f"/{TEMPLATE}?"), folder))
+
+
+@contextlib.asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Database]:
+    db = await open_database(url)
+    try:
+        yield db
+    finally:
+        await db.close()

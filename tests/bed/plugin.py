@@ -1,0 +1,123 @@
+"""The fixtures. PostgreSQL servers are started once for a run and shared by all its worker processes."""
+
+import asyncio
+import inspect
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bed import engines
+from tests.bed.browser import launched
+from tests.bed.clock import FrozenClock
+from tests.bed.postgres import Cluster
+from tests.bed.receiver import Receiver, receiving
+from tests.bed.running import RunningHub, running
+
+_CLUSTERS = pytest.StashKey[dict[str, Cluster]]()
+_FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
+SMALL_FAULT_COUNT = 3
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fault-count", type=int, default=SMALL_FAULT_COUNT, help="how often fault tests kill")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.stash[_CLUSTERS] = {}
+        config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="hubgate-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    for cluster in config.stash.get(_CLUSTERS, {}).values():
+        cluster.remove()
+    if folder := config.stash.get(_FOLDER, None):
+        folder.cleanup()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """pytest-xdist: the controller starts what its workers share."""
+    node.workerinput["clusters"] = {version: _cluster_url(node.config, version) for version in ("16", "18")}
+
+
+def _cluster_url(config: pytest.Config, version: str) -> str:
+    if hasattr(config, "workerinput"):
+        return str(config.workerinput["clusters"][version])
+    clusters = config.stash[_CLUSTERS]
+    if version not in clusters:
+        clusters[version] = Cluster(version)
+        engines.make_postgres_template(clusters[version].url(), Path(config.stash[_FOLDER].name))
+    return clusters[version].url()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """An `async def` test runs in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    return True
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return engines.make_sqlite_template(tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> engines.Engine:
+    """Each test that asks for it runs on both engines."""
+    if request.param == "sqlite":
+        return engines.SqliteEngine(request.getfixturevalue("sqlite_template"), tmp_path)
+    return engines.PostgresEngine(_cluster_url(request.config, "16"))
+
+
+@pytest.fixture(params=["sqlite", "postgres 16", "postgres 18"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> engines.Engine:
+    """For the storage suite: also on the newest PostgreSQL."""
+    if request.param == "sqlite":
+        return engines.SqliteEngine(request.getfixturevalue("sqlite_template"), tmp_path)
+    return engines.PostgresEngine(_cluster_url(request.config, request.param.removeprefix("postgres ")))
+
+
+@pytest.fixture
+def hub(engine: engines.Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(engines.settings_for(engine.fresh_url(), tmp_path)) as hub:
+        yield hub
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+def own_cluster() -> Iterator[Cluster]:
+    """A PostgreSQL server to stop, kill and start again."""
+    cluster = Cluster("16")
+    try:
+        yield cluster
+    finally:
+        cluster.remove()
+
+
+@pytest.fixture
+def fault_count(request: pytest.FixtureRequest) -> int:
+    count: int = request.config.getoption("--fault-count")
+    return count

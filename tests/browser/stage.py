@@ -1,0 +1,89 @@
+"""The hub with pages that no visitor can call up at will: every error, and a gallery of the stylesheet's components.
+
+The gallery (gallery.html, beside this file) is where a component is looked at and checked before a page needs it.
+As a program it is `hubgate serve` with those pages: `python -m tests.browser.stage --port 0 ...`.
+"""
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from jinja2 import ChoiceLoader, FileSystemLoader
+from starlette.responses import Response
+from tests.bed.processes import hub_process
+
+from hubgate.cli import hub_settings
+from hubgate.server import errors, logs
+from hubgate.server.access.actions import Action
+from hubgate.server.app import Hub, build_app
+from hubgate.server.http.csrf import Csrf
+from hubgate.server.http.edge import Edge
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.running import serve
+from hubgate.server.web.rendering import Pages
+
+ERRORS: dict[str, Exception] = {
+    "400": errors.BadRequest(
+        "Stopped: Atlas Notebook asked us to send you to an address it has not registered. Nothing was shared."
+    ),
+    "403": errors.Forbidden("Only admins of acme may see its audit log."),
+    "404": errors.NotFound("Nothing here, or not for you. Another account may see more."),
+    "405": errors.MethodNotAllowed(["POST"]),
+    "413": errors.PayloadTooLarge("The body is larger than the 16,384 bytes taken here."),
+    "429": errors.TooManyRequests("Too many tries. Wait 12 minutes.", retry_after=715),
+    "500": ValueError("a fault nobody foresaw"),
+    "503": errors.StorageUnavailable(),
+    "503-unknown": errors.OutcomeUnknown(),
+}
+
+# Error pages differ in words alone, so one stands for all where the layout is judged.
+LAYOUTS = {"home": "/", "api": "/docs/api", "gallery": "/stage/gallery", "error": "/stage/errors/400"}
+PAGES = {name: address for name, address in LAYOUTS.items() if name != "error"} | {
+    f"error-{name}": f"/stage/errors/{name}" for name in ERRORS
+}
+
+
+def build(hub: Hub) -> Edge:
+    pages = Pages(hub.settings, Csrf(hub.secret, hub.settings.secure))
+    loader = pages._templates.loader
+    assert loader is not None
+    pages._templates.loader = ChoiceLoader([loader, FileSystemLoader(Path(__file__).parent)])
+
+    async def gallery(request: HubRequest) -> Response:
+        return pages.page(request, "gallery.html")
+
+    async def fail(request: HubRequest) -> NoReturn:
+        raise ERRORS[request.param("name")]
+
+    def page(path: str, handler: object) -> Route:
+        return Route("GET", path, handler, Surface.PAGE, Action.HUB_PUBLIC.rule.name, "stage")  # type: ignore[arg-type]
+
+    return build_app(hub, [page("/stage/gallery", gallery), page("/stage/errors/{name}", fail)])
+
+
+@contextlib.contextmanager
+def staged() -> Iterator[str]:
+    """The address of a running stage."""
+    with tempfile.TemporaryDirectory(prefix="hubgate-stage-") as folder:
+        program = [sys.executable, "-m", "tests.browser.stage"]
+        with hub_process(Path(folder), "--deliver", "off", program=program) as hub:
+            yield hub.url
+            hub.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    hub_settings.add_to(parser)
+    logs.configure()
+    settings = hub_settings.read(parser.parse_args())
+    serve(settings, lambda ready: print(f"ready: {ready.base_url}", flush=True), web_module="tests.browser.stage_web")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""What holds for every page, in a real Chromium: silent console, nothing for axe-core, phones, themes, keyboard."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+from tests.browser.stage import ERRORS, LAYOUTS, PAGES, staged
+
+pytestmark = pytest.mark.browser
+
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1440, "height": 900}
+SMALLEST: ViewportSize = {"width": 320, "height": 568}
+CANVAS = {"light": "rgb(246, 247, 245)", "dark": "rgb(16, 19, 17)"}
+
+Opener = Callable[..., BrowserContext]
+
+every_page = pytest.mark.parametrize("address", PAGES.values(), ids=PAGES.keys())
+every_layout = pytest.mark.parametrize("address", LAYOUTS.values(), ids=LAYOUTS.keys())
+both_themes = pytest.mark.parametrize("theme", CANVAS)
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[str]:
+    with staged() as url:
+        yield url
+
+
+@pytest.fixture
+def opened(browser: Browser, stage: str) -> Iterator[Opener]:
+    """A fresh visitor, with whatever options the test needs."""
+    with ExitStack() as stack:
+
+        def open_context(**options: Any) -> BrowserContext:
+            context = browser.new_context(base_url=stage, **options)
+            stack.callback(context.close)
+            return context
+
+        yield open_context
+
+
+@every_page
+@both_themes
+def test_console_stays_silent(opened: Opener, address: str, theme: str) -> None:
+    page = opened(color_scheme=theme).new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("requestfailed", lambda request: said.append(f"{request.url} failed"))
+    answer = page.goto(address)
+    assert answer is not None
+    # Chromium itself reports the status of an error page; a blocked style or script would say something else.
+    own_status = f"Failed to load resource: the server responded with a status of {answer.status} "
+    assert [line for line in said if not line.startswith(own_status)] == []
+
+
+@every_layout
+@both_themes
+def test_axe_finds_nothing(opened: Opener, address: str, theme: str) -> None:
+    page = opened(color_scheme=theme).new_page()
+    page.goto(address)
+    for size in (PHONE, DESKTOP):
+        page.set_viewport_size(size)
+        found = Axe().run(page)["violations"]
+        assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found] == []
+
+
+@every_layout
+def test_nothing_scrolls_sideways(opened: Opener, address: str) -> None:
+    page = opened().new_page()
+    page.goto(address)
+    for size in (DESKTOP, PHONE, SMALLEST):
+        page.set_viewport_size(size)
+        assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
+
+
+@every_layout
+def test_targets_fit_a_thumb(opened: Opener, address: str) -> None:
+    """Links inside running text are exempt, as in WCAG 2.5.8."""
+    page = opened(viewport=PHONE).new_page()
+    page.goto(address)
+    controls = (
+        "header a, footer a, button, .button, select, input:not([type=hidden], [type=checkbox]), summary, .choice"
+    )
+    for control in page.locator(controls).locator("visible=true").all():
+        box = control.bounding_box()
+        assert box is not None
+        assert box["height"] >= 44, control.inner_html()
+        assert box["width"] >= 44, control.inner_html()
+
+
+@every_layout
+def test_one_primary_button_at_most(opened: Opener, address: str) -> None:
+    page = opened().new_page()
+    page.goto(address)
+    assert page.locator(".button-primary").count() <= 1
+
+
+@every_page
+def test_no_inline_style_or_script(stage: str, address: str) -> None:
+    html = httpx.get(stage + address).text.lower()
+    assert " style=" not in html
+    assert "<style" not in html
+    assert " on" + "click" not in html
+    assert html.count("<script") == html.count('<script type="module" src="/static/') == 1
+
+
+@both_themes
+def test_theme_form_works_without_script(opened: Opener, theme: str) -> None:
+    other = "light" if theme == "dark" else "dark"
+    context = opened(java_script_enabled=False, color_scheme=other)
+    page = context.new_page()
+    page.goto("/docs/api?from=here")
+    page.get_by_label("Theme").select_option(theme)
+    page.get_by_role("button", name="Set").click()
+    page.wait_for_url("**/docs/api?from=here")
+    _expect_theme(page, theme)
+    again = context.new_page()
+    again.goto("/")
+    _expect_theme(again, theme)
+    expect(again.get_by_label("Theme")).to_have_value(theme)
+
+
+def test_theme_applies_at_once_with_script(opened: Opener) -> None:
+    context = opened(color_scheme="light")
+    page = context.new_page()
+    page.goto("/docs/api")
+    page.evaluate("window.notReloaded = true")
+    expect(page.get_by_role("button", name="Set")).to_be_hidden()
+    with page.expect_response("**/theme"):
+        page.get_by_label("Theme").select_option("dark")
+    _expect_theme(page, "dark")
+    assert page.evaluate("window.notReloaded")
+    page.goto("/")
+    _expect_theme(page, "dark")
+
+
+def test_theme_form_on_the_answer_to_a_form_leads_home(opened: Opener) -> None:
+    """The error page of a POST has no address of its own to come back to."""
+    page = opened(java_script_enabled=False).new_page()
+    page.goto("/")
+    page.context.clear_cookies()
+    page.get_by_role("button", name="Set").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not allowed")
+    page.get_by_role("button", name="Set").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Models and datasets")
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_error_page_gives_cause_cure_and_request_id(opened: Opener, name: str) -> None:
+    page = opened().new_page()
+    answer = page.goto(f"/stage/errors/{name}")
+    assert answer is not None
+    assert answer.status == int(name[:3])
+    assert answer.headers["x-request-id"] == page.locator("#request-id").inner_text()
+    paragraphs = [text for text in page.locator("main p").all_inner_texts() if text.endswith(".")]
+    assert len(paragraphs) == 2
+    if name != "500":
+        assert paragraphs[0] == str(ERRORS[name])
+    assert "foresaw" not in page.content()
+
+
+def test_skip_link_is_the_first_stop(opened: Opener) -> None:
+    page = opened().new_page()
+    page.goto("/")
+    page.keyboard.press("Tab")
+    focused = page.locator(":focus")
+    expect(focused).to_have_text("Skip to content")
+    expect(focused).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("Read the API")
+
+
+@both_themes
+def test_focus_is_visible_on_every_stop(opened: Opener, theme: str) -> None:
+    page = opened(color_scheme=theme).new_page()
+    page.goto("/docs/api")
+    for _ in range(page.locator("a, button, select, summary").locator("visible=true").count()):
+        page.keyboard.press("Tab")
+        outline = page.evaluate(
+            "(style => [style.outlineStyle, style.outlineWidth])(getComputedStyle(document.activeElement))"
+        )
+        assert outline == ["solid", "2px"]
+
+
+def test_copy_takes_the_value_and_says_so(opened: Opener, stage: str) -> None:
+    context = opened(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto("/docs/api")
+    page.get_by_role("button", name="Copy hub address").click()
+    expect(page.get_by_role("status")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == stage
+
+
+def test_controls_that_need_script_are_hidden_without_it(opened: Opener) -> None:
+    page = opened(java_script_enabled=False).new_page()
+    page.goto("/docs/api")
+    expect(page.locator("button[data-copy]")).to_be_hidden()
+
+
+def _expect_theme(page: Page, theme: str) -> None:
+    expect(page.locator("html")).to_have_attribute("data-theme", theme)
+    expect(page.locator("body")).to_have_css("background-color", CANVAS[theme])

@@ -1,0 +1,70 @@
+"""Styles and scripts travel compressed and once; nothing outgrows the brief's budget."""
+
+import gzip
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from tests.browser.stage import PAGES, staged
+
+BUDGET = {"css": 18_000, "js": 6_000, "svg": 4_000}
+PAGE_BUDGET = 25_000
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[httpx.Client]:
+    with staged() as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+def _assets(client: httpx.Client) -> list[str]:
+    found = re.findall(r'"(/static/[^"]+)"', client.get("/").text)
+    assert {address.rpartition(".")[2] for address in found} == set(BUDGET)
+    return found
+
+
+@pytest.mark.parametrize("address", PAGES.values(), ids=PAGES.keys())
+def test_page_within_budget(stage: httpx.Client, address: str) -> None:
+    assert len(gzip.compress(stage.get(address).content)) < PAGE_BUDGET
+
+
+def test_pages_are_not_compressed(stage: httpx.Client) -> None:
+    """The length of a compressed page would tell an attacker about the CSRF value in it (BREACH)."""
+    assert "content-encoding" not in stage.get("/", headers={"accept-encoding": "gzip"}).headers
+
+
+def test_assets_within_budget_and_cached_for_ever(stage: httpx.Client) -> None:
+    for address in _assets(stage):
+        with stage.stream("GET", address, headers={"accept-encoding": "br, gzip"}) as answer:
+            compressed = b"".join(answer.iter_raw())
+        assert answer.headers["content-encoding"] == "gzip"
+        assert answer.headers["vary"] == "accept-encoding"
+        assert "immutable" in answer.headers["cache-control"]
+        assert len(compressed) == int(answer.headers["content-length"]) < BUDGET[address.rpartition(".")[2]]
+        plain = stage.get(address, headers={"accept-encoding": "identity"})
+        assert gzip.decompress(compressed) == plain.content
+
+
+@pytest.mark.parametrize(
+    ("accepted", "encoding"),
+    [
+        ("gzip", "gzip"),
+        ("br;q=1, GZIP; q=0.5", "gzip"),
+        ("gzip;q=0", None),
+        ("gzip;q=0.000", None),
+        ("", None),
+        ("br", None),
+    ],
+)
+def test_gzip_only_where_it_is_taken(stage: httpx.Client, accepted: str, encoding: str | None) -> None:
+    for address in _assets(stage):
+        answer = stage.get(address, headers={"accept-encoding": accepted})
+        assert answer.headers.get("content-encoding") == encoding
+        assert answer.headers["vary"] == "accept-encoding"
+
+
+def test_another_content_has_another_address(stage: httpx.Client) -> None:
+    for address in _assets(stage):
+        stale = re.sub(r"/static/\w+/", "/static/0123456789abcdef/", address)
+        assert stage.get(stale).status_code == 404

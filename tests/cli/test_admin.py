@@ -1,0 +1,151 @@
+"""`hubgate migrate`, `doctor` and `admin`, on both engines, with a server running or not."""
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.engines import SECRET_KEY, Engine
+from tests.bed.processes import hub_process, hubgate
+
+
+class Operator:
+    """An operator's shell with the settings of one hub."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self.folder = folder
+        self.variables = {
+            "HUBGATE_DATABASE_URL": engine.fresh_url(),
+            "HUBGATE_SECRET_KEY": SECRET_KEY,
+            "HUBGATE_DATA_DIR": str(folder / "data"),
+        }
+        (folder / "data").mkdir(mode=0o700)
+
+    def run(self, *arguments: str, **variables: str):
+        return hubgate(*arguments, cwd=self.folder, **{**self.variables, **variables})
+
+    def json(self, *arguments: str, **variables: str):
+        done = self.run(*arguments, "--json", **variables)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def operator(engine: Engine, tmp_path: Path) -> Operator:
+    return Operator(engine, tmp_path)
+
+
+def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
+    said = operator.json("doctor")
+    assert said["ok"]
+    assert {check["check"] for check in said["checks"]} == {
+        "configuration",
+        "permissions",
+        "public address",
+        "database",
+        "clock",
+        "keys",
+    }
+
+
+def test_doctor_names_what_is_wrong(operator: Operator) -> None:
+    (operator.folder / "data").chmod(0o755)
+    said = operator.run("doctor", "--base-url", "http://hub.example")
+    assert said.returncode == 1
+    assert "✕ fail permissions" in said.stdout
+    assert "! warn public address: http://hub.example is plain http" in said.stdout
+    other = operator.run("doctor", HUBGATE_SECRET_KEY="another secret of at least thirty-two characters")
+    assert other.returncode == 1
+    assert "does not open. Put the secret it was sealed with back." in other.stdout
+
+
+def test_keys_rotate_with_overlap_and_are_published_at_once(operator: Operator) -> None:
+    with hub_process(operator.folder, **operator.variables) as hub:
+        (first,) = operator.json("admin", "keys", "list")
+        assert first["state"] == "signing"
+        fresh = operator.json("admin", "keys", "rotate")
+        assert fresh["state"] == "waiting"
+        published = [key["kid"] for key in httpx.get(f"{hub.url}/oauth/jwks").json()["keys"]]
+        assert published == [first["kid"], fresh["kid"]]
+        assert [key["state"] for key in operator.json("admin", "keys", "list")] == ["signing", "waiting"]
+        # Leaked: it leaves at once, and the next one signs at once.
+        assert operator.json("admin", "keys", "revoke", first["kid"]) == {"revoked": first["kid"]}
+        assert [key["kid"] for key in httpx.get(f"{hub.url}/oauth/jwks").json()["keys"]] == [fresh["kid"]]
+        assert [key["state"] for key in operator.json("admin", "keys", "list")] == ["revoked", "signing"]
+        # The last one: a replacement is made in the same breath.
+        operator.json("admin", "keys", "revoke", fresh["kid"])
+        (last,) = httpx.get(f"{hub.url}/oauth/jwks").json()["keys"]
+        assert last["kid"] not in published
+        assert last["alg"] == "RS256"
+        assert hub.stop() == 0
+
+
+def test_revoking_an_unknown_key_is_one_line(operator: Operator) -> None:
+    refused = operator.run("admin", "keys", "revoke", "nonsense")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == "error: There is no signing key nonsense that could be revoked.\n"
+
+
+def test_the_server_secret_rotates(operator: Operator) -> None:
+    new = "a new secret of more than thirty-two characters"
+    both = f"{new},{SECRET_KEY}"
+    assert operator.json("admin", "keys", "reseal", HUBGATE_SECRET_KEY=both) == {"resealed": 1}
+    assert operator.json("admin", "keys", "reseal", HUBGATE_SECRET_KEY=both) == {"resealed": 0}
+    assert operator.json("doctor", HUBGATE_SECRET_KEY=new)["ok"]
+    assert operator.run("doctor").returncode == 1
+
+
+def test_migrate_says_what_it_did(engine: Engine, tmp_path: Path) -> None:
+    url = engine.empty_url()
+    first = hubgate("migrate", "--database-url", url, cwd=tmp_path)
+    assert (first.returncode, first.stdout) == (0, "The database was brought up to date.\n")
+    again = hubgate("migrate", "--database-url", url, cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (0, "The database is up to date.\n")
+
+
+def test_admin_before_the_first_start_says_what_to_do(engine: Engine, tmp_path: Path) -> None:
+    refused = hubgate(
+        "admin", "keys", "list", "--database-url", engine.empty_url(), "--secret-key", SECRET_KEY, cwd=tmp_path
+    )
+    assert refused.returncode == 1
+    assert "Run: hubgate migrate" in refused.stderr
+
+
+def test_backup_while_serving_and_restore_elsewhere(tmp_path: Path) -> None:
+    with hub_process(tmp_path) as hub:
+        before = httpx.get(f"{hub.url}/oauth/jwks").json()
+        done = hubgate("admin", "backup", "hub.tar", "--with-keys", "--json", cwd=tmp_path)
+        assert json.loads(done.stdout)["withKeys"] is True
+        held = hubgate("admin", "restore", "hub.tar", cwd=tmp_path)
+        assert (held.returncode, held.stderr) == (1, "error: A server is using var. Stop it first.\n")
+        assert hub.stop() == 0
+    kept = hubgate("admin", "restore", "hub.tar", cwd=tmp_path)
+    assert "Restore into an empty folder" in kept.stderr
+    restored = hubgate("admin", "restore", "hub.tar", "--data-dir", "other", cwd=tmp_path)
+    assert restored.returncode == 0, restored.stderr
+    with hub_process(tmp_path, "--data-dir", "other") as hub:
+        assert httpx.get(f"{hub.url}/oauth/jwks").json() == before
+        assert hub.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        ([], 2, "usage: hubgate COMMAND"),
+        (["nonsense"], 2, "error: there is no command 'nonsense'."),
+        (["serve", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
+        (["admin"], 2, "the following arguments are required: SUBJECT"),
+        (["admin", "restore", "missing.tar"], 1, "error: There is no archive missing.tar."),
+        (["admin", "backup", "x.tar"], 1, "error: There is no database at var/hubgate.db to back up."),
+    ],
+)
+def test_bad_usage(tmp_path: Path, arguments: list[str], status: int, says: str) -> None:
+    done = hubgate(*arguments, cwd=tmp_path)
+    assert done.returncode == status
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_and_version(tmp_path: Path) -> None:
+    assert "hubgate 0." in hubgate("--version", cwd=tmp_path).stdout
+    assert "admin" in hubgate("--help", cwd=tmp_path).stdout

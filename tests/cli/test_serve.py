@@ -1,0 +1,175 @@
+"""`hubgate serve` as its operator meets it: starting, being signalled, losing processes."""
+
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.processes import HUBGATE, TEST_BUILD, HubProcess, environment, hub_process, until
+
+
+def address_of(url: str) -> tuple[str, int]:
+    return "127.0.0.1", int(url.rpartition(":")[2])
+
+
+def healthy(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=2).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.parametrize("server", ["granian", "uvicorn"])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_starts_answers_and_stops_with_0(tmp_path: Path, server: str, how: signal.Signals) -> None:
+    with hub_process(tmp_path, "--server", server) as hub:
+        assert httpx.get(f"{hub.url}/healthz").status_code == 200
+        assert httpx.get(f"{hub.url}/readyz").status_code == 200
+        assert hub.stop(how) == 0
+    assert (tmp_path / "var/hubgate.db").exists()
+    assert (tmp_path / "var/secret.key").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "var").stat().st_mode & 0o777 == 0o700
+
+
+def test_ctrl_c_reaches_the_whole_terminal_and_still_ends_well(tmp_path: Path) -> None:
+    with hub_process(tmp_path) as hub:
+        os.killpg(hub.process.pid, signal.SIGINT)
+        assert hub.wait() == 0
+        assert "Traceback" not in hub.errors
+
+
+@pytest.mark.parametrize("server", ["granian", "uvicorn"])
+def test_what_is_in_flight_is_finished(tmp_path: Path, server: str) -> None:
+    with hub_process(tmp_path, "--server", server, program=TEST_BUILD) as hub:
+        answers: list[int] = []
+        slow = f"{hub.url}/api/test/slow?seconds=2"
+        asking = threading.Thread(target=lambda: answers.append(httpx.get(slow, timeout=20).status_code))
+        asking.start()
+        until(lambda: httpx.get(f"{hub.url}/api/test/sleepers").json() == 1)
+        started = time.monotonic()
+        assert hub.stop() == 0
+        asking.join()
+        assert answers == [200]
+        assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("server", ["granian", "uvicorn"])
+def test_an_endless_request_does_not_hold_up_the_stop(tmp_path: Path, server: str) -> None:
+    with (
+        hub_process(tmp_path, "--server", server, program=TEST_BUILD) as hub,
+        socket.create_connection(address_of(hub.url)) as endless,
+    ):
+        endless.sendall(b"GET /api/test/slow?seconds=60 HTTP/1.1\r\nHost: hub\r\n\r\n")
+        until(lambda: httpx.get(f"{hub.url}/api/test/sleepers").json() == 1)
+        started = time.monotonic()
+        assert hub.stop() == 0
+        assert time.monotonic() - started < 11
+
+
+def test_an_idle_connection_does_not_delay_the_stop(tmp_path: Path) -> None:
+    with hub_process(tmp_path) as hub, socket.create_connection(address_of(hub.url)) as kept_alive:
+        kept_alive.sendall(b"GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
+        assert kept_alive.recv(65536)
+        started = time.monotonic()
+        assert hub.stop() == 0
+        assert time.monotonic() - started < 5
+
+
+def test_a_dead_worker_is_replaced(tmp_path: Path) -> None:
+    with hub_process(tmp_path) as hub:
+        for _ in range(2):
+            before = hub.children()
+            for victim in before:
+                os.kill(victim, signal.SIGKILL)
+            until(lambda: len(set(hub.children()) - set(before)) == 2, seconds=30)
+            until(lambda: healthy(hub.url), seconds=30)
+        assert "Traceback" not in hub.errors
+        assert hub.stop() == 0
+
+
+def test_killing_the_parent_leaves_no_orphan_on_the_port(tmp_path: Path) -> None:
+    with hub_process(tmp_path) as hub:
+        children = hub.children()
+        assert len(children) == 2
+        os.kill(hub.process.pid, signal.SIGKILL)
+        hub.wait()
+        until(lambda: not any(_alive(child) for child in children))
+    with hub_process(tmp_path, port=address_of(hub.url)[1]) as again:
+        assert healthy(again.url)
+        assert again.stop() == 0
+
+
+def _alive(pid: int) -> bool:
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return found.stdout.strip() != "" and not found.stdout.startswith("Z")
+
+
+def test_several_workers_share_the_port(tmp_path: Path) -> None:
+    with hub_process(tmp_path, "--workers", "3") as hub:
+        assert len(hub.children()) == 4
+        assert all(httpx.get(f"{hub.url}/healthz").status_code == 200 for _ in range(20))
+        assert hub.stop() == 0
+
+
+def test_the_background_process_can_be_left_out_and_run_alone(tmp_path: Path) -> None:
+    with hub_process(tmp_path, "--deliver", "off") as hub:
+        assert len(hub.children()) == 1
+        alone = subprocess.Popen([*HUBGATE, "deliver"], cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL)
+        until(lambda: _lease_held(tmp_path / "var/hubgate.db"))
+        alone.send_signal(signal.SIGTERM)
+        assert alone.wait(10) == 0
+        assert not _lease_held(tmp_path / "var/hubgate.db"), "a stopped holder gives its leases back"
+
+
+def _lease_held(path: Path) -> bool:
+    connection = sqlite3.connect(path)
+    try:
+        return bool(connection.execute("SELECT count(*) FROM leases").fetchone()[0])
+    finally:
+        connection.close()
+
+
+def test_metrics_are_off_unless_asked_for_and_add_up_all_workers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with hub_process(tmp_path, "--workers", "2", "--metrics-listen", f"127.0.0.1:{port}") as hub:
+        for _ in range(10):
+            httpx.get(f"{hub.url}/healthz")
+        counted = _count(httpx.get(f"http://127.0.0.1:{port}/metrics").text, "/healthz")
+        assert counted == 10
+        assert httpx.get(f"{hub.url}/metrics").status_code == 404
+        assert hub.stop() == 0
+
+
+def test_metrics_on_the_public_address_when_asked_for_there(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with hub_process(tmp_path, "--metrics-listen", f"127.0.0.1:{port}", port=port) as hub:
+        assert healthy(hub.url)
+        assert _count(httpx.get(f"{hub.url}/metrics").text, "/readyz") == 1
+        assert hub.stop() == 0
+
+
+def _count(text: str, route: str) -> float:
+    found = re.search(rf'hubgate_requests_total{{[^}}]*route="{route}"[^}}]*}} (\S+)', text)
+    assert found, text
+    return float(found.group(1))
+
+
+def test_a_second_start_does_not_load_what_only_the_first_needs(tmp_path: Path) -> None:
+    """Alembic alone costs half a second."""
+    HubProcess(tmp_path).stop()
+    (tmp_path / "stderr.log").unlink()
+    with hub_process(tmp_path, PYTHONPROFILEIMPORTTIME="1") as hub:
+        assert hub.stop() == 0
+        imported = hub.errors
+    assert "hubgate.server.worker.supervise" in imported
+    assert "alembic" not in imported
+    assert "asyncpg" not in imported

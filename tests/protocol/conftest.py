@@ -1,0 +1,14 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.running import RunningHub, running
+
+
+@pytest.fixture(params=["granian", "uvicorn"])
+def on_each_server(request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
+    """What the outermost layer promises holds on both HTTP servers."""
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    with running(settings_for(url, tmp_path, server=request.param)) as hub:
+        yield hub

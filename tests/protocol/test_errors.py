@@ -1,0 +1,98 @@
+"""One shape of error per surface, on every route of it."""
+
+import pytest
+from tests.bed.running import RunningHub
+
+from hubgate.server.access.guard import BAD_CREDENTIAL
+
+
+def test_api_errors_are_json_with_the_headers_clients_read(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = client.get("/api/nothing")
+    assert response.status_code == 404
+    assert response.json() == {"error": response.headers["x-error-message"]}
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-request-id"]
+
+
+def test_oauth_errors_have_their_own_shape(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = client.post("/oauth/jwks")
+    assert response.status_code == 405
+    assert response.headers["allow"] == "GET, HEAD"
+    assert response.json()["error"] == "invalid_request"
+    assert response.json()["error_description"] == "This address takes GET, HEAD."
+
+
+def test_pages_get_an_error_page(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = client.get("/nothing/here")
+    assert response.status_code == 404
+    assert response.headers["content-type"].startswith("text/html")
+    assert response.headers["x-request-id"] in response.text
+    assert "Nothing here, or not for you." in response.text
+
+
+def test_files_get_plain_text(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = client.get("/a/b/resolve/main/c.txt")
+    assert (response.status_code, response.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+
+
+def test_an_unexpected_error_is_a_clean_500_without_its_cause(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = client.get("/api/test/broken")
+    assert response.status_code == 500
+    assert "SECRET" not in response.text
+    assert "ValueError" in hub.log
+    assert "SECRET" not in hub.log
+
+
+def test_a_bad_credential_is_refused_with_the_text_clients_compare(hub: RunningHub) -> None:
+    with hub.client() as client:
+        assert client.get("/api/test/who").json() == {"kind": "ANONYMOUS"}
+        for value in ("Bearer hf_nonsense", "Basic Zm9vOmJhcg==", "nonsense"):
+            response = client.get("/api/test/who", headers={"authorization": value})
+            assert response.status_code == 401
+            assert response.headers["x-error-message"] == BAD_CREDENTIAL
+            challenge = response.headers["www-authenticate"]
+            assert challenge.startswith("Bearer realm=")
+            assert f"{hub.url}/.well-known/oauth-protected-resource" in challenge
+
+
+def test_a_session_cookie_means_nothing_to_the_api(hub: RunningHub) -> None:
+    with hub.client(cookies={"token": "anything"}) as client:
+        assert client.get("/api/test/who").json() == {"kind": "ANONYMOUS"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[1]", 422),
+        (b'{"name": 1, "value": "x"}', 422),
+        (b'{"name": "a", "value": "b", "more": 1}', 422),
+        (b"", 400),
+        (b"[" * 100_000, 422),
+    ],
+)
+def test_bad_json_is_400_and_wrong_json_is_422(hub: RunningHub, body: bytes, status: int) -> None:
+    with hub.client() as client:
+        response = client.post("/api/test/write", content=body, headers={"content-type": "application/json"})
+    assert response.status_code == status
+    assert response.json()["error"]
+
+
+def test_another_content_type_is_415(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = client.post("/api/test/write", content=b"x", headers={"content-type": "text/xml"})
+    assert response.status_code == 415
+
+
+def test_a_clients_own_request_id_is_echoed_if_it_is_harmless(hub: RunningHub) -> None:
+    with hub.client() as client:
+        given = "0f8fad5b-d9cb-469f-a165-70867728950e"
+        assert client.get("/healthz", headers={"x-amzn-trace-id": given}).headers["x-request-id"] == given
+        assert client.get("/healthz", headers={"x-request-id": "a b<script>"}).headers["x-request-id"] != "a b<script>"
+    assert given in hub.log

@@ -1,0 +1,74 @@
+"""Forms answer only to pages we rendered for the same browser."""
+
+import re
+
+import httpx
+import pytest
+from tests.bed.running import RunningHub
+
+
+def csrf_in(page: httpx.Response) -> str:
+    found = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert found
+    return found.group(1)
+
+
+def choose(client: httpx.Client, csrf: str, **more: str) -> httpx.Response:
+    return client.post("/theme", data={"csrf": csrf, "theme": "dark", "next": "/docs/api", **more})
+
+
+def test_a_fetched_form_posts_back(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = choose(client, csrf_in(client.get("/")))
+        assert (response.status_code, response.headers["location"]) == (303, "/docs/api")
+        assert 'data-theme="dark"' in client.get("/").text
+
+
+def test_without_the_field_or_with_anothers_it_is_403(hub: RunningHub) -> None:
+    with hub.client() as mine, hub.client() as theirs:
+        own, foreign = csrf_in(mine.get("/")), csrf_in(theirs.get("/"))
+        for value in ("", foreign, own[:-2], "nonsense", "é"):
+            assert choose(mine, value).status_code == 403
+        assert mine.post("/theme", data={"theme": "dark"}).status_code == 403
+        assert choose(mine, own).status_code == 303
+
+
+def test_without_its_cookie_the_field_is_worthless(hub: RunningHub) -> None:
+    with hub.client() as client:
+        value = csrf_in(client.get("/"))
+        client.cookies.clear()
+        assert choose(client, value).status_code == 403
+
+
+def test_a_field_does_not_outlive_signing_in(hub: RunningHub) -> None:
+    """The session cookie takes over as what the field is bound to."""
+    with hub.client() as client:
+        value = csrf_in(client.get("/"))
+        client.cookies.set("token", "a-session")
+        assert choose(client, value).status_code == 403
+        assert choose(client, csrf_in(client.get("/"))).status_code == 303
+
+
+def test_a_browser_that_says_the_form_came_from_elsewhere_is_believed(hub: RunningHub) -> None:
+    with hub.client() as client:
+        value = csrf_in(client.get("/"))
+        client.headers["sec-fetch-site"] = "cross-site"
+        assert choose(client, value).status_code == 403
+        client.headers["sec-fetch-site"] = "same-origin"
+        assert choose(client, value).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "evil", "", "/a\tb", "/%0d%0a\r\nx"]
+)
+def test_the_way_back_stays_here(hub: RunningHub, target: str) -> None:
+    with hub.client() as client:
+        response = choose(client, csrf_in(client.get("/")), next=target)
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+
+
+def test_a_form_takes_no_other_encoding(hub: RunningHub) -> None:
+    with hub.client() as client:
+        value = csrf_in(client.get("/"))
+        assert client.post("/theme", json={"csrf": value, "theme": "dark"}).status_code == 415
+        assert client.post("/theme", data={"csrf": value}, files={"theme": b"dark"}).status_code == 415

@@ -1,0 +1,70 @@
+"""The OpenAPI document is made from the route table; a fuzzer holds the answers against it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.running import RunningHub, running
+from tests.bed.testbuild import TABLE
+
+SNAPSHOT = Path(__file__).parents[2] / "contract/openapi.json"
+
+
+def product_document(hub: RunningHub) -> dict[str, object]:
+    """What the product documents: without the test build's routes, and with a fixed address."""
+    document = httpx.get(f"{hub.url}/api/openapi.json").json()
+    document["paths"] = {path: item for path, item in document["paths"].items() if not path.startswith("/api/test/")}
+    document["components"]["schemas"].pop("Write")
+    document["servers"] = [{"url": "{base_url}"}]
+    document["info"]["version"] = "{version}"
+    return document
+
+
+def test_the_contract_is_what_is_served(hub: RunningHub) -> None:
+    """A change here is a change for every client: update contract/openapi.json on purpose."""
+    assert product_document(hub) == json.loads(SNAPSHOT.read_text())
+
+
+def test_every_route_for_programs_is_in_it(hub: RunningHub) -> None:
+    document = httpx.get(f"{hub.url}/api/openapi.json").json()
+    for path in ("/healthz", "/readyz", "/oauth/jwks", "/api/agent-harnesses", "/api/openapi.json"):
+        assert path in document["paths"]
+    assert "/theme" not in document["paths"], "pages are for people"
+    assert document["servers"] == [{"url": hub.url}]
+
+
+def test_the_page_shows_each_operation(hub: RunningHub) -> None:
+    document = httpx.get(f"{hub.url}/api/openapi.json").json()
+    page = httpx.get(f"{hub.url}/docs/api").text
+    for path in document["paths"]:
+        assert path in page.replace("<wbr>", "")
+
+
+@pytest.mark.parametrize("server", ["granian", "uvicorn"])
+def test_answers_match_the_document(server: str, sqlite_template: Path, tmp_path: Path) -> None:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    with running(settings_for(url, tmp_path, server=server)) as hub:
+        hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(TABLE)))
+        schema = schemathesis.openapi.from_url(f"{hub.url}/api/openapi.json")
+        # The test build's other routes sleep, break and overflow on purpose.
+        kept = schema.exclude(path_regex="^/api/test/(slow|broken|limited|sleepers)")
+        operations = [result.ok() for result in kept.get_all_operations()]
+        assert len(operations) >= 8
+        for operation in operations:
+            fuzzed(operation)
+
+
+def fuzzed(operation: Any) -> None:
+    @given(case=operation.as_strategy())
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+    def examine(case: schemathesis.Case) -> None:
+        response = case.call()
+        assert response.status_code < 500, response.text
+        case.validate_response(response)
+
+    examine()

@@ -1,0 +1,7 @@
+from tests.bed.running import RunningHub
+
+
+def test_alive_and_ready(hub: RunningHub) -> None:
+    with hub.client() as client:
+        assert client.get("/healthz").json() == {"status": "ok"}
+        assert client.get("/readyz").json() == {"status": "ready"}

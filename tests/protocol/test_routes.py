@@ -1,0 +1,33 @@
+"""Matching on the raw path, as existing clients need it."""
+
+import pytest
+from tests.bed.running import RunningHub
+
+
+@pytest.mark.parametrize(
+    ("path", "params"),
+    [
+        ("/api/test/part/a/rest/b", {"name": "a", "tail": "b"}),
+        ("/api/test/part/refs%2Fpr%2F1/rest/b/c", {"name": "refs/pr/1", "tail": "b/c"}),
+        ("/api/test/part/a/rest/b%3Fc%25d%3A,e", {"name": "a", "tail": "b?c%d:,e"}),
+        ("/api/test/part/a/rest/", {"name": "a", "tail": ""}),
+        ("/api/test/part/%C3%A9/rest/b//c", {"name": "é", "tail": "b//c"}),
+    ],
+)
+def test_segments_are_split_before_they_are_decoded(on_each_server: RunningHub, path: str, params: object) -> None:
+    with on_each_server.client() as client:
+        assert client.get(path).json() == params
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/test/part//rest/b", "/api/test/part/a/rest", "/api/test/part", "//healthz", "/healthz/"]
+)
+def test_what_is_not_an_address_is_404(on_each_server: RunningHub, path: str) -> None:
+    with on_each_server.client() as client:
+        assert client.get(f"{on_each_server.url}{path}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/api/test/part/%FF/rest/b", "/api/test/part/a%00/rest/b"])
+def test_an_undecodable_address_is_400(on_each_server: RunningHub, path: str) -> None:
+    with on_each_server.client() as client:
+        assert client.get(path).status_code == 400

@@ -1,0 +1,64 @@
+"""The one rate limiter: 429 with Retry-After, shared by all processes."""
+
+import asyncio
+
+from tests.bed.clock import FrozenClock
+from tests.bed.engines import Engine, opened
+from tests.bed.running import RunningHub
+
+from hubgate.server.errors import TooManyRequests
+from hubgate.server.throttle.limiter import Limit, Limiter, Place
+from hubgate.server.worker.sweep import Sweep
+
+LIMIT = Limit("test", 10, 900)
+
+
+def test_over_the_limit_is_429_until_the_window_ends(hub: RunningHub) -> None:
+    with hub.client() as client:
+        assert [client.post("/api/test/limited").status_code for _ in range(5)] == [200, 200, 200, 429, 429]
+        hub.clock.advance(20)
+        refused = client.post("/api/test/limited")
+        assert refused.headers["retry-after"] == "40"
+        assert refused.json() == {"error": "Too many tries. Wait 1 minute."}
+        hub.clock.advance(40)
+        assert client.post("/api/test/limited").status_code == 200
+
+
+async def test_parallel_tries_on_two_machines_do_not_slip_through(engine: Engine, clock: FrozenClock) -> None:
+    url = engine.fresh_url()
+    async with opened(url) as here, opened(url) as there:
+        limiters = [Limiter(here, clock), Limiter(there, clock)]
+        tries = await asyncio.gather(
+            *(limiters[i % 2].take(LIMIT, "someone") for i in range(60)), return_exceptions=True
+        )
+        assert sum(isinstance(outcome, Place) for outcome in tries) == 10
+        assert sum(isinstance(outcome, TooManyRequests) for outcome in tries) == 50
+        assert isinstance(await limiters[0].take(LIMIT, "someone else"), Place)
+
+
+async def test_a_place_given_back_does_not_count(engine: Engine, clock: FrozenClock) -> None:
+    async with opened(engine.fresh_url()) as db:
+        limiter = Limiter(db, clock)
+        for _ in range(30):
+            await limiter.give_back(await limiter.take(LIMIT, "honest"))
+        clock.advance(901)
+        old = await limiter.take(LIMIT, "honest")
+        clock.advance(901)
+        await limiter.take(LIMIT, "honest")
+        await limiter.give_back(old)
+        row = await db.one("SELECT hits FROM rate_limits")
+        assert row is not None
+        assert row["hits"] == 1, "giving back a place of an ended window must not free one of the next"
+
+
+async def test_the_sweep_drops_ended_windows_and_nothing_else(engine: Engine, clock: FrozenClock) -> None:
+    async with opened(engine.fresh_url()) as db:
+        limiter = Limiter(db, clock)
+        await asyncio.gather(*(limiter.take(LIMIT, f"s{i}") for i in range(1200)))
+        clock.advance(600)
+        await limiter.take(LIMIT, "later")
+        clock.advance(400)
+        await Sweep(db, clock).step()
+        row = await db.one("SELECT count(*) FROM rate_limits")
+        assert row is not None
+        assert row[0] == 1

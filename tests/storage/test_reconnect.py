@@ -1,0 +1,114 @@
+"""A database that goes away costs callers a clear error at most, and is found again without help."""
+
+import asyncio
+import signal
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import PostgresEngine, SqliteEngine, opened, run_sql, set_up
+from tests.bed.postgres import Cluster
+
+from hubgate.server.errors import StorageUnavailable
+from hubgate.server.storage.database import Tx
+
+ADD = "INSERT INTO leases (name, holder, expires_at) VALUES (:name, 'h', 0)"
+GET = "SELECT holder FROM leases WHERE name = :name"
+
+
+async def test_lost_connections_are_replaced_unnoticed(own_cluster: Cluster, tmp_path: Path) -> None:
+    url = own_cluster.url()
+    await set_up(url, tmp_path)
+    async with opened(url) as db:
+        await asyncio.gather(*(db.write(lambda tx, i=i: tx.exec(ADD, {"name": f"n{i}"})) for i in range(20)))
+        await run_sql(
+            url,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hubgate'",
+        )
+        rows = await asyncio.gather(*(db.one(GET, {"name": f"n{i}"}) for i in range(20)))
+        assert all(rows)
+        await db.write(lambda tx: tx.exec(ADD, {"name": "after"}))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
+async def test_a_stopped_server_is_reported_and_found_again(
+    own_cluster: Cluster, tmp_path: Path, how: signal.Signals
+) -> None:
+    url = own_cluster.url()
+    await set_up(url, tmp_path)
+    async with opened(url) as db:
+        await db.write(lambda tx: tx.exec(ADD, {"name": "before"}))
+        await asyncio.to_thread(own_cluster.stop, how)
+        for attempt in (db.one(GET, {"name": "before"}), db.write(lambda tx: tx.exec(ADD, {"name": "during"}))):
+            with pytest.raises(StorageUnavailable):
+                await attempt
+        await asyncio.to_thread(own_cluster.start)
+        assert await db.one(GET, {"name": "before"}) is not None
+        await db.write(lambda tx: tx.exec(ADD, {"name": "after"}))
+        assert await db.one(GET, {"name": "during"}) is None
+
+
+async def test_a_unit_is_run_again_on_a_fresh_connection(own_cluster: Cluster, tmp_path: Path) -> None:
+    url = own_cluster.url()
+    await set_up(url, tmp_path)
+    async with opened(url) as db:
+        runs = 0
+
+        async def unit(tx: Tx) -> None:
+            nonlocal runs
+            runs += 1
+            await tx.exec(ADD, {"name": "n"})
+            if runs == 1:
+                await tx.one("SELECT pg_terminate_backend(pg_backend_pid())")
+
+        await db.write(unit)
+        assert runs == 2
+        assert await db.one(GET, {"name": "n"}) is not None
+
+
+async def test_a_stranger_holding_the_file_is_waited_for(sqlite_template: Path, tmp_path: Path) -> None:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    async with opened(url) as db:
+        stranger = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
+        stranger.execute("BEGIN EXCLUSIVE")
+        release = threading.Timer(0.3, lambda: stranger.execute("COMMIT"))
+        release.start()
+        started = time.monotonic()
+        await db.write(lambda tx: tx.exec(ADD, {"name": "n"}))
+        assert time.monotonic() - started > 0.2
+        release.join()
+        stranger.close()
+        assert await db.one(GET, {"name": "n"}) is not None
+
+
+async def test_a_full_disk_refuses_and_recovers(sqlite_template: Path, tmp_path: Path) -> None:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    async with opened(url) as db:
+        # SQLite's own ceiling raises the very error a full disk does.
+        pages = await db.write(lambda tx: tx.one("PRAGMA page_count"))
+        assert pages is not None
+        await db.write(lambda tx: tx.one(f"PRAGMA max_page_count = {pages[0] + 2}"))
+        big = "INSERT INTO leases (name, holder, expires_at) VALUES (:name, :holder, 0)"
+        outcomes = await asyncio.gather(
+            *(db.write(lambda tx, i=i: tx.exec(big, {"name": f"n{i}", "holder": "x" * 3000})) for i in range(8)),
+            return_exceptions=True,
+        )
+        kept = {f"n{i}" for i, outcome in enumerate(outcomes) if outcome == 1}
+        assert any(isinstance(outcome, StorageUnavailable) for outcome in outcomes)
+        await db.write(lambda tx: tx.one("PRAGMA max_page_count = 1000000"))
+        await db.write(lambda tx: tx.exec(big, {"name": "after", "holder": "x" * 3000}))
+        rows = await db.read_long(lambda tx: tx.all("SELECT name FROM leases"))
+        assert {row[0] for row in rows} == {*kept, "after"}
+
+
+def test_engines_are_what_they_say(storage: PostgresEngine | SqliteEngine) -> None:
+    async def version() -> str:
+        async with opened(storage.fresh_url()) as db:
+            sql = "SELECT sqlite_version()" if storage.name == "sqlite" else "SHOW server_version"
+            row = await db.one(sql)
+            assert row is not None
+            return str(row[0])
+
+    assert asyncio.run(version()).split(".")[0] in {"3", "16", "18"}

@@ -1,0 +1,173 @@
+"""Setting a database up, moving it forward, and refusing what is not ours to touch."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import create_async_engine
+from tests.bed.engines import Engine, opened
+
+from hubgate.server.errors import StartupError
+from hubgate.server.storage import upgrade
+from hubgate.server.storage.database import Tx
+from hubgate.server.storage.schema import metadata
+from hubgate.server.storage.upgrade import REVISIONS, SchemaState, ensure_for_serving, migrate, schema_state
+
+
+def differences(connection) -> list[object]:
+    context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+    return compare_metadata(context, metadata)
+
+
+async def differences_at(url: str) -> list[object]:
+    if url.startswith("sqlite"):
+        engine = create_engine(url)
+        with engine.connect() as connection:
+            found = differences(connection)
+        engine.dispose()
+        return found
+    import asyncpg
+
+    pg = create_async_engine("postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(url))
+    async with pg.connect() as connection:
+        found = await connection.run_sync(differences)
+    await pg.dispose()
+    return found
+
+
+async def structure(url: str) -> list[tuple[object, ...]]:
+    """The tables as the engine itself describes them."""
+    async with opened(url) as db:
+        if url.startswith("sqlite"):
+            sql = "SELECT type, name, tbl_name FROM sqlite_master WHERE tbl_name <> 'alembic_version' ORDER BY name"
+            rows = list(await db.read_long(lambda tx: tx.all(sql)))
+            for table in metadata.tables:
+                rows += await db.read_long(lambda tx, table=table: tx.all(f"PRAGMA table_xinfo({table})"))
+        else:
+            sql = """
+                SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns
+                WHERE table_schema = 'public' AND table_name <> 'alembic_version' ORDER BY 1, ordinal_position
+            """
+            rows = list(await db.read_long(lambda tx: tx.all(sql)))
+            indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+            rows += await db.read_long(lambda tx: tx.all(f"{indexes} ORDER BY 1"))
+        return [tuple(row) for row in rows]
+
+
+async def test_migrated_equals_declared(storage: Engine) -> None:
+    """What the migrations build is what schema.py says, for the metadata's eyes and for the engine's own."""
+    migrated, declared = storage.empty_url(), storage.empty_url()
+    async with opened(migrated) as db:
+        assert await schema_state(db) is SchemaState.EMPTY
+        assert await migrate(db, migrated)
+        assert await schema_state(db) is SchemaState.CURRENT
+        assert not await migrate(db, migrated)
+    assert await differences_at(migrated) == []
+    await create_declared(declared)
+    assert await structure(migrated) == await structure(declared)
+
+
+async def create_declared(url: str) -> None:
+    if url.startswith("sqlite"):
+        engine = create_engine(url)
+        metadata.create_all(engine)
+        engine.dispose()
+        return
+    import asyncpg
+
+    pg = create_async_engine("postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(url))
+    async with pg.begin() as connection:
+        await connection.run_sync(metadata.create_all)
+    await pg.dispose()
+
+
+def test_revisions_follow_one_another() -> None:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(upgrade.MIGRATIONS))
+    script = ScriptDirectory.from_config(config)
+    assert script.get_heads() == [REVISIONS[-1]]
+    assert sorted(revision.revision for revision in script.walk_revisions()) == REVISIONS
+
+
+async def step_back(url: str) -> None:
+    """The database as the version before left it."""
+
+    async def unit(tx: Tx) -> None:
+        await tx.exec("DROP TABLE rate_limits")
+        await tx.exec("DROP TABLE leases")
+        await tx.exec("UPDATE alembic_version SET version_num = '0001'")
+
+    async with opened(url) as db:
+        await db.write(unit)
+
+
+async def test_an_older_schema_moves_itself_on_sqlite_and_asks_on_postgres(storage: Engine) -> None:
+    url = storage.fresh_url()
+    await step_back(url)
+    async with opened(url) as db:
+        assert await schema_state(db) is SchemaState.OLDER
+        if storage.name == "sqlite":
+            await ensure_for_serving(db, url)
+        else:
+            with pytest.raises(StartupError, match="hubgate migrate"):
+                await ensure_for_serving(db, url)
+            assert await schema_state(db) is SchemaState.OLDER
+            await migrate(db, url)
+        assert await schema_state(db) is SchemaState.CURRENT
+        # The first start's key survived the journey.
+        assert await db.one("SELECT kid FROM signing_keys") is not None
+
+
+async def test_a_newer_schema_is_refused(storage: Engine) -> None:
+    url = storage.fresh_url()
+    async with opened(url) as db:
+        await db.write(lambda tx: tx.exec("UPDATE alembic_version SET version_num = '9999'"))
+        for attempt in (ensure_for_serving, migrate):
+            with pytest.raises(StartupError, match="newer version"):
+                await attempt(db, url)
+        assert await schema_state(db) is SchemaState.NEWER
+
+
+async def test_somebody_elses_database_is_left_alone(storage: Engine) -> None:
+    url = storage.empty_url()
+    async with opened(url) as db:
+        await db.write(lambda tx: tx.exec("CREATE TABLE theirs (id bigint)"))
+        with pytest.raises(StartupError, match="not hubgate's"):
+            await ensure_for_serving(db, url)
+        assert await db.tables() == {"theirs"}
+
+
+async def test_many_first_starts_at_once_set_up_one_schema(storage: Engine) -> None:
+    url = storage.empty_url()
+
+    async def first_start() -> None:
+        async with opened(url) as db:
+            await ensure_for_serving(db, url)
+
+    await asyncio.gather(*(asyncio.to_thread(asyncio.run, first_start()) for _ in range(4)))
+    async with opened(url) as db:
+        assert await schema_state(db) is SchemaState.CURRENT
+
+
+async def test_an_upgrade_that_fails_leaves_the_old_schema_whole(sqlite_template: Path, tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    url = f"sqlite:///{path}"
+    await step_back(url)
+    # The second table of the next migration is in the way, so the first must not remain.
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE leases (other text)")
+    connection.commit()
+    connection.close()
+    async with opened(url) as db:
+        with pytest.raises(StartupError, match="could not be brought"):
+            await ensure_for_serving(db, url)
+        assert await schema_state(db) is SchemaState.OLDER
+        assert "rate_limits" not in await db.tables()

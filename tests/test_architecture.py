@@ -1,0 +1,127 @@
+"""The shape of the house: which way imports point, how large a file may grow, where SQL may stand."""
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hubgate.server import errors
+from hubgate.server.settings import KEYS
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+FILES = sorted(SOURCE.rglob("*.py"))
+MOST_LINES = 500
+
+# From the top down. A layer may import those below it; neighbours on one layer never import one another.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("cli",),
+    ("server.doctor", "server.running"),
+    ("server.worker",),
+    ("server.app",),
+    ("server.web",),
+    ("server.oauth", "server.hub", "server.webhooks"),
+    ("server.access",),
+    ("server.accounts",),
+    ("server.events", "server.audit", "server.throttle"),
+    ("server.http",),
+    ("server.settings", "server.setting_values", "server.logs", "server.metrics"),
+    ("server.storage", "server.egress"),
+    ("server.scopes", "server.secret", "server.paging", "server.ids"),
+    ("server.clock", "server.errors", "server.failpoint"),
+)
+# Use cases that several layers start from belong to their own layer; these pairs are one subject in two files.
+ONE_SUBJECT = {("server.settings", "server.setting_values")}
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def layer_of(module: str) -> tuple[int, str] | None:
+    inside = module.removeprefix("hubgate.")
+    for level, names in enumerate(LAYERS):
+        for name in names:
+            if inside == name or inside.startswith(name + "."):
+                return level, name
+    return None
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_down(path: Path) -> None:
+    here = layer_of(module_of(path))
+    for imported in imports_of(path):
+        if not imported.startswith("hubgate."):
+            continue
+        there = layer_of(imported)
+        if here is None or there is None or here[1] == there[1] or (here[1], there[1]) in ONE_SUBJECT:
+            continue
+        assert here[0] < there[0], f"{module_of(path)} must not import {imported}"
+
+
+def test_every_server_module_has_a_layer() -> None:
+    homeless = [module_of(path) for path in FILES if layer_of(module_of(path)) is None]
+    assert homeless == ["hubgate", "hubgate.server"]
+
+
+def test_client_and_receiver_never_import_the_server() -> None:
+    for part in ("client", "receiver"):
+        for path in (SOURCE / "hubgate" / part).rglob("*.py"):
+            assert not any(name.startswith("hubgate.server") for name in imports_of(path)), path
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "bench"])
+def test_no_file_outgrows_its_subject(folder: str) -> None:
+    for path in (ROOT / folder).rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= MOST_LINES, path
+
+
+SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+TABLE|PRAGMA)\b", re.DOTALL
+)
+
+
+def strings_of(path: Path) -> Iterator[str]:
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.STRING or token.type == getattr(tokenize, "FSTRING_MIDDLE", -1):
+                yield token.string
+
+
+def test_sql_stands_only_in_stores() -> None:
+    for path in FILES:
+        if path.name == "store.py" or "storage" in path.parts:
+            continue
+        for text in strings_of(path):
+            assert not SQL.search(text), f"{path}: {text[:60]}"
+
+
+def test_every_package_says_what_it_owns() -> None:
+    for path in FILES:
+        if path.name == "__init__.py" and path.parent.name != "versions":
+            assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_every_setting_is_documented() -> None:
+    page = (ROOT / "docs/settings.md").read_text()
+    for key in KEYS:
+        assert f"`HUBGATE_{key.upper()}`" in page, key
+
+
+def test_every_error_is_in_the_tree() -> None:
+    tree = errors.__doc__ or ""
+    for name, value in vars(errors).items():
+        if isinstance(value, type) and issubclass(value, Exception):
+            assert name in tree, name
