@@ -64,13 +64,12 @@ class Cluster:
         if how is signal.SIGKILL:
             self._wait_for_orphans()
 
-    def pause(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+    def freeze(self) -> None:
+        """SIGSTOP to the server and its sessions: the connections stay and nobody answers."""
+        self._signal_all(signal.SIGSTOP)
 
-    def resume(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
+    def thaw(self) -> None:
+        self._signal_all(signal.SIGCONT)
 
     def remove(self) -> None:
         with contextlib.suppress(Exception):
@@ -86,6 +85,15 @@ class Cluster:
                 await connection.close()
 
         asyncio.run(run())
+
+    def _signal_all(self, how: signal.Signals) -> None:
+        assert self._process is not None
+        found = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self._process.pid)], capture_output=True, text=True, check=True
+        )
+        for pid in [self._process.pid, *map(int, found.stdout.split())]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, how)
 
     def _create(self) -> None:
         if self._account:

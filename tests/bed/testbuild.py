@@ -8,6 +8,8 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -20,7 +22,7 @@ from hubgate.server.app import Hub, build_app
 from hubgate.server.http.edge import Edge
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import next_link, page_of, parse_page
 from hubgate.server.running import serve
@@ -43,7 +45,7 @@ def build(hub: Hub) -> Edge:
 def routes(hub: Hub) -> list[Route]:
     async def write(request: HubRequest) -> JsonResponse:
         given = await request.read_json(Write)
-        sql = "INSERT INTO test_writes (name, value) VALUES (:name, :value)"
+        sql = "INSERT INTO test_writes (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING"
         await hub.db.write(lambda tx: tx.exec(sql, {"name": given.name, "value": given.value}))
         return JsonResponse({"saved": given.name})
 
@@ -87,9 +89,9 @@ def routes(hub: Hub) -> list[Route]:
         identity: Identity = request.state.identity
         return JsonResponse({"kind": identity.kind.name})
 
-    def api(method: str, path: str, handler: object, **more: object) -> Route:
-        action = more.pop("action", Action.HUB_PUBLIC.rule.name)
-        return Route(method, path, handler, Surface.API, action, "test", **more)  # type: ignore[arg-type]
+    def api(method: str, path: str, handler: Handler, **more: Any) -> Route:
+        more = {"action": Action.HUB_PUBLIC.rule.name, "answers": {200: ("Done.", Any)}, **more}
+        return Route(method, path, handler, Surface.API, summary="Only in tests", **more)
 
     return [
         api("POST", "/api/test/write", write, body=Write),
@@ -115,7 +117,7 @@ def arm_failpoints() -> None:
         failpoint.armed[name] = _killer(int(hits))
 
 
-def _killer(hits: int):  # type: ignore[no-untyped-def]
+def _killer(hits: int) -> Callable[[], None]:
     left = hits
 
     def hit() -> None:

@@ -42,11 +42,11 @@ ERRORS: dict[str, Exception] = {
     "503-unknown": errors.OutcomeUnknown(),
 }
 
-# Error pages differ in words alone, so one stands for all where the layout is judged.
-LAYOUTS = {"home": "/", "api": "/docs/api", "gallery": "/stage/gallery", "error": "/stage/errors/400"}
-PAGES = {name: address for name, address in LAYOUTS.items() if name != "error"} | {
+PAGES = {"home": "/", "api": "/docs/api", "gallery": "/stage/gallery"} | {
     f"error-{name}": f"/stage/errors/{name}" for name in ERRORS
 }
+# Error pages differ in words alone, so one stands for all where the layout is judged.
+LAYOUTS = {name: PAGES[name] for name in ("home", "api", "gallery", "error-400")}
 
 
 def build(hub: Hub) -> Edge:

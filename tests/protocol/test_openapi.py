@@ -50,9 +50,11 @@ def test_answers_match_the_document(server: str, sqlite_template: Path, tmp_path
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, server=server)) as hub:
         hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(TABLE)))
-        schema = schemathesis.openapi.from_url(f"{hub.url}/api/openapi.json")
+        # A NUL in a text is refused everywhere (O56); JSON Schema cannot say so.
+        config = schemathesis.Config.from_dict({"generation": {"allow-x00": False}})
+        schema = schemathesis.openapi.from_url(f"{hub.url}/api/openapi.json", config=config)
         # The test build's other routes sleep, break and overflow on purpose.
-        kept = schema.exclude(path_regex="^/api/test/(slow|broken|limited|sleepers)")
+        kept = schema.exclude(path_regex="^/api/test/(slow|broken|limited|sleepers|echo)")
         operations = [result.ok() for result in kept.get_all_operations()]
         assert len(operations) >= 8
         for operation in operations:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from hubgate.server import failpoint
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.storage.batching import Batcher
 from hubgate.server.storage.database import Batch, ConstraintViolated, ForeignAwait, Row, Unit
@@ -101,12 +102,14 @@ class PostgresDatabase:
             if not connection.is_closed():
                 await connection.execute("ROLLBACK")
             raise
+        failpoint.hit("storage.before_commit")
         try:
             await connection.execute("COMMIT")
         except _RACE_LOST:
             raise
         except _AWAY as error:
             raise OutcomeUnknown from error
+        failpoint.hit("storage.after_commit")
         return result
 
     async def _again_if_broken(self, work: Callable[[Connection], Awaitable[T]]) -> T:

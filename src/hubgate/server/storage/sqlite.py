@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hubgate.server import failpoint
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.storage.database import Batch, ConstraintViolated, ForeignAwait, Row, Unit
 from hubgate.server.storage.fairlock import COURTESY_PAUSE, FairLock
@@ -193,6 +194,7 @@ class SqliteDatabase:
                 time.sleep(0.005)
 
     def _commit(self, group: list[_Job]) -> None:
+        failpoint.hit("storage.before_commit")
         try:
             self._writer.execute("COMMIT")
         except sqlite3.Error as error:
@@ -201,6 +203,7 @@ class SqliteDatabase:
             # After a failed sync the frames may still be found by a later recovery.
             torn = _primary_code(error) == sqlite3.SQLITE_IOERR
             _fail_all(group, OutcomeUnknown() if torn else StorageUnavailable())
+        failpoint.hit("storage.after_commit")
 
     async def _in_write_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._write_thread, call)

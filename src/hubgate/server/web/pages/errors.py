@@ -16,7 +16,7 @@ _BY_STATUS = {
         "We cannot act on this", "Go back and try again. If a link or an app sent you here, its maker has to mend it."
     ),
     401: Advice("Sign in first", "Sign in, then open this address again."),
-    403: Advice("Not allowed", "Nothing was changed."),
+    403: Advice("Not allowed", "Nothing was changed. If this is wrong, send the id below to whoever runs this hub."),
     404: Advice("Not found", "Check the address, or begin at the start page."),
     405: Advice(
         "Not a page", "Programs and forms use this address. If a form brought you here, go back and send it again."

@@ -1,0 +1,49 @@
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import SECRET_KEY, Engine, opened, settings_for
+from tests.bed.testbuild import TABLE
+
+from hubgate.server.doctor import examine
+
+
+@dataclass
+class Store:
+    """One hub's database, looked at from outside the hub."""
+
+    url: str
+    folder: Path
+
+    @property
+    def flags(self) -> list[str]:
+        return ["--database-url", self.url, "--secret-key", SECRET_KEY, "--data-dir", str(self.folder / "data")]
+
+    def saved(self) -> set[str]:
+        async def read() -> set[str]:
+            async with opened(self.url) as db:
+                return {row[0] for row in await db.read_long(lambda tx: tx.all("SELECT name FROM test_writes"))}
+
+        return asyncio.run(read())
+
+    def complaints(self) -> list[str]:
+        """What `hubgate doctor` has to say against it."""
+        findings = asyncio.run(examine(settings_for(self.url, self.folder / "data")))
+        return [f"{finding.check}: {finding.text}" for finding in findings if finding.level == "fail"]
+
+
+def make_store(url: str, folder: Path) -> Store:
+    (folder / "data").mkdir(mode=0o700)
+
+    async def prepare() -> None:
+        async with opened(url) as db:
+            await db.write(lambda tx: tx.exec(TABLE))
+
+    asyncio.run(prepare())
+    return Store(url, folder)
+
+
+@pytest.fixture
+def store(engine: Engine, tmp_path: Path) -> Store:
+    return make_store(engine.fresh_url(), tmp_path)

@@ -1,0 +1,44 @@
+"""kill -9 at any moment loses nothing acknowledged."""
+
+import random
+
+import pytest
+from tests.bed.processes import TEST_BUILD, hub_process, until
+from tests.faults.conftest import Store
+from tests.faults.load import WriteLoad
+
+pytestmark = pytest.mark.faults
+
+
+def test_kill_9_of_the_whole_hub_under_load(store: Store, fault_count: int) -> None:
+    """Two hubs on one database, every process killed at a random moment, over and over."""
+    chance = random.Random(fault_count)
+    acknowledged: set[str] = set()
+    for round_number in range(fault_count):
+        with (
+            hub_process(store.folder, *store.flags, program=TEST_BUILD) as first,
+            hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD) as second,
+        ):
+            load = WriteLoad([first.url, second.url], f"r{round_number}").start()
+            load.wait_for(chance.randint(5, 60))
+            first.kill_all()
+            second.kill_all()
+            load.stop()
+        acknowledged.update(load.acknowledged)
+        assert not load.refused
+        assert not acknowledged - store.saved(), "an acknowledged write is gone"
+        assert store.complaints() == []
+
+
+@pytest.mark.parametrize("moment", ["storage.before_commit", "storage.after_commit"])
+def test_a_death_around_the_commit(store: Store, fault_count: int, moment: str) -> None:
+    """The worst moments exactly: before the commit nothing was acknowledged, after it everything is there."""
+    for round_number in range(fault_count):
+        armed = {"TEST_FAILPOINTS": f"{moment}:{round_number % 7 + 3}"}
+        with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD, **armed) as hub:
+            load = WriteLoad([hub.url], f"{moment}-{round_number}").start()
+            until(lambda: hub.errors.count("ended with status -9") > round_number)
+            hub.kill_all()
+            load.stop()
+        assert not set(load.acknowledged) - store.saved()
+        assert store.complaints() == []

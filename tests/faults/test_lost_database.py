@@ -1,0 +1,89 @@
+"""A database that goes away while serving: 503 with Retry-After, then back without help."""
+
+import signal
+import sqlite3
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.engines import SqliteEngine, blocking, set_up
+from tests.bed.postgres import Cluster
+from tests.bed.processes import TEST_BUILD, hub_process, until
+from tests.faults.conftest import make_store
+
+pytestmark = pytest.mark.faults
+
+
+def write(url: str, name: str) -> httpx.Response:
+    return httpx.post(f"{url}/api/test/write", json={"name": name, "value": "x"}, timeout=40)
+
+
+def assert_is_503(response: httpx.Response) -> None:
+    assert response.status_code == 503
+    assert int(response.headers["retry-after"]) > 0
+    assert response.json()["error"] == response.headers["x-error-message"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
+def test_postgres_restarts(own_cluster: Cluster, tmp_path: Path, how: signal.Signals) -> None:
+    blocking(set_up(own_cluster.url(), tmp_path))
+    store = make_store(own_cluster.url(), tmp_path)
+    with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
+        assert write(hub.url, "before").status_code == 200
+        own_cluster.stop(how)
+        assert_is_503(write(hub.url, "during"))
+        assert httpx.get(f"{hub.url}/readyz").status_code == 503
+        assert httpx.get(f"{hub.url}/healthz").status_code == 200
+        own_cluster.start()
+        assert write(hub.url, "after").status_code == 200
+        assert httpx.get(f"{hub.url}/readyz").status_code == 200
+        assert hub.stop() == 0
+    assert store.saved() == {"before", "after"}
+
+
+def test_postgres_hangs(own_cluster: Cluster, tmp_path: Path) -> None:
+    """A server that is there but does not answer is waited for, within bounds, and found again."""
+    blocking(set_up(own_cluster.url(), tmp_path))
+    store = make_store(own_cluster.url(), tmp_path)
+    with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
+        assert write(hub.url, "before").status_code == 200
+        own_cluster.freeze()
+        started = time.monotonic()
+        assert_is_503(write(hub.url, "during"))
+        assert time.monotonic() - started < 30
+        own_cluster.thaw()
+        until(lambda: write(hub.url, "after").status_code == 200)
+        assert hub.stop() == 0
+    assert {"before", "after"} <= store.saved()
+
+
+def test_sqlite_is_held_by_a_stranger(sqlite_template: Path, tmp_path: Path) -> None:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    store = make_store(url, tmp_path)
+    with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
+        stranger = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        stranger.execute("BEGIN EXCLUSIVE")
+        assert_is_503(write(hub.url, "during"))
+        # Reads go on meanwhile.
+        assert httpx.get(f"{hub.url}/readyz").status_code == 200
+        stranger.execute("ROLLBACK")
+        stranger.close()
+        assert write(hub.url, "after").status_code == 200
+        assert hub.stop() == 0
+    assert store.saved() == {"after"}
+
+
+def test_a_frozen_worker_thaws(sqlite_template: Path, tmp_path: Path) -> None:
+    """SIGSTOP of one web process delays its callers and loses nothing."""
+    import os
+
+    store = make_store(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)
+    with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD) as hub:
+        (worker,) = hub.children()
+        os.kill(worker, signal.SIGSTOP)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.get(f"{hub.url}/healthz", timeout=0.5)
+        os.kill(worker, signal.SIGCONT)
+        assert write(hub.url, "after").status_code == 200
+        assert hub.stop() == 0
