@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS ?= 2
 
-.PHONY: help serve test faults lint format bench lock clean
+.PHONY: help serve test faults lint format shots bench lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make faults   the fault suites with full counts (about 15 minutes)"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   let ruff rewrite what it can"
+	@echo "make shots    screenshots of every page, both themes, phone and desktop"
 	@echo "make bench    measure; prints tables of ratios"
 	@echo "make lock     resolve the pinned requirements again"
 
@@ -35,6 +36,10 @@ lint: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+shots: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.bed.browser
+	@$(BIN)/python -m tests.browser.shots shots
 
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench

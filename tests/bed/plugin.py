@@ -1,6 +1,5 @@
 """The fixtures. PostgreSQL servers are started once for a run and shared by all its worker processes."""
 
-import asyncio
 import inspect
 import tempfile
 from collections.abc import Iterator
@@ -55,11 +54,11 @@ def _cluster_url(config: pytest.Config, version: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """An `async def` test runs in an event loop of its own."""
+    """An `async def` test runs in a loop and thread of its own: Playwright keeps a loop running in the main one."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     wanted = inspect.signature(pyfuncitem.obj).parameters
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    engines.blocking(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
     return True
 
 

@@ -1,0 +1,80 @@
+"""The life of a signing key, with the clock in hand."""
+
+import asyncio
+
+import pytest
+from tests.bed.clock import FrozenClock
+from tests.bed.engines import SECRET_KEY, Engine, opened
+
+from hubgate.server.clock import HOUR, MINUTE
+from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.oauth.keys.model import LEAD, OVERLAP, KeyState, signer, state_of
+from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.secret import ServerSecret
+from hubgate.server.storage.database import Database
+
+
+def ring_on(db: Database, clock: FrozenClock) -> KeyRing:
+    return KeyRing(db, ServerSecret(SECRET_KEY), clock)
+
+
+async def empty(db: Database) -> None:
+    await db.write(lambda tx: tx.exec("DELETE FROM signing_keys"))
+
+
+async def states(ring: KeyRing) -> list[KeyState]:
+    keys = await ring.every()
+    return [state_of(key, keys, ring.clock()) for key in keys]
+
+
+async def test_a_rotation_from_beginning_to_end(engine: Engine, clock: FrozenClock) -> None:
+    async with opened(engine.fresh_url()) as db:
+        await empty(db)
+        ring = ring_on(db, clock)
+        await ring.ensure_first()
+        await ring.ensure_first()
+        assert await states(ring) == [KeyState.SIGNING]
+        await ring.rotate()
+        assert await states(ring) == [KeyState.SIGNING, KeyState.WAITING]
+        assert len(await ring.published()) == 2, "published before it signs"
+        clock.now += LEAD
+        assert await states(ring) == [KeyState.RETIRING, KeyState.SIGNING]
+        clock.now += OVERLAP - MINUTE
+        assert len(await ring.published()) == 2, "published until its last token has expired"
+        assert OVERLAP > HOUR
+        clock.now += MINUTE
+        assert await states(ring) == [KeyState.RETIRED, KeyState.SIGNING]
+        assert [jwk["kid"] for jwk in await ring.published()] == [(await ring.every())[1].kid]
+        for key in await ring.every():
+            ring.check(key)
+
+
+async def test_parallel_first_starts_make_one_key(engine: Engine, clock: FrozenClock) -> None:
+    url = engine.fresh_url()
+    async with opened(url) as here, opened(url) as there:
+        await empty(here)
+        await asyncio.gather(*(ring_on(db, clock).ensure_first() for db in (here, there, here, there)))
+        assert len(await ring_on(here, clock).every()) == 1
+
+
+async def test_parallel_rotations_make_one_key(engine: Engine, clock: FrozenClock) -> None:
+    url = engine.fresh_url()
+    async with opened(url) as here, opened(url) as there:
+        outcomes = await asyncio.gather(*(ring_on(db, clock).rotate() for db in (here, there)), return_exceptions=True)
+        assert sorted(isinstance(outcome, Conflict) for outcome in outcomes) == [False, True]
+        assert len(await ring_on(here, clock).every()) == 2
+
+
+async def test_a_revoked_key_never_signs_again_and_something_does(engine: Engine, clock: FrozenClock) -> None:
+    async with opened(engine.fresh_url()) as db:
+        ring = ring_on(db, clock)
+        clock.now = (await ring.every())[0].created_at
+        first = (await ring.every())[0].kid
+        await ring.revoke(first)
+        assert await states(ring) == [KeyState.REVOKED, KeyState.SIGNING]
+        with pytest.raises(NotFound):
+            await ring.revoke(first)
+        clock.now += 100 * OVERLAP
+        signing = signer(await ring.every(), clock())
+        assert signing is not None
+        assert signing.kid != first

@@ -1,0 +1,24 @@
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubgate.server.clock import SECOND, iso
+from hubgate.server.ids import is_id, new_id
+
+
+def test_ids_are_24_hex_and_ordered_by_second() -> None:
+    made = [new_id(second * SECOND) for second in (1, 2, 1_790_000_000, 4_000_000_000)]
+    assert made == sorted(made)
+    assert all(is_id(one) for one in made)
+    assert not is_id(made[0].upper() + "x")
+    assert len({new_id(1) for _ in range(1000)}) == 1000
+
+
+@given(st.integers(0, 4_102_444_800 * SECOND))
+def test_times_are_utc_with_z(moment: int) -> None:
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", iso(moment))
+
+
+def test_a_known_moment() -> None:
+    assert iso(1_790_000_000_123_456) == "2026-09-21T14:13:20.123Z"
