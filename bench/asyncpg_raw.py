@@ -28,7 +28,11 @@ async def pool_as_large_as_the_hubs(url: str) -> Any:
     return await asyncpg.create_pool(url, min_size=CONNECTIONS, max_size=CONNECTIONS)
 
 
-async def recreate_table(url: str, rows: list[tuple[str, str, int]]) -> None:
+async def fill_table(url: str, rows: list[tuple[str, str, int]]) -> None:
+    """Anew, and never empty: whoever prepares a statement on an empty table keeps a plan that scans it whole.
+
+    That plan lasts until autoanalyze comes by, so the order of the contestants would decide between them.
+    """
     connection = await asyncpg.connect(url)
     try:
         await connection.execute("DROP TABLE IF EXISTS bench_units")

@@ -17,8 +17,9 @@ UNIT = "db.write of one statement"
 
 def measure(ground: Ground) -> list[Table]:
     url = ground.postgres_url
+    rows, _ = workload.stored_rows()
     with asyncio.Runner() as runner:
-        runner.run(asyncpg_raw.recreate_table(url, []))
+        runner.run(asyncpg_raw.fill_table(url, rows))
         db = runner.run(open_database(url))
 
         def turn(callers: int, operation: Operation) -> float:

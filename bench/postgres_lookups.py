@@ -14,15 +14,14 @@ from hubgate.server.storage.engines import open_database
 from hubgate.server.storage.postgres import CONNECTIONS
 
 TURN = 0.6
-ROWS = 100_000
 RAW_ALONE = "raw asyncpg fetchrow, 1 caller"
 
 
 def measure(ground: Ground) -> list[Table]:
     url = ground.postgres_url
-    rows, keys = workload.stored_rows(ROWS)
+    rows, keys = workload.stored_rows()
     with asyncio.Runner() as runner, contextlib.ExitStack() as closing:
-        runner.run(asyncpg_raw.recreate_table(url, rows))
+        runner.run(asyncpg_raw.fill_table(url, rows))
         db = runner.run(open_database(url))
         pool = runner.run(asyncpg_raw.pool_as_large_as_the_hubs(url))
         own = [runner.run(asyncpg.connect(url)) for _ in range(CONNECTIONS)]

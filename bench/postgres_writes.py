@@ -16,8 +16,9 @@ POOL = f"asyncpg pool, {workload.CALLERS} callers"
 
 def measure(ground: Ground) -> list[Table]:
     url = ground.postgres_url
+    rows, _ = workload.stored_rows()
     with asyncio.Runner() as runner:
-        runner.run(asyncpg_raw.recreate_table(url, []))
+        runner.run(asyncpg_raw.fill_table(url, rows))
         db = runner.run(open_database(url))
         connection = runner.run(asyncpg.connect(url))
         pool = runner.run(asyncpg_raw.pool_as_large_as_the_hubs(url))

@@ -9,13 +9,12 @@ from bench.harness import Operation, Table, drive, interleaved, table, warmed_up
 from hubgate.server.storage.engines import open_database
 
 TURN = 0.6
-ROWS = 100_000
 RAW = "raw sqlite3 execute + fetchone"
 
 
 def measure(ground: Ground) -> list[Table]:
     path = ground.subfolder("sqlite-lookups") / "hub.db"
-    rows, keys = workload.stored_rows(ROWS)
+    rows, keys = workload.stored_rows()
     connection = workload.make_sqlite(path)
     connection.execute("BEGIN")
     connection.executemany("INSERT INTO bench_units (id, holder, hits) VALUES (?, ?, ?)", rows)

@@ -9,6 +9,8 @@ from pathlib import Path
 from hubgate.server.storage.database import Batch, Row, Tx, Unit
 
 CALLERS = 64
+# In a table before anything is measured on it.
+STORED_ROWS = 100_000
 
 TABLE = "CREATE TABLE bench_units (id text PRIMARY KEY, holder text NOT NULL, hits bigint NOT NULL)"
 SQLITE_TABLE = f"{TABLE} WITHOUT ROWID"
@@ -74,8 +76,8 @@ def make_sqlite(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def stored_rows(count: int) -> tuple[list[tuple[str, str, int]], Iterator[dict[str, str]]]:
+def stored_rows() -> tuple[list[tuple[str, str, int]], Iterator[dict[str, str]]]:
     """Rows to fill a table with, and their keys in an endless order that has nothing to do with the table's."""
-    rows = [(new_row()["id"], "someone", number) for number in range(count)]
+    rows = [(new_row()["id"], "someone", number) for number in range(STORED_ROWS)]
     shuffled = sorted(rows, key=lambda row: row[0][8:])
     return rows, itertools.cycle([{"id": row[0]} for row in shuffled])

@@ -12,8 +12,6 @@ from bench import workload
 from bench.harness import drive
 from hubgate.server.storage.engines import open_database
 
-GROUP = workload.CALLERS
-
 
 def main() -> None:
     kind, path, seconds, most = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])

@@ -1,9 +1,9 @@
 """Every route of the hub has its row here: which question guards it. A route without one fails."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
+from tests.bed.blocking import blocking
 from tests.bed.engines import SqliteEngine, settings_for
 
 from hubgate.server.access.actions import Action
@@ -40,7 +40,7 @@ def routes(sqlite_template: Path, tmp_path: Path) -> list[Route]:
         finally:
             await hub.close()
 
-    return asyncio.run(table())
+    return blocking(table())
 
 
 def test_every_route_is_listed_with_its_action(routes: list[Route]) -> None:

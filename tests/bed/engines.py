@@ -1,24 +1,20 @@
 """A fresh, migrated database on either engine: copied from one that was migrated once."""
 
-import asyncio
 import contextlib
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import asyncpg
+from tests.bed.blocking import blocking
 
 from hubgate.server.app import open_hub
 from hubgate.server.settings import Settings, load
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
 from hubgate.server.storage.upgrade import migrate
-
-T = TypeVar("T")
 
 SECRET_KEY = "a test secret of more than thirty-two characters"
 TEMPLATE = "hub_template"
@@ -75,12 +71,6 @@ class PostgresEngine:
 Engine = SqliteEngine | PostgresEngine
 
 
-def blocking(work: Coroutine[None, None, T]) -> T:
-    """Run to the end from anywhere, also where this thread's loop is running already."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
-
-
 async def run_sql(url: str, sql: str) -> None:
     connection = await asyncpg.connect(url)
     try:
@@ -91,13 +81,13 @@ async def run_sql(url: str, sql: str) -> None:
 
 def make_sqlite_template(folder: Path) -> Path:
     path = folder / "template.db"
-    asyncio.run(set_up(f"sqlite:///{path}", folder))
+    blocking(set_up(f"sqlite:///{path}", folder))
     return path
 
 
 def make_postgres_template(cluster_url: str, folder: Path) -> None:
-    asyncio.run(run_sql(cluster_url, f"CREATE DATABASE {TEMPLATE}"))
-    asyncio.run(set_up(cluster_url.replace("/postgres?", f"/{TEMPLATE}?"), folder))
+    blocking(run_sql(cluster_url, f"CREATE DATABASE {TEMPLATE}"))
+    blocking(set_up(cluster_url.replace("/postgres?", f"/{TEMPLATE}?"), folder))
 
 
 @contextlib.asynccontextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.bed import engines
+from tests.bed.blocking import blocking
 from tests.bed.browser import launched
 from tests.bed.clock import FrozenClock
 from tests.bed.postgres import Cluster
@@ -58,7 +59,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     wanted = inspect.signature(pyfuncitem.obj).parameters
-    engines.blocking(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    blocking(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
     return True
 
 

@@ -1,6 +1,5 @@
 """Real PostgreSQL servers from a wheel: no root needed, none left behind."""
 
-import asyncio
 import contextlib
 import importlib.util
 import os
@@ -13,6 +12,7 @@ import time
 from pathlib import Path
 
 import asyncpg
+from tests.bed.blocking import blocking
 
 FOLDERS = {"16": "pginstall", "18": "pginstall18"}
 
@@ -84,7 +84,7 @@ class Cluster:
             finally:
                 await connection.close()
 
-        asyncio.run(run())
+        blocking(run())
 
     def _signal_all(self, how: signal.Signals) -> None:
         assert self._process is not None

@@ -1,11 +1,11 @@
 """What keeps the hub from starting is said in one line, and nothing is damaged."""
 
-import asyncio
 import socket
 import subprocess
 from pathlib import Path
 
 import pytest
+from tests.bed.blocking import blocking
 from tests.bed.engines import SECRET_KEY, Engine, opened
 from tests.bed.processes import HUBGATE, environment, hub_process, hubgate
 from tests.cli.test_serve import healthy
@@ -60,7 +60,7 @@ def set_revision(url: str, revision: str) -> None:
             sql = "UPDATE alembic_version SET version_num = :revision"
             await db.write(lambda tx: tx.exec(sql, {"revision": revision}))
 
-    asyncio.run(change())
+    blocking(change())
 
 
 def test_a_newer_database_is_refused_on_both_engines(engine: Engine, tmp_path: Path) -> None:

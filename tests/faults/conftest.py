@@ -1,8 +1,8 @@
-import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.bed.blocking import blocking
 from tests.bed.engines import SECRET_KEY, Engine, opened, settings_for
 from tests.bed.testbuild import TABLE
 
@@ -25,11 +25,11 @@ class Store:
             async with opened(self.url) as db:
                 return {row[0] for row in await db.read_long(lambda tx: tx.all("SELECT name FROM test_writes"))}
 
-        return asyncio.run(read())
+        return blocking(read())
 
     def complaints(self) -> list[str]:
         """What `hubgate doctor` has to say against it."""
-        findings = asyncio.run(examine(settings_for(self.url, self.folder / "data")))
+        findings = blocking(examine(settings_for(self.url, self.folder / "data")))
         return [f"{finding.check}: {finding.text}" for finding in findings if finding.level == "fail"]
 
 
@@ -40,7 +40,7 @@ def make_store(url: str, folder: Path) -> Store:
         async with opened(url) as db:
             await db.write(lambda tx: tx.exec(TABLE))
 
-    asyncio.run(prepare())
+    blocking(prepare())
     return Store(url, folder)
 
 

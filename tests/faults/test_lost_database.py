@@ -7,7 +7,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.engines import SqliteEngine, blocking, set_up
+from tests.bed.blocking import blocking
+from tests.bed.engines import SqliteEngine, set_up
 from tests.bed.postgres import Cluster
 from tests.bed.processes import TEST_BUILD, hub_process, until
 from tests.faults.conftest import make_store

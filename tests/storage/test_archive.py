@@ -5,6 +5,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from tests.bed.blocking import blocking
 from tests.bed.engines import opened, set_up
 
 from hubgate.server.errors import StartupError
@@ -16,7 +17,7 @@ from hubgate.server.storage.archive import backup, restore
 def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
-    asyncio.run(set_up(url_of(folder), folder))
+    blocking(set_up(url_of(folder), folder))
     (folder / "repos/aa").mkdir(parents=True)
     (folder / "repos/aa/object").write_bytes(b"git")
     (folder / "secret.key").write_text("k" * 40)

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.bed.blocking import blocking
 from tests.bed.engines import PostgresEngine, SqliteEngine, opened, run_sql, set_up
 from tests.bed.postgres import Cluster
 
@@ -111,4 +112,4 @@ def test_engines_are_what_they_say(storage: PostgresEngine | SqliteEngine) -> No
             assert row is not None
             return str(row[0])
 
-    assert asyncio.run(version()).split(".")[0] in {"3", "16", "18"}
+    assert blocking(version()).split(".")[0] in {"3", "16", "18"}
