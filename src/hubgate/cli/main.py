@@ -57,10 +57,14 @@ def run(arguments: list[str]) -> int:
 
 
 def _guarded(module: object, options: argparse.Namespace) -> int:
-    from hubgate.server.errors import HubError, StartupError
+    from hubgate.server.errors import HubError, StartupError, StorageUnavailable
+    from hubgate.server.logs import redacted
 
     try:
         status: int = module.run(options)  # type: ignore[attr-defined]
+    except StorageUnavailable as error:
+        # The engine's own words help the operator; the address in them may hold a password.
+        return _refuse(redacted(f"{error} ({error.__cause__})" if error.__cause__ else str(error)))
     except (StartupError, HubError) as error:
         return _refuse(str(error))
     except KeyboardInterrupt:

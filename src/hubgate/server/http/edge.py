@@ -36,6 +36,8 @@ Guard = Callable[[HubRequest, Route], Awaitable[None]]
 log = logging.getLogger("hubgate.http")
 
 NO_ROUTE = "(no route)"
+# A caller may invent methods; each would be a new series in the metrics.
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 # One existing client sends its own id in X-Amzn-Trace-Id and looks for it in our answers.
 _GIVEN_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}\Z")
 
@@ -132,7 +134,8 @@ class Edge:
         return stamped
 
     def _record(self, request: HubRequest, exchange: _Exchange, seconds: float) -> None:
-        self.metrics.request(exchange.route, request.method, exchange.status, seconds)
+        method = request.method if request.method in _METHODS else "other"
+        self.metrics.request(exchange.route, method, exchange.status, seconds)
         log.info(
             "request",
             extra={

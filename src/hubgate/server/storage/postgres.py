@@ -24,6 +24,7 @@ Connection = Any
 CONNECTIONS = 12
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 15.0
+QUEUE_SECONDS = 5.0
 ATTEMPTS = 3
 
 # Another transaction won a race the engine could not order; running the unit again is the documented answer.
@@ -122,6 +123,9 @@ class PostgresDatabase:
             except _RACE_LOST as error:
                 if attempt == ATTEMPTS:
                     raise StorageUnavailable from error
+            except TimeoutError as error:
+                # It hangs; asking again would only make the caller wait longer.
+                raise StorageUnavailable from error
             except _AWAY as error:
                 # After a restart every idle connection is dead: drop them all rather than meet them one by one.
                 self._forget_idle()
@@ -131,7 +135,7 @@ class PostgresDatabase:
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
-        async with self._slots:
+        async with self._slot():
             connection = self._warmest_idle() or await self._connect()
             try:
                 yield connection
@@ -143,6 +147,19 @@ class PostgresDatabase:
             finally:
                 if not connection.is_closed():
                     self._idle.append(connection)
+
+    @contextlib.asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        """Behind a database that hangs, callers are turned away rather than heaped up."""
+        try:
+            async with asyncio.timeout(QUEUE_SECONDS):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise StorageUnavailable from None
+        try:
+            yield
+        finally:
+            self._slots.release()
 
     async def _connect(self) -> Connection:
         return await asyncpg.connect(

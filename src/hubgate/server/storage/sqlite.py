@@ -242,6 +242,9 @@ class _SqliteTx:
         for row in rows:
             self._executed(sql, row)
 
+    def begin(self) -> None:
+        self._executed("BEGIN", NO_PARAMS)
+
     def _executed(self, sql: str, params: Params) -> sqlite3.Cursor:
         try:
             return self._execute(sql, params)
@@ -275,11 +278,11 @@ def _run_to_end(unit: Unit[T], tx: _SqliteTx) -> T:
 
 
 def _read_in_snapshot(connection: sqlite3.Connection, tx: _SqliteTx, unit: Unit[T]) -> T:
-    connection.execute("BEGIN")
+    tx.begin()
     try:
         return _run_to_end(unit, tx)
     finally:
-        connection.execute("ROLLBACK")
+        connection.rollback()
 
 
 def _settle(job: _Job) -> None:

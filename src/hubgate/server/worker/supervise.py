@@ -112,7 +112,8 @@ class Supervisor:
         ready_read, ready_write = os.pipe()
         inherited = [self.listener.fileno()] if child.listens else []
         child.process = subprocess.Popen(
-            [sys.executable, "-m", child.module, *map(str, [*inherited, ready_write])],
+            # -P keeps the working folder off the path: a file named json.py there must not become ours.
+            [sys.executable, "-P", "-m", child.module, *map(str, [*inherited, ready_write])],
             stdin=subprocess.PIPE,
             pass_fds=[*inherited, ready_write],
             env=self.environment,
