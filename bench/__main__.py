@@ -28,7 +28,7 @@ SUBJECTS: dict[str, Callable[[Ground], list[Table]]] = {
     "http": serving.measure,
 }
 FULL = Budget(rounds=5, scale=1.0)
-QUICK = Budget(rounds=3, scale=0.15)
+QUICK = Budget(rounds=3, scale=0.1)
 
 
 def main() -> None:

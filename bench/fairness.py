@@ -36,7 +36,8 @@ def measure(ground: Ground) -> list[Table]:
         with contextlib.closing(workload.make_sqlite(path)):
             return together(kind, processes, path, seconds, most)
 
-    rounds = min(ground.budget.rounds, 3)
+    # Long turns and processes to start: about half the rounds of the others.
+    rounds = (ground.budget.rounds + 1) // 2
     counts = interleaved({name: partial(turn, kind, number) for name, kind, number in CONTESTANTS}, rounds)
     totals = {name: [sum(each) / seconds for each in turns] for name, turns in counts.items()}
     shares = {name: [100 * min(each) / max(1, sum(each)) for each in turns] for name, turns in counts.items()}

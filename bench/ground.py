@@ -15,6 +15,7 @@ from pathlib import Path
 
 import asyncpg
 from tests.bed.postgres import Cluster
+from tests.bed.processes import ROOT
 
 from bench.harness import Budget
 
@@ -45,6 +46,7 @@ class Ground:
 
     def facts(self) -> dict[str, str]:
         return {
+            "code": code_version(),
             "cores": str(os.cpu_count()),
             "load before": f"{os.getloadavg()[0]:.1f}",
             "system": f"{platform.system()} {platform.machine()}",
@@ -69,6 +71,12 @@ def file_system(folder: Path) -> str:
     """On tmpfs a sync costs nothing, and the tables would say nothing about commits."""
     found = subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True, check=False)
     return found.stdout.strip() or "file system unknown"
+
+
+def code_version() -> str:
+    """Figures of two runs compare only if the code is the same; in a shared checkout it may change under a run."""
+    command = ["git", "-C", ROOT, "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
 async def _postgres_facts(url: str) -> dict[str, str]:

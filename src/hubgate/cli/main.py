@@ -45,23 +45,23 @@ def run(arguments: list[str]) -> int:
     if command is None:
         return _usage(arguments)
     try:
-        module = importlib.import_module(command.module)
+        return _run(command, arguments[1:])
     except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("hubgate"):
+        if error.name is None or error.name.startswith("hubgate"):
             raise
         return _refuse(f'hubgate {command.name} needs the server. Run: pip install "hubgate[server]"')
-    parser = _Parser(prog=f"hubgate {command.name}", description=module.__doc__, allow_abbrev=False)
-    module.configure(parser)
-    options = parser.parse_args(arguments[1:])
-    return _guarded(module, options)
 
 
-def _guarded(module: object, options: argparse.Namespace) -> int:
+def _run(command: Command, arguments: list[str]) -> int:
     from hubgate.server.errors import HubError, StartupError, StorageUnavailable
     from hubgate.server.logs import redacted
 
+    module = importlib.import_module(command.module)
+    parser = _Parser(prog=f"hubgate {command.name}", description=module.__doc__, allow_abbrev=False)
+    module.configure(parser)
+    options = parser.parse_args(arguments)
     try:
-        status: int = module.run(options)  # type: ignore[attr-defined]
+        status: int = module.run(options)
     except StorageUnavailable as error:
         # The engine's own words help the operator; the address in them may hold a password.
         return _refuse(redacted(f"{error} ({error.__cause__})" if error.__cause__ else str(error)))
