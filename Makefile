@@ -26,7 +26,7 @@ test: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 faults: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest -q -m faults --fault-count 200 --durations 10
+	@$(BIN)/python -m pytest -v -m faults --fault-count 200 -n $(JOBS) --dist worksteal --durations 10
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

@@ -33,7 +33,7 @@ def test_kill_9_of_the_whole_hub_under_load(store: Store, fault_count: int) -> N
 @pytest.mark.parametrize("moment", ["storage.before_commit", "storage.after_commit"])
 def test_a_death_around_the_commit(store: Store, fault_count: int, moment: str) -> None:
     """The worst moments exactly: before the commit nothing was acknowledged, after it everything is there."""
-    for round_number in range(fault_count):
+    for round_number in range(max(2, fault_count // 10)):
         armed = {"TEST_FAILPOINTS": f"{moment}:{round_number % 7 + 3}"}
         with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD, **armed) as hub:
             load = WriteLoad([hub.url], f"{moment}-{round_number}").start()
