@@ -32,7 +32,7 @@ def measure(ground: Ground) -> list[Table]:
                 "db.batch": partial(turn, callers, lambda: db.batch(workload.ADD, workload.new_row())),
             }
             samples = interleaved(warmed_up(contestants), ground.budget.rounds)
-            tables.append(table(f"PostgreSQL hot insert, {callers} callers", "rows/s", UNIT, samples))
+            tables.append(table(f"PostgreSQL hot insert, callers: {callers}", "rows/s", UNIT, samples))
         runner.run(db.close())
     return tables
 

@@ -34,8 +34,10 @@ def test_o52_paging_links_stay_ours(hub: RunningHub) -> None:
         assert client.get("/api/test/names?limit=1", headers=FORGED).links["next"]["url"].startswith(hub.url)
 
 
-def test_o52_an_untrusted_peer_cannot_choose_its_address(hub: RunningHub) -> None:
-    with hub.client() as client:
+@pytest.mark.parametrize("server", ["granian", "uvicorn"])
+def test_o52_an_untrusted_peer_cannot_choose_its_address(sqlite_template: Path, tmp_path: Path, server: str) -> None:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    with running(settings_for(url, tmp_path, server=server)) as hub, hub.client() as client:
         assert client.post("/api/test/echo", data={"a": "b"}, headers=FORGED).json()["ip"] == "127.0.0.1"
 
 
@@ -49,6 +51,8 @@ def test_o52_an_untrusted_peer_cannot_choose_its_address(hub: RunningHub) -> Non
         ("203.0.113.9, not an address", "127.0.0.1"),
         ("::ffff:203.0.113.9", "203.0.113.9"),
         ("2001:db8::1", "2001:db8::1"),
+        ("203.0.113.9:51234", "203.0.113.9"),
+        ("[2001:db8::1]:443", "2001:db8::1"),
         ("", "127.0.0.1"),
     ],
 )

@@ -30,7 +30,20 @@ def test_o56_bodies(hub: RunningHub, path: str, what: str) -> None:
         assert client.get("/readyz").status_code == 200
 
 
-QUERIES = ["a=%ff", "a=%00", "%00=a", MANY[:9000].decode(), "limit=%ED%A0%80", "cursor=" + "A" * 9000, "a=1&a=2"]
+LONE_SURROGATE, NUL = "WyJcdWQ4MDAiXQ", "WyJcdTAwMDAiXQ"
+QUERIES = [
+    f"cursor={LONE_SURROGATE}",
+    f"cursor={NUL}",
+    "%08=1&%08=2",
+    "%7f=1&%7f=2",
+    "a=%ff",
+    "a=%00",
+    "%00=a",
+    MANY[:9000].decode(),
+    "limit=%ED%A0%80",
+    "cursor=" + "A" * 9000,
+    "a=1&a=2",
+]
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=range(len(QUERIES)))
@@ -43,6 +56,9 @@ JSON_BODIES = {
     "NUL": (b'{"name": "a\\u0000b", "value": "x"}', 422),
     "lone surrogate": (b'{"name": "\\ud800", "value": "x"}', 400),
     "deep nesting": (b'{"name": ' + b"[" * 50_000, 422),
+    "deep nesting beside a NUL": (b'{"name": "\\u0000", "value": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", 400),
+    "a control character in a name": (b'{"a\\u0008b": 1, "name": "x", "value": "y"}', 422),
+    "a name of 100 KB": (b'{"' + b"n" * 100_000 + b'": 1, "name": "x", "value": "y"}', 422),
     "huge number": (b'{"name": "a", "value": 1' + b"0" * 5_000 + b"}", 422),
     "not UTF-8": (b'{"name": "\xff", "value": "x"}', 400),
 }
@@ -57,3 +73,5 @@ def test_o56_json(hub: RunningHub, what: str) -> None:
     with hub.client() as client:
         response = client.post("/api/test/write", content=body, headers={"content-type": "application/json"})
     assert response.status_code == status, response.text
+    assert len(response.headers["x-error-message"]) <= 300
+    assert response.headers["x-error-message"].isprintable()

@@ -8,17 +8,18 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from hubgate.cli import hub_settings
 from hubgate.server import failpoint, logs
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.app import Hub, build_app
+from hubgate.server.errors import StorageUnavailable
 from hubgate.server.http.edge import Edge
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
@@ -60,7 +61,8 @@ def routes(hub: Hub) -> list[Route]:
         page = page_of(await hub.db.read_long(unit), asked, lambda name: (name,))
         response = JsonResponse(page.items)
         if page.next_cursor:
-            link = next_link(hub.settings.base_url, request.url.path, request.query_fields().pairs, page.next_cursor)
+            pairs = request.query_fields().pairs
+            link = next_link(hub.settings.base_url, request.scope["raw_path"], pairs, page.next_cursor)
             response.headers["link"] = link
         return response
 
@@ -89,6 +91,26 @@ def routes(hub: Hub) -> list[Route]:
         identity: Identity = request.state.identity
         return JsonResponse({"kind": identity.kind.name})
 
+    async def pipe(request: HubRequest) -> Response:
+        async def answer() -> AsyncIterator[bytes]:
+            yield b" "
+            total = 0
+            async for part in request.stream():
+                total += len(part)
+            yield str(total).encode()
+
+        return StreamingResponse(answer())
+
+    async def endless(_: HubRequest) -> Response:
+        async def answer() -> AsyncIterator[bytes]:
+            while True:
+                yield b"x"
+
+        return StreamingResponse(answer())
+
+    async def unavailable(_: HubRequest) -> Response:
+        raise StorageUnavailable from OSError("the disk is on fire")
+
     def api(method: str, path: str, handler: Handler, **more: Any) -> Route:
         more = {"action": Action.HUB_PUBLIC.rule.name, "answers": {200: ("Done.", Any)}, **more}
         return Route(method, path, handler, Surface.API, summary="Only in tests", **more)
@@ -100,6 +122,14 @@ def routes(hub: Hub) -> list[Route]:
         api("GET", "/api/test/slow", slow),
         api("GET", "/api/test/sleepers", count_sleepers),
         api("GET", "/api/test/broken", broken),
+        api("POST", "/api/test/pipe", pipe),
+        api("GET", "/api/test/endless", endless),
+        api("GET", "/api/test/unavailable", unavailable),
+        api("GET", "/api/test/repos/{name}.git/info", _parts),
+        api("GET", "/api/test/repos/{name}/info", _parts),
+        api("POST", "/api/test/repos/fixed/info", _parts),
+        Route("GET", "/oauth/test", _parts, Surface.PAGE, Action.HUB_PUBLIC.rule.name, "A page"),
+        Route("POST", "/oauth/test", _parts, Surface.OAUTH, Action.HUB_PUBLIC.rule.name, "An endpoint"),
         api("POST", "/api/test/limited", limited),
         api("GET", "/api/test/who", who, action=Action.REPO_SEE.rule.name),
         api("GET", "/api/test/part/{name}/rest/{tail:path}", _parts),

@@ -96,3 +96,36 @@ def test_a_clients_own_request_id_is_echoed_if_it_is_harmless(hub: RunningHub) -
         assert client.get("/healthz", headers={"x-amzn-trace-id": given}).headers["x-request-id"] == given
         assert client.get("/healthz", headers={"x-request-id": "a b<script>"}).headers["x-request-id"] != "a b<script>"
     assert given in hub.log
+
+
+def test_the_cause_of_a_503_is_in_the_log_and_not_in_the_answer(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = client.get("/api/test/unavailable")
+    assert response.status_code == 503
+    assert response.headers["retry-after"] == "2"
+    assert "fire" not in response.text
+    assert "OSError: the disk is on fire" in hub.log
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/healthz", "application/json"), ("/oauth/jwks", "application/json"), ("/", "text/html")]
+)
+def test_a_405_has_the_shape_of_its_surface(hub: RunningHub, path: str, kind: str) -> None:
+    with hub.client() as client:
+        response = client.put(path)
+    assert response.status_code == 405
+    assert response.headers["content-type"].startswith(kind)
+    assert response.headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("path", ["/x/y.git/info/refs", "/datasets/x/y.git/git-upload-pack"])
+def test_git_gets_plain_text_and_no_cookie(hub: RunningHub, path: str) -> None:
+    with hub.client() as client:
+        response = client.get(path)
+    assert (response.status_code, response.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+    assert "set-cookie" not in response.headers
+
+
+def test_a_token_in_the_address_is_refused(hub: RunningHub) -> None:
+    with hub.client() as client:
+        assert client.get("/api/test/who?access_token=hf_abc").status_code == 400

@@ -72,3 +72,28 @@ def test_a_form_takes_no_other_encoding(hub: RunningHub) -> None:
         value = csrf_in(client.get("/"))
         assert client.post("/theme", json={"csrf": value, "theme": "dark"}).status_code == 415
         assert client.post("/theme", data={"csrf": value}, files={"theme": b"dark"}).status_code == 415
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example"])
+def test_another_origin_is_refused(hub: RunningHub, origin: str) -> None:
+    with hub.client() as client:
+        value = csrf_in(client.get("/"))
+        client.headers["origin"] = origin
+        assert choose(client, value).status_code == 403
+        client.headers["origin"] = hub.url
+        assert choose(client, value).status_code == 303
+
+
+def test_a_planted_second_cookie_is_refused(hub: RunningHub) -> None:
+    with hub.client() as mine, hub.client() as attacker:
+        mine.get("/")
+        planted = csrf_in(attacker.get("/"))
+        cookies = f"csrf={mine.cookies['csrf']}; csrf={attacker.cookies['csrf']}"
+        response = httpx.post(f"{hub.url}/theme", data={"csrf": planted, "theme": "dark"}, headers={"cookie": cookies})
+    assert response.status_code == 403
+
+
+def test_a_cross_site_post_does_not_replace_the_visitors_cookie(hub: RunningHub) -> None:
+    response = httpx.post(f"{hub.url}/theme", data={"theme": "dark"}, headers={"sec-fetch-site": "cross-site"})
+    assert response.status_code == 403
+    assert "set-cookie" not in response.headers

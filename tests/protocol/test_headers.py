@@ -81,3 +81,21 @@ def test_static_files_are_cached_for_ever_and_named_by_content(hub: RunningHub) 
         assert response.headers["content-type"] == "text/css; charset=utf-8"
         assert client.get(style.replace("/static/", "/static/0")).status_code == 404
         assert client.get("/static/x/..%2f..%2fapp.py").status_code == 404
+
+
+def test_a_path_that_is_a_page_and_an_endpoint_is_open_for_the_endpoint_only(hub: RunningHub) -> None:
+    asking = {"origin": "https://app.example", "access-control-request-method": "POST"}
+    with hub.client() as client:
+        response = client.options("/oauth/test", headers=asking)
+        assert response.headers["access-control-allow-methods"] == "POST"
+        assert response.headers["access-control-allow-origin"] == "*"
+        assert "x-frame-options" not in response.headers
+        assert "access-control-allow-origin" not in client.get("/oauth/test").headers
+        assert client.post("/oauth/test").headers["access-control-allow-origin"] == "*"
+
+
+def test_a_browser_app_can_read_that_an_address_is_unknown(hub: RunningHub) -> None:
+    asking = {"origin": "https://app.example", "access-control-request-method": "PUT"}
+    with hub.client() as client:
+        assert "PUT" in client.options("/api/nothing", headers=asking).headers["access-control-allow-methods"]
+        assert client.put("/api/nothing").headers["access-control-allow-origin"] == "*"

@@ -6,6 +6,8 @@ import pytest
 from tests.bed.running import RunningHub
 from tests.protocol.raw import raw_request, status_of
 
+FORM = "application/x-www-form-urlencoded"
+
 
 @pytest.mark.parametrize(
     "header", ["Authorization: Bearer x", "Content-Type: text/plain", "Host: evil.example", "Origin: https://x.example"]
@@ -60,3 +62,69 @@ def test_a_dripping_body_meets_its_deadline(on_each_server: RunningHub) -> None:
 def test_an_unfinished_head_is_cut_off(hub: RunningHub) -> None:
     """On granian, the default; uvicorn leaves this to the proxy before it."""
     assert raw_request(hub.address, b"GET /healthz HTTP/1.1\r\nHost: ", seconds=20) == b""
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: gzip, chunked",
+        "Content-Length: +5",
+        "Content-Length: " + "0" * 5000 + "5",
+    ],
+)
+def test_ambiguous_framing_is_refused(on_each_server: RunningHub, framing: str) -> None:
+    """By an error; or, as RFC 9112 also allows, by taking the chunks and closing, so that nothing can follow."""
+    head = f"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nContent-Type: {FORM}\r\n{framing}\r\n\r\n"
+    answer = raw_request(on_each_server.address, head.encode() + b"5\r\na=b&c\r\n0\r\n\r\n")
+    assert status_of(answer) in (400, 501) or b"connection: close" in answer
+
+
+def test_an_empty_second_host_is_still_a_second_host(on_each_server: RunningHub) -> None:
+    for hosts in ("Host: hub\r\nHost:", "Host:\r\nHost: hub"):
+        request = f"GET /healthz HTTP/1.1\r\n{hosts}\r\nConnection: close\r\n\r\n"
+        assert status_of(raw_request(on_each_server.address, request.encode())) == 400
+
+
+def test_malformed_chunks_get_an_answer_of_ours(hub: RunningHub) -> None:
+    head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nTransfer-Encoding: chunked\r\n"
+    head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\nzz\r\n"
+    answer = raw_request(hub.address, head)
+    assert status_of(answer) == 400
+    assert b"x-request-id" in answer
+
+
+def test_a_head_is_checked_on_unknown_addresses_too(on_each_server: RunningHub) -> None:
+    request = b"GET /nothing HTTP/1.1\r\nHost: hub\r\nAuthorization: a\r\nAuthorization: b\r\nConnection: close\r\n\r\n"
+    assert status_of(raw_request(on_each_server.address, request)) == 400
+
+
+def test_an_early_refusal_closes_the_connection(on_each_server: RunningHub) -> None:
+    head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nContent-Length: 99999999\r\n"
+    answer = raw_request(on_each_server.address, head + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n")
+    assert b"connection: close" in answer.lower()
+
+
+def test_a_body_is_read_whole_while_the_answer_streams(on_each_server: RunningHub) -> None:
+    """As git does: what the response does to notice a client that left must not take parts of the body."""
+
+    def parts():
+        for number in range(10):
+            yield b"x" * (100 + number)
+
+    with on_each_server.client() as client:
+        assert client.post("/api/test/pipe", content=parts()).text.split() == [str(sum(range(100, 110)))]
+
+
+def test_head_does_not_make_the_whole_answer(on_each_server: RunningHub) -> None:
+    with on_each_server.client() as client:
+        assert client.head("/api/test/endless").status_code == 200
+        assert client.get("/healthz").status_code == 200
+
+
+def test_an_upgrade_request_is_an_ordinary_request(on_each_server: RunningHub) -> None:
+    with on_each_server.client() as client:
+        upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+        response = client.get("/healthz", headers={**upgrade, "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="})
+    assert response.status_code == 200
+    assert response.headers["x-request-id"]

@@ -1,7 +1,12 @@
 """Matching on the raw path, as existing clients need it."""
 
 import pytest
+from starlette.responses import Response
 from tests.bed.running import RunningHub
+
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route, RouteTable
+from hubgate.server.http.surface import Surface
 
 
 @pytest.mark.parametrize(
@@ -31,3 +36,27 @@ def test_what_is_not_an_address_is_404(on_each_server: RunningHub, path: str) ->
 def test_an_undecodable_address_is_400(on_each_server: RunningHub, path: str) -> None:
     with on_each_server.client() as client:
         assert client.get(path).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "params"),
+    [
+        ("/api/test/repos/a/info", {"name": "a"}),
+        ("/api/test/repos/a.git/info", {"name": "a"}),
+        ("/api/test/repos/a.git.git/info", {"name": "a.git"}),
+        ("/api/test/repos/fixed/info", {"name": "fixed"}),
+    ],
+)
+def test_endings_and_fixed_segments(hub: RunningHub, path: str, params: object) -> None:
+    """A fixed segment does not hide a parameter that has the method, and `.git` is not part of a name."""
+    with hub.client() as client:
+        assert client.get(path).json() == params
+
+
+@pytest.mark.parametrize("path", ["/a/{b}{c}", "/a/x{b}", "/a/{b:path}/c", "/a/{b:path}.git", "/a/{b"])
+def test_a_template_that_cannot_match_is_refused_at_the_start(path: str) -> None:
+    async def handler(_: HubRequest) -> Response:
+        return Response()
+
+    with pytest.raises(ValueError, match="/a/"):
+        RouteTable([Route("GET", path, handler, Surface.API, "hub.public", "x")])

@@ -52,7 +52,7 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
 
 def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     settings = hub.settings
-    csrf = Csrf(hub.secret, settings.secure)
+    csrf = Csrf(hub.secret, settings.base_url)
     pages = Pages(settings, csrf)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),

@@ -1,15 +1,17 @@
 """Logs: one JSON object a line on standard error, with the request's id, and never a secret.
 
-What could hold a secret is not logged in the first place (no query strings, bodies or headers, and the pattern of a
-route instead of its path). As a second fence every line passes a redactor that knows what our credentials look like.
+What could hold a secret is not logged in the first place: no query strings, bodies or headers, the pattern of a route
+instead of its path, and of an error from a library (which may quote a bound value) only its type and frames. As a
+second fence every free text passes a redactor that knows what credentials look like.
 """
 
 import logging
 import re
 import sys
 import traceback
+from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any, TextIO
+from typing import TextIO
 
 import msgspec
 
@@ -21,29 +23,78 @@ HIDDEN = "[hidden]"
 _CREDENTIALS = re.compile(
     r"hf_[A-Za-z0-9_\-.~+/]{4,}"
     r"|whsec_[A-Za-z0-9+/=]{4,}"
-    r"|(?i:bearer|basic)\s+[A-Za-z0-9\-._~+/=]{8,}"
-    r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
-    r"|(?i:(?<=password=)|(?<=secret=)|(?<=token=)|(?<=code=)|(?<=verifier=))[^&\s\"']+"
+    r"|eyJ[\w-]+\.[\w-]+(\.[\w-]*)?"
+    r"|(?i:bearer|basic|token)\s+[A-Za-z0-9\-._~+/=]{8,}"
+    r"|(?<=://)[^/\s:@\"']*:[^\s\"']+(?=@)"
+    r"|(?i:password|passwd|secret|token|code|verifier|csrf|cookie)(%3[dD]|[\"']?\s*[:=]\s*[\"']?)[^\s\"'&,}]+"
 )
+# Their messages are written by us or by Python; those of other libraries may repeat what a caller sent.
+_QUOTABLE = {"builtins", "hubgate", "sqlite3", "asyncio", "json"}
 
 
 def redacted(text: str) -> str:
     return _CREDENTIALS.sub(HIDDEN, text)
 
 
+class RequestLine(msgspec.Struct):
+    """Made of parts that cannot hold a secret, so that the hot path needs no redactor."""
+
+    time: str
+    request_id: str
+    method: str
+    route: str
+    status: int
+    ms: float
+    ip: str
+    # The answer broke off after it had begun.
+    cut: bool
+    level: str = "info"
+    message: str = "request"
+
+
+class _Line(msgspec.Struct, omit_defaults=True):
+    time: str
+    level: str
+    message: str
+    request_id: str | None = None
+    error: str | None = None
+
+
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
-            "time": iso(int(record.created * 1_000_000)),
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-        }
-        if request_id := request_id_of_context.get():
-            line["request_id"] = request_id
-        line |= getattr(record, "fields", {})
-        if record.exc_info and record.exc_info[0] is not None:
-            line["error"] = "".join(traceback.format_exception(*record.exc_info, chain=False))
-        return redacted(msgspec.json.encode(line).decode())
+        request: RequestLine | None = getattr(record, "request", None)
+        return msgspec.json.encode(request or _line(record)).decode()
+
+
+def log_request(logger: logging.Logger, line: RequestLine) -> None:
+    """A record made by hand: the logging module would search the stack for a caller nobody reads."""
+    if logger.isEnabledFor(logging.INFO):
+        record = logging.LogRecord(logger.name, logging.INFO, "", 0, "request", (), None)
+        record.request = line
+        logger.handle(record)
+
+
+def _line(record: logging.LogRecord) -> _Line:
+    error = record.exc_info[1] if record.exc_info else None
+    return _Line(
+        iso(int(record.created * 1_000_000)),
+        record.levelname.lower(),
+        redacted(record.getMessage()),
+        request_id_of_context.get(),
+        redacted("".join(_described(error))) if error is not None else None,
+    )
+
+
+def _described(error: BaseException) -> Iterator[str]:
+    """The chain of causes, the innermost first, as a traceback shows it."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        yield from _described(cause)
+        yield "which led to\n"
+    yield from traceback.format_tb(error.__traceback__)
+    kind = type(error)
+    quotable = kind.__module__.partition(".")[0] in _QUOTABLE
+    yield f"{kind.__module__}.{kind.__qualname__}" + (f": {error}\n" if quotable else "\n")
 
 
 def configure(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
@@ -52,7 +103,8 @@ def configure(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # Their start-up chatter and access logs would only repeat ours.
-    for name in ("_granian", "uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "alembic"):
+    # Their start-up chatter and access logs would only repeat ours, and uvicorn warns about every upgrade request.
+    for name in ("_granian", "uvicorn", "uvicorn.access", "asyncio", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     logging.getLogger("granian.access").disabled = True

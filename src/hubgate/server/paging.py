@@ -6,10 +6,11 @@ nor hide others. It is neither secret nor trusted: stores bind its parts as valu
 
 import base64
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from hubgate.server.errors import BadRequest
 
@@ -57,10 +58,16 @@ def decode_cursor(text: str, shape: tuple[type, ...]) -> Key:
     if not isinstance(parts, list) or len(parts) != len(shape):
         raise BadRequest("This cursor was not made here. Start again from the first page.")
     for part, kind in zip(parts, shape, strict=True):
-        fits_column = not isinstance(part, int) or abs(part) < 2**63
-        if type(part) is not kind or not fits_column:
+        if type(part) is not kind or not _fits_column(part):
             raise BadRequest("This cursor was not made here. Start again from the first page.")
     return tuple(parts)
+
+
+def _fits_column(part: object) -> bool:
+    if isinstance(part, int):
+        return abs(part) < 2**63
+    # JSON can spell a NUL and half a surrogate pair; no database takes them.
+    return isinstance(part, str) and re.search("[\0\ud800-\udfff]", part) is None
 
 
 def parse_page(query: dict[str, str], shape: tuple[type, ...], default: int = DEFAULT_LIMIT) -> PageRequest:
@@ -73,7 +80,11 @@ def parse_page(query: dict[str, str], shape: tuple[type, ...], default: int = DE
     return PageRequest(min(int(limit[:9]), MAX_LIMIT), after)
 
 
-def next_link(base_url: str, path: str, query: Sequence[tuple[str, str]], cursor: str) -> str:
-    """A `Link` header as the strictest client parses it: absolute, a space after `;`, double quotes, all parameters."""
+def next_link(base_url: str, raw_path: bytes, query: Sequence[tuple[str, str]], cursor: str) -> str:
+    """A `Link` header as the strictest client parses it: absolute, a space after `;`, double quotes, all parameters.
+
+    The path as it was sent: decoded, an encoded slash would be lost and a `>` would end the address early.
+    """
     kept = [(name, value) for name, value in query if name != "cursor"]
+    path = quote(raw_path, safe="/%:@!$&'()*+,;=-._~")
     return f'<{base_url}{path}?{urlencode([*kept, ("cursor", cursor)])}>; rel="next"'

@@ -7,7 +7,7 @@ they identify pages alone.
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
-from hubgate.server.errors import Unauthorized
+from hubgate.server.errors import BadRequest, Unauthorized
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 
@@ -16,6 +16,9 @@ BAD_CREDENTIAL = "Invalid credentials in Authorization header"
 
 
 async def guard(request: HubRequest, route: Route) -> None:
+    if route.surface.value.cors and b"access_token=" in request.scope["query_string"]:
+        # It would stand in logs, histories and referrers (RFC 9700, section 4.3.2).
+        raise BadRequest("Send the token in the Authorization header, not in the address.")
     if route.action != Action.HUB_PUBLIC.rule.name:
         request.state.identity = _identify(request)
 

@@ -7,6 +7,7 @@ Nothing is stored.
 
 import base64
 import binascii
+import re
 import secrets
 from dataclasses import dataclass
 
@@ -26,29 +27,48 @@ _REFUSAL = "This form is out of date or came from another site. Go back, reload 
 @dataclass(frozen=True)
 class Csrf:
     secret: ServerSecret
-    secure: bool
+    base_url: str
+
+    @property
+    def secure(self) -> bool:
+        return self.base_url.startswith("https:")
 
     def field_for(self, request: HubRequest) -> tuple[str, str | None]:
         """The value of the hidden field, and a visitor cookie to set where the browser has none yet."""
-        known = _bound_cookie(request)
+        known = self._bound_cookie(request)
         cookie = known or secrets.token_urlsafe(24)
         mac = self.secret.mac(_PURPOSE, cookie.encode())
         return base64.urlsafe_b64encode(mac).decode(), None if known else cookie
 
+    @property
+    def _visitor_cookie(self) -> str:
+        """Over TLS a name that no neighbouring host can set for us."""
+        return f"__Host-{VISITOR_COOKIE}" if self.secure else VISITOR_COOKIE
+
+    def _is_ours(self, origin: str | None, host: str) -> bool:
+        """The public address, or the address the browser itself used (a hub may be reached by several names)."""
+        return origin is None or origin == self.base_url or origin.partition("://")[2] == host
+
+    def _bound_cookie(self, request: HubRequest) -> str | None:
+        given = request.headers.get("cookie", "")
+        for name in (SESSION_COOKIE, self._visitor_cookie):
+            # Sent twice, one of them was planted by somebody else.
+            if len(re.findall(rf"(?:^|;)\s*{name}=", given)) > 1:
+                return None
+        return request.cookies.get(SESSION_COOKIE) or request.cookies.get(self._visitor_cookie)
+
     def set_visitor_cookie(self, response: Response, value: str) -> None:
-        response.set_cookie(VISITOR_COOKIE, value, path="/", secure=self.secure, httponly=True, samesite="lax")
+        response.set_cookie(self._visitor_cookie, value, path="/", secure=self.secure, httponly=True, samesite="lax")
 
     def check(self, request: HubRequest, given: str) -> None:
         # Browsers say where a request comes from; one that says "elsewhere" needs no further look.
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Forbidden(_REFUSAL)
-        cookie = _bound_cookie(request)
+        if not self._is_ours(request.headers.get("origin"), request.headers.get("host", "")):
+            raise Forbidden(_REFUSAL)
+        cookie = self._bound_cookie(request)
         if cookie is None or not self.secret.mac_matches(_PURPOSE, cookie.encode(), _decoded(given)):
             raise Forbidden(_REFUSAL)
-
-
-def _bound_cookie(request: HubRequest) -> str | None:
-    return request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
 
 
 def _decoded(given: str) -> bytes:

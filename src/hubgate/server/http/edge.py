@@ -7,25 +7,24 @@ It stamps the request id, adds the standard headers, counts, and writes one line
 that went away runs to its end: what it was doing may be half of something.
 """
 
+import asyncio
 import logging
-import re
-import time
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hubgate.server.errors import HubError
+from hubgate.server.errors import BadRequest, HubError, NotFound, Unavailable
 from hubgate.server.http.csrf import FIELD, Csrf
+from hubgate.server.http.exchange import Exchange
 from hubgate.server.http.headers import StandardHeaders, preflight
 from hubgate.server.http.intake import BoundedBody, check_head
 from hubgate.server.http.peer import Networks, client_address
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route, RouteTable
+from hubgate.server.http.routes import Found, Route, RouteTable
 from hubgate.server.http.surface import Surface, surface_of
 from hubgate.server.logs import request_id_of_context
 from hubgate.server.metrics import Metrics
@@ -35,20 +34,7 @@ Guard = Callable[[HubRequest, Route], Awaitable[None]]
 
 log = logging.getLogger("hubgate.http")
 
-NO_ROUTE = "(no route)"
-# A caller may invent methods; each would be a new series in the metrics.
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# One existing client sends its own id in X-Amzn-Trace-Id and looks for it in our answers.
-_GIVEN_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}\Z")
-
-
-@dataclass
-class _Exchange:
-    """What is known of one request so far; the log line is written from it."""
-
-    surface: Surface
-    route: str = NO_ROUTE
-    status: int = 0
+NOTHING_HERE = "Nothing here, or not for you. Another account may see more."
 
 
 @dataclass(frozen=True)
@@ -62,106 +48,83 @@ class Edge:
     metrics: Metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await _acknowledge_lifespan(receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-        else:
-            await self._serve(scope, receive, send)
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = time.perf_counter()
-        exchange = _Exchange(surface_of(scope["path"]))
+        if scope["type"] != "http":
+            # Resources are opened and closed around the server (worker/web.py), and no route speaks WebSocket yet.
+            raise RuntimeError(f"nothing here speaks {scope['type']}")
+        exchange = Exchange(scope, send, surface_of(scope["raw_path"]), self.headers)
         request = HubRequest(scope, receive)
-        request.request_id = _request_id(scope)
+        request.request_id = exchange.request_id
         request.client_ip = client_address(scope, self.trusted_proxies)
         token = request_id_of_context.set(request.request_id)
         try:
-            await self._answer(request, exchange, self._stamped(send, request, exchange))
+            await self._answer(request, exchange)
         finally:
-            self._record(request, exchange, time.perf_counter() - started)
+            exchange.record(self.metrics, request.client_ip)
             request_id_of_context.reset(token)
 
-    async def _answer(self, request: HubRequest, exchange: _Exchange, send: Send) -> None:
+    async def _answer(self, request: HubRequest, exchange: Exchange) -> None:
         try:
             asked_first = request.method == "OPTIONS"
-            response = self._preflight(request) if asked_first else await self._handled(request, exchange)
-            await response(request.scope, request.receive, send)
+            response = self._preflight(request, exchange) if asked_first else await self._handled(request, exchange)
+            await response(request.scope, exchange.body.gone if exchange.body else request.receive, exchange.send)
         except ClientDisconnect:
-            exchange.status = exchange.status or 499
+            if not exchange.status:
+                # Gone, or its chunks made no sense; in the second case there is someone to tell.
+                await self._refuse(request, exchange, BadRequest("The body ended early or is malformed."))
         except HubError as error:
-            await self._refuse(request, exchange, send, error)
-        except Exception:
+            await self._refuse(request, exchange, error)
+        except asyncio.CancelledError:
+            if not exchange.status:
+                await self._refuse(request, exchange, Unavailable("The hub is restarting. Try again shortly."))
+            raise
+        except Exception as error:
             log.exception("unexpected error")
-            await self._refuse(request, exchange, send, HubError("Something broke here. It is logged under this id."))
+            broken = HubError("Something broke here. It is logged under this id.")
+            await self._refuse(request, exchange, broken, logged=error)
 
-    async def _handled(self, request: HubRequest, exchange: _Exchange) -> ASGIApp:
-        match = self.table.match(request.method, request.scope["raw_path"])
-        route = match.route
-        exchange.surface, exchange.route = route.surface, route.path
+    async def _handled(self, request: HubRequest, exchange: Exchange) -> ASGIApp:
+        found = self._found(request, exchange)
         check_head(request.scope)
-        request.scope["path_params"] = match.params
-        request.bound_body(BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds))
+        if found is None:
+            raise NotFound(NOTHING_HERE)
+        route, request.scope["path_params"] = found.route, found.params
+        exchange.body = BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds)
+        request.bound_body(exchange.body)
+        exchange.body.refuse_announced()
         await self.guard(request, route)
         if route.surface is Surface.PAGE and route.method == "POST" and route.csrf:
             request.form_fields = await request.read_form()
             self.csrf.check(request, request.form_fields.get(FIELD))
         return await route.handler(request)
 
-    def _preflight(self, request: HubRequest) -> Response:
-        check_head(request.scope)
-        methods = self.table.cors_methods(request.scope["raw_path"])
-        return Response(status_code=204, headers=preflight(methods) if methods else None)
+    def _found(self, request: HubRequest, exchange: Exchange) -> Found | None:
+        found = self.table.find(request.method, request.scope["raw_path"])
+        if found is not None:
+            # Known before anything is refused, so that every refusal has the shape of its surface.
+            exchange.surface, exchange.route = found.surface, found.path
+        return found
 
-    async def _refuse(self, request: HubRequest, exchange: _Exchange, send: Send, error: HubError) -> None:
+    def _preflight(self, request: HubRequest, exchange: Exchange) -> Response:
+        """An unknown address of an open surface passes: the call itself then says 404, where the app can read it."""
+        found = self._found(request, exchange)
+        check_head(request.scope)
+        if found is None and not exchange.surface.value.cors:
+            raise NotFound(NOTHING_HERE)
+        open_routes = [route for route in found.routes if route.surface.value.cors] if found else []
+        if open_routes:
+            exchange.surface = open_routes[0].surface
+        allowed = sorted(route.method for route in open_routes) if found else ["DELETE", "GET", "PATCH", "POST", "PUT"]
+        headers = {"allow": ", ".join(found.methods)} if found else {}
+        return Response(status_code=204, headers=headers | (preflight(allowed) if allowed else {}))
+
+    async def _refuse(
+        self, request: HubRequest, exchange: Exchange, error: HubError, logged: Exception | None = None
+    ) -> None:
+        if logged is None and (error.status >= 500 or exchange.status):
+            log.warning("refused with %d", error.status, exc_info=error)
         if exchange.status:
             # The answer has begun: cutting it off is the only honest end.
+            exchange.cut = True
             raise error
         response = self.errors.response(request, exchange.surface, error)
-        await response(request.scope, request.receive, send)
-
-    def _stamped(self, send: Send, request: HubRequest, exchange: _Exchange) -> Send:
-        async def stamped(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                exchange.status = message["status"]
-                message["headers"] = self.headers.add(
-                    exchange.surface, request.request_id, list(message.get("headers", ()))
-                )
-            elif request.method == "HEAD" and message["type"] == "http.response.body":
-                message = {**message, "body": b""}
-            await send(message)
-
-        return stamped
-
-    def _record(self, request: HubRequest, exchange: _Exchange, seconds: float) -> None:
-        method = request.method if request.method in _METHODS else "other"
-        self.metrics.request(exchange.route, method, exchange.status, seconds)
-        log.info(
-            "request",
-            extra={
-                "fields": {
-                    "method": request.method,
-                    "route": exchange.route,
-                    "status": exchange.status,
-                    "ms": round(seconds * 1000, 1),
-                    "ip": request.client_ip,
-                }
-            },
-        )
-
-
-def _request_id(scope: Scope) -> str:
-    for name, value in scope["headers"]:
-        if name in (b"x-request-id", b"x-amzn-trace-id") and _GIVEN_ID.match(value):
-            given: str = value.decode()
-            return given
-    return uuid.uuid4().hex
-
-
-async def _acknowledge_lifespan(receive: Receive, send: Send) -> None:
-    """Resources are opened and closed around the server (worker/web.py), so there is nothing to do here."""
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
+        await response(request.scope, request.receive, exchange.send)

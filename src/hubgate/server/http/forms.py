@@ -19,7 +19,7 @@ class Fields:
         """The one value of a field."""
         values = self.all(name)
         if len(values) > 1:
-            raise BadRequest(f"{name} was sent more than once.")
+            raise _repeated(name)
         return values[0] if values else default
 
     def all(self, name: str) -> list[str]:
@@ -30,9 +30,13 @@ class Fields:
         found: dict[str, str] = {}
         for name, value in self.pairs:
             if name in found:
-                raise BadRequest(f"{name} was sent more than once.")
+                raise _repeated(name)
             found[name] = value
         return found
+
+
+def _repeated(name: str) -> BadRequest:
+    return BadRequest(f"{name[:60]} was sent more than once.")
 
 
 def parse_fields(body: bytes) -> Fields:

@@ -2,10 +2,11 @@
 
 Neither HTTP server below us caps or times a body, and both pass on two Authorization headers, a missing Host and 100 KB
 of headers. Layers that read different ones of two equal headers can be played off against each other, so a doubled
-single-value header is refused.
+single-value header is refused, and so is a body with two announced lengths.
 """
 
 import asyncio
+import re
 from collections import Counter
 
 from starlette.types import Message, Receive, Scope
@@ -14,6 +15,8 @@ from hubgate.server.errors import BadRequest, HeadersTooLarge, PayloadTooLarge, 
 
 MOST_HEADER_BYTES = 32 * 1024
 LONGEST_TARGET = 16 * 1024
+# What an honest client on a bad line still reaches; a large body gets this much more time.
+SLOWEST_BYTES_PER_SECOND = 16 * 1024
 
 _SINGLE = frozenset(
     {
@@ -28,6 +31,7 @@ _SINGLE = frozenset(
         b"transfer-encoding",
     }
 )
+_LENGTH = re.compile(rb"[0-9]{1,18}\Z")
 
 
 def check_head(scope: Scope) -> None:
@@ -36,14 +40,23 @@ def check_head(scope: Scope) -> None:
         raise HeadersTooLarge("The headers are too large.")
     if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
         raise HeadersTooLarge("The address is too long.")
-    # HTTP/2 may split Cookie by design (RFC 9113, section 8.2.3).
-    single = _SINGLE - {b"cookie"} if scope["http_version"] == "2" else _SINGLE
-    seen = Counter(name for name, value in headers if name in single and (value or name != b"host"))
+    seen = Counter(name for name, _ in headers if name in _SINGLE)
     for name, times in seen.items():
         if times > 1:
             raise BadRequest(f"The {name.decode()} header was sent {times} times.")
-    if scope["http_version"] == "1.1" and b"host" not in seen:
+    values = {name: value for name, value in headers if name in _SINGLE}
+    if scope["http_version"] == "1.1" and not values.get(b"host"):
         raise BadRequest("The Host header is missing.")
+    _check_framing(values)
+
+
+def _check_framing(values: dict[bytes, bytes]) -> None:
+    encoding, length = values.get(b"transfer-encoding"), values.get(b"content-length")
+    if encoding is not None and (length is not None or encoding.strip().lower() != b"chunked"):
+        # RFC 9112, section 6.1: the stuff of request smuggling.
+        raise BadRequest("Send the body with Content-Length or chunked, not both, and not encoded otherwise.")
+    if length is not None and not _LENGTH.match(length):
+        raise BadRequest("Content-Length is not a number.")
 
 
 class BoundedBody:
@@ -51,39 +64,45 @@ class BoundedBody:
 
     def __init__(self, receive: Receive, scope: Scope, cap: int, seconds: float) -> None:
         self._receive = receive
-        self._left = cap
         self._cap = cap
+        self._received = 0
         self._deadline = asyncio.get_running_loop().time() + seconds
-        self._complete = False
-        _refuse_announced(scope, cap)
+        announced = {
+            name: value for name, value in scope["headers"] if name in (b"content-length", b"transfer-encoding")
+        }
+        self._length = int(announced.get(b"content-length", b"0"))
+        self._over = asyncio.Event()
+        if not self._length and b"transfer-encoding" not in announced:
+            self._over.set()
+
+    @property
+    def complete(self) -> bool:
+        return self._over.is_set()
+
+    def refuse_announced(self) -> None:
+        if self._length > self._cap:
+            raise self._too_large()
 
     async def __call__(self) -> Message:
-        if self._complete:
-            # Waiting for a disconnect is no longer about the body.
-            return await self._receive()
         try:
-            async with asyncio.timeout_at(self._deadline):
+            async with asyncio.timeout_at(self._deadline + self._received / SLOWEST_BYTES_PER_SECOND):
                 message = await self._receive()
         except TimeoutError:
             raise RequestTimeout("The body did not arrive in time.") from None
-        if message["type"] == "http.request":
-            self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                raise _too_large(self._cap)
-            self._complete = not message.get("more_body", False)
-        else:
-            self._complete = True
+        self._received += len(message.get("body", b""))
+        if self._received > self._cap:
+            raise self._too_large()
+        if not message.get("more_body", False):
+            self._over.set()
         return message
 
+    async def gone(self) -> Message:
+        """The `receive` of a response. It waits for the client to go and never takes a part of the body, which the
+        handler may still be reading while its answer streams (git does)."""
+        await self._over.wait()
+        while (message := await self._receive())["type"] != "http.disconnect":
+            continue
+        return message
 
-def _refuse_announced(scope: Scope, cap: int) -> None:
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            if not value.isdigit():
-                raise BadRequest("Content-Length is not a number.")
-            if int(value) > cap:
-                raise _too_large(cap)
-
-
-def _too_large(cap: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"The body is larger than the {cap:,} bytes taken here.")
+    def _too_large(self) -> PayloadTooLarge:
+        return PayloadTooLarge(f"The body is larger than the {self._cap:,} bytes taken here.")

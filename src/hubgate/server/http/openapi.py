@@ -20,28 +20,29 @@ _OAUTH_ERROR = {
 def document(table: RouteTable, base_url: str) -> dict[str, Any]:
     # Pages are for people; the document lists what programs call.
     routes = [route for route in table.routes if route.surface.value.errors is not ErrorShape.PAGE]
-    shapes = [shape for route in routes for shape in _shapes(route)]
-    _, components = msgspec.json.schema_components(shapes, ref_template="#/components/schemas/{name}")
+    shapes = _Shapes([shape for route in routes for shape in _shapes_of(route)])
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(_template(route.path), {})[route.method.lower()] = _operation(route)
+        paths.setdefault(_template(route.path), {})[route.method.lower()] = _operation(route, shapes)
+    _refuse_repeats([operation["operationId"] for path in paths.values() for operation in path.values()])
+    _refuse_repeats([re.sub(r"{\w+}", "{}", path) for path in paths])
     return {
         "openapi": "3.1.0",
         "info": {"title": "hubgate", "version": __version__},
         "servers": [{"url": base_url}],
         "paths": paths,
         "components": {
-            "schemas": {**components, "Error": _ERROR, "OAuthError": _OAUTH_ERROR},
+            "schemas": {**shapes.components, "Error": _ERROR, "OAuthError": _OAUTH_ERROR},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, shapes: "_Shapes") -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
         "operationId": _operation_id(route),
-        "responses": {str(status): _answer(*answer) for status, answer in route.answers.items()},
+        "responses": {str(status): _answer(*answer, shapes) for status, answer in route.answers.items()},
     }
     operation["responses"]["default"] = _error_answer(route)
     parameters = [_path_parameter(name) for name in re.findall(r"{(\w+)(?::path)?}", route.path)]
@@ -58,16 +59,17 @@ def _operation(route: Route) -> dict[str, Any]:
     if parameters:
         operation["parameters"] = parameters
     if route.body is not None:
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _schema(route.body)}}}
+        content = {route.body_type: {"schema": shapes.schema(route.body)}}
+        operation["requestBody"] = {"required": True, "content": content}
     if route.action != "hub.public":
         operation["security"] = [{"token": []}]
     return operation
 
 
-def _answer(meaning: str, shape: Any) -> dict[str, Any]:
+def _answer(meaning: str, shape: Any, shapes: "_Shapes") -> dict[str, Any]:
     answer: dict[str, Any] = {"description": meaning}
     if shape is not None:
-        answer["content"] = {"application/json": {"schema": _schema(shape)}}
+        answer["content"] = {"application/json": {"schema": shapes.schema(shape)}}
     return answer
 
 
@@ -82,12 +84,27 @@ def _error_answer(route: Route) -> dict[str, Any]:
     return {"description": "A refusal.", "content": content}
 
 
-def _schema(shape: Any) -> dict[str, Any]:
-    (schema,), _ = msgspec.json.schema_components([shape], ref_template="#/components/schemas/{name}")
-    return schema
+class _Shapes:
+    """All shapes in one go, so that two of one name get names that differ."""
+
+    def __init__(self, shapes: list[Any]) -> None:
+        distinct = list({id(shape): shape for shape in shapes}.values())
+        schemas, self.components = msgspec.json.schema_components(distinct, ref_template="#/components/schemas/{name}")
+        self._schemas = {id(shape): schema for shape, schema in zip(distinct, schemas, strict=True)}
+        if taken := self.components.keys() & {"Error", "OAuthError"}:
+            raise ValueError(f"{taken} names the shape of a refusal")
+
+    def schema(self, shape: Any) -> dict[str, Any]:
+        return self._schemas[id(shape)]
 
 
-def _shapes(route: Route) -> list[Any]:
+def _refuse_repeats(names: list[str]) -> None:
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise ValueError(f"OpenAPI cannot tell these apart: {sorted(repeated)}")
+
+
+def _shapes_of(route: Route) -> list[Any]:
     bodies = [route.body] if route.body is not None else []
     return bodies + [shape for _, shape in route.answers.values() if shape is not None]
 
@@ -101,5 +118,5 @@ def _template(path: str) -> str:
 
 
 def _operation_id(route: Route) -> str:
-    words = re.findall(r"\w+", _template(route.path))
+    words = re.findall(r"\w+", re.sub(r"{(\w+)}", r"by_\1", _template(route.path)))
     return "_".join([route.method.lower(), *words])

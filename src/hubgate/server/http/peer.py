@@ -24,7 +24,7 @@ def client_address(scope: Scope, trusted: Networks) -> str:
     if not _within(peer, trusted):
         return str(peer)
     for hop in reversed(_forwarded(scope)):
-        address = _parsed(hop)
+        address = _parsed(hop) or _parsed(_without_port(hop))
         if address is None:
             break
         peer = address
@@ -36,6 +36,12 @@ def client_address(scope: Scope, trusted: Networks) -> str:
 def _forwarded(scope: Scope) -> list[str]:
     values = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
     return [hop.strip() for hop in ",".join(values).split(",")] if values else []
+
+
+def _without_port(hop: str) -> str:
+    """Some proxies write `203.0.113.9:51234` or `[2001:db8::1]:443`."""
+    host, _, port = hop.rpartition(":")
+    return host.strip("[]") if port.isdigit() else hop.strip("[]")
 
 
 def _parsed(text: str) -> Address | None:

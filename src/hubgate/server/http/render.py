@@ -1,5 +1,6 @@
 """How an error looks on the wire: one shape per protocol, the same on every route of it."""
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -19,6 +20,7 @@ from hubgate.server.http.surface import ErrorShape, Surface
 ErrorPage = Callable[[HubRequest, HubError], Response]
 
 REALM = "hubgate"
+LONGEST_HEADER_TEXT = 300
 
 # RFC 6749 section 5.2 and RFC 6750 name these; a refusal with a code of its own keeps that.
 _BUSY = "temporarily_unavailable"
@@ -79,4 +81,5 @@ def _oauth_body(error: HubError) -> dict[str, str]:
 
 
 def _one_ascii_line(text: str) -> str:
-    return " ".join(text.encode("ascii", "replace").decode().split())
+    """A message may repeat what a caller sent: no control character of it, and no kilobytes, may reach a header."""
+    return re.sub(r"[^\x20-\x7e]+", " ", text.encode("ascii", "replace").decode())[:LONGEST_HEADER_TEXT].strip()

@@ -56,9 +56,11 @@ class HubRequest(Request):
                 raise Unprocessable("A text holds a NUL character.")
             return msgspec.json.decode(body, type=shape)
         except msgspec.ValidationError as error:
-            raise Unprocessable(str(error)) from error
+            raise Unprocessable(str(error)[:300]) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadRequest(f"The body is not JSON: {error}") from error
+        except RecursionError:
+            raise BadRequest("The body is nested too deeply.") from None
 
 
 def _holds_nul(value: Any) -> bool:

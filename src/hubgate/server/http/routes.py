@@ -1,17 +1,19 @@
 """The route table: every address of the hub as one row, from which dispatch, OpenAPI and the access matrix follow.
 
 Matching works on the raw path, segment by segment, before percent-decoding: existing clients send `refs%2Fpr%2F1` as
-one segment and file names with `%3F` in them. A fixed segment wins over a parameter; `{name:path}` takes the rest.
+one segment and file names with `%3F` in them. A fixed segment wins over a parameter that has the method too;
+`{name}.git` matches a segment by its ending, `{name:path}` takes the rest.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 from starlette.types import ASGIApp
 
-from hubgate.server.errors import BadRequest, MethodNotAllowed, NotFound
+from hubgate.server.errors import BadRequest, MethodNotAllowed
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 
@@ -20,6 +22,8 @@ Handler = Callable[[HubRequest], Awaitable[ASGIApp]]
 
 KIB = 1024
 MIB = 1024 * KIB
+
+_PARAMETER = re.compile(r"\{(\w+)(:path)?\}([\w.-]*)\Z")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Route:
     summary: str
     query: tuple[Query, ...] = ()
     body: Any = None
+    body_type: str = "application/json"
     # Documented answers: status to (meaning, shape of the JSON body or None).
     answers: Mapping[int, tuple[str, Any]] = field(default_factory=dict)
     body_cap: int = MIB
@@ -52,17 +57,55 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Match:
-    route: Route
-    params: dict[str, str]
+class Found:
+    """The place a path leads to. `route` refuses when nothing there has the method."""
+
+    method: str
+    by_method: Mapping[str, Route]
+    raw_params: list[str]
+
+    @property
+    def routes(self) -> list[Route]:
+        return list(self.by_method.values())
+
+    @property
+    def methods(self) -> list[str]:
+        return sorted({*self.by_method, *(["HEAD"] if "GET" in self.by_method else [])})
+
+    @property
+    def route(self) -> Route:
+        route = self._match()
+        if route is None:
+            raise MethodNotAllowed(self.methods)
+        return route
+
+    @property
+    def path(self) -> str:
+        return self.routes[0].path
+
+    @property
+    def surface(self) -> Surface:
+        return (self._match() or self.routes[0]).surface
+
+    @property
+    def params(self) -> dict[str, str]:
+        return dict(zip(_names(self.route.path), map(_decoded, self.raw_params), strict=True))
+
+    def _match(self) -> Route | None:
+        return self.by_method.get(self.method) or (self.by_method.get("GET") if self.method == "HEAD" else None)
+
+    @property
+    def has_method(self) -> bool:
+        return self._match() is not None
 
 
 class _Node:
-    __slots__ = ("fixed", "param", "rest", "routes")
+    __slots__ = ("endings", "fixed", "rest", "routes")
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node] = {}
-        self.param: _Node | None = None
+        # By what must follow the parameter in its segment; the plain parameter has "".
+        self.endings: dict[str, _Node] = {}
         self.rest: _Node | None = None
         self.routes: dict[str, Route] = {}
 
@@ -77,64 +120,58 @@ class RouteTable:
                 raise ValueError(f"{route.method} {route.path} is in the table twice")
             node.routes[route.method] = route
 
-    def match(self, method: str, raw_path: bytes) -> Match:
-        node, parts = self._find(raw_path)
-        route = node.routes.get(method)
-        if route is None and method == "HEAD":
-            route = node.routes.get("GET")
-        if route is None:
-            raise MethodNotAllowed(self._methods(node))
-        return Match(route, dict(zip(_names(route.path), parts, strict=True)))
-
-    def cors_methods(self, raw_path: bytes) -> list[str]:
-        """What a browser app of another origin may call at this address."""
-        node, _ = self._find(raw_path)
-        return sorted(method for method, route in node.routes.items() if route.surface.value.cors)
-
-    def _find(self, raw_path: bytes) -> tuple[_Node, list[str]]:
+    def find(self, method: str, raw_path: bytes) -> Found | None:
         try:
             segments = raw_path.decode("ascii").split("/")[1:]
         except UnicodeDecodeError:
             raise BadRequest("Percent-encode the address.") from None
-        found = _walk(self._root, segments, 0)
-        if found is None:
-            raise NotFound("Nothing here, or not for you. Another account may see more.")
-        node, raw_parts = found
-        return node, [_decoded(part) for part in raw_parts]
+        first: Found | None = None
+        for node, params in _walk(self._root, segments, 0):
+            found = Found(method, node.routes, params)
+            if found.has_method:
+                return found
+            first = first or found
+        return first
 
     def _node_for(self, path: str) -> _Node:
         node = self._root
-        for segment in path.split("/")[1:]:
-            if segment.endswith(":path}"):
+        segments = path.split("/")[1:]
+        for position, segment in enumerate(segments, 1):
+            parameter = _PARAMETER.match(segment)
+            if parameter is None:
+                if "{" in segment or "}" in segment:
+                    raise ValueError(f"{path}: {segment} is neither fixed nor one parameter")
+                node = node.fixed.setdefault(segment, _Node())
+            elif parameter.group(2):
+                if position < len(segments) or parameter.group(3):
+                    raise ValueError(f"{path}: {segment} takes the rest, so nothing may follow")
                 node.rest = node.rest or _Node()
                 node = node.rest
-            elif segment.startswith("{"):
-                node.param = node.param or _Node()
-                node = node.param
             else:
-                node = node.fixed.setdefault(segment, _Node())
+                node = node.endings.setdefault(parameter.group(3), _Node())
         return node
 
-    @staticmethod
-    def _methods(node: _Node) -> set[str]:
-        return set(node.routes) | ({"HEAD"} if "GET" in node.routes else set())
 
-
-def _walk(node: _Node, segments: list[str], at: int) -> tuple[_Node, list[str]] | None:
+def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, list[str]]]:
+    """Every place the path may mean, the most specific first."""
     if at == len(segments):
-        return (node, []) if node.routes else None
+        if node.routes:
+            yield node, []
+        return
     segment = segments[at]
-    if (child := node.fixed.get(segment)) and (found := _walk(child, segments, at + 1)):
-        return found
-    if segment and node.param and (found := _walk(node.param, segments, at + 1)):
-        return found[0], [segment, *found[1]]
+    if child := node.fixed.get(segment):
+        yield from _walk(child, segments, at + 1)
+    for ending, child in sorted(node.endings.items(), key=lambda item: -len(item[0])):
+        value = segment.removesuffix(ending) if ending else segment
+        if value and segment.endswith(ending):
+            for found, params in _walk(child, segments, at + 1):
+                yield found, [value, *params]
     if node.rest and node.rest.routes:
-        return node.rest, ["/".join(segments[at:])]
-    return None
+        yield node.rest, ["/".join(segments[at:])]
 
 
 def _names(path: str) -> list[str]:
-    return [part[1:-1].removesuffix(":path") for part in path.split("/") if part.startswith("{")]
+    return [match.group(1) for part in path.split("/") if (match := _PARAMETER.match(part))]
 
 
 def _decoded(part: str) -> str:

@@ -34,20 +34,19 @@ class Surface(Enum):
     PROBE = Rules(ErrorShape.API, cors=False)
 
 
-_PREFIXES: tuple[tuple[str, Surface], ...] = (
-    ("/api/", Surface.API),
-    ("/v1/", Surface.API),
-    ("/.well-known/", Surface.API),
-)
-_OAUTH_ENDPOINTS = {"/oauth/jwks", "/oauth/token", "/oauth/userinfo", "/oauth/revoke"}
+_PREFIXES = (b"/api/", b"/v1/", b"/.well-known/")
+_OAUTH_ENDPOINTS = {b"/oauth/jwks", b"/oauth/token", b"/oauth/userinfo", b"/oauth/revoke", b"/oauth/register"}
 
 
-def surface_of(path: str) -> Surface:
-    for prefix, surface in _PREFIXES:
-        if path.startswith(prefix):
-            return surface
-    if path in _OAUTH_ENDPOINTS:
+def surface_of(raw_path: bytes) -> Surface:
+    if raw_path.startswith(_PREFIXES):
+        return Surface.API
+    if raw_path in _OAUTH_ENDPOINTS:
         return Surface.OAUTH
-    if "/resolve/" in path or "/raw/" in path:
+    if raw_path == b"/oauth/introspect":
+        return Surface.OAUTH_PRIVATE
+    if b".git/" in raw_path:
+        return Surface.GIT
+    if b"/resolve/" in raw_path or b"/raw/" in raw_path:
         return Surface.FILE
     return Surface.PAGE

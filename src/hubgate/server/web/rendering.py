@@ -16,6 +16,7 @@ from hubgate.server.web.pages.errors import advice_for
 from hubgate.server.web.static import asset_url
 
 THEME_COOKIE = "theme"
+LONGEST_WAY_BACK = 2000
 THEMES = ("system", "light", "dark")
 
 
@@ -48,7 +49,7 @@ class Pages:
             here=_here(request),
         )
         response = HTMLResponse(html, status)
-        if new_cookie is not None:
+        if new_cookie is not None and _has_all_its_cookies(request):
             self._csrf.set_visitor_cookie(response, new_cookie)
         return response
 
@@ -66,6 +67,12 @@ class Pages:
         )
 
 
+def _has_all_its_cookies(request: HubRequest) -> bool:
+    """A POST from another site comes without our Lax cookie; a new one would break the forms this browser has open."""
+    from_here = request.headers.get("sec-fetch-site") in ("same-origin", "none")
+    return request.method in ("GET", "HEAD") or from_here
+
+
 def chosen_theme(request: HubRequest) -> str:
     theme = request.cookies.get(THEME_COOKIE, THEMES[0])
     return theme if theme in THEMES else THEMES[0]
@@ -77,4 +84,5 @@ def _here(request: HubRequest) -> str:
         return "/"
     path = request.scope["raw_path"].decode("latin-1")
     query = request.scope["query_string"].decode("latin-1")
-    return f"{path}?{query}" if query else path
+    here = f"{path}?{query}" if query else path
+    return here if len(here) <= LONGEST_WAY_BACK else "/"

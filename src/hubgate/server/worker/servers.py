@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 HEADER_SECONDS = 10
 MOST_CONNECTIONS = 10_000
 BACKLOG = 2048
-GRACE_SECONDS = 8
+GRACE_SECONDS = 7
 
 
 async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asyncio.Event) -> None:
@@ -37,7 +37,7 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
         app,
         interface=Interfaces.ASGINL,
         http=HTTPModes.http1,
-        websockets=True,
+        websockets=False,
         backlog=BACKLOG,
         backpressure=MOST_CONNECTIONS,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=64 * 1024),
@@ -64,6 +64,8 @@ async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asynci
         log_config=None,
         access_log=False,
         server_header=False,
+        # Whose forwarding headers are believed is our own setting; uvicorn would believe any local peer.
+        proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,
         backlog=BACKLOG,

@@ -22,7 +22,7 @@ from hubgate.server.worker.servers import BACKLOG
 log = logging.getLogger("hubgate.worker")
 
 # The contract gives what is in flight ten seconds; the servers give up a little before that.
-STOP_SECONDS = 9.5
+STOP_SECONDS = 9.0
 READY_SECONDS = 30.0
 FIRST_RESTART_SECONDS = 0.2
 LONGEST_RESTART_SECONDS = 10.0

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import resource
 import socket
 import sys
@@ -21,6 +22,9 @@ def main(build: Callable[[Hub], ASGIApp] = build_app) -> None:
     """`build` is how the test build adds its own routes; nothing else differs."""
     listen_fd, ready_fd = int(sys.argv[1]), int(sys.argv[2])
     asyncio.run(_serve(listen_fd, ready_fd, build))
+    # Everything is closed. granian's threads must not meet a finalizing interpreter: one of them would abort it.
+    logging.shutdown()
+    os._exit(0)
 
 
 async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp]) -> None:

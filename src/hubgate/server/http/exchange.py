@@ -1,0 +1,72 @@
+"""One request on its way through the edge: what is known of it, how its answer leaves, its line in the log."""
+
+import logging
+import re
+import time
+import uuid
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Scope, Send
+
+from hubgate.server.clock import iso, system_clock
+from hubgate.server.http.headers import StandardHeaders
+from hubgate.server.http.intake import BoundedBody
+from hubgate.server.http.surface import Surface
+from hubgate.server.logs import RequestLine, log_request
+from hubgate.server.metrics import Metrics
+
+log = logging.getLogger("hubgate.http")
+
+NO_ROUTE = "(no route)"
+# A caller may invent methods, long ones too; each would be a new series in the metrics.
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+# One existing client sends its own id in X-Amzn-Trace-Id and looks for it in our answers.
+_GIVEN_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}\Z")
+
+
+class Exchange:
+    def __init__(self, scope: Scope, send: Send, surface: Surface, headers: StandardHeaders) -> None:
+        self.surface = surface
+        self.route = NO_ROUTE
+        self.request_id = _request_id(scope)
+        self.status = 0
+        self.cut = False
+        self.body: BoundedBody | None = None
+        self._headers = headers
+        self._send = send
+        self._is_head = scope["method"] == "HEAD"
+        self._method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._started = time.perf_counter()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = self._headers.add(self.surface, self.request_id, list(message.get("headers", ())))
+            if self.body is not None and not self.body.complete:
+                # Refused before it was read: without this a server may go on reading it without limit.
+                message["headers"].append((b"connection", b"close"))
+        elif self._is_head and message["type"] == "http.response.body":
+            await self._send({"type": "http.response.body", "body": b""})
+            # A large answer need not be made only to be thrown away.
+            raise ClientDisconnect
+        await self._send(message)
+
+    def record(self, metrics: Metrics, client_ip: str) -> None:
+        seconds = time.perf_counter() - self._started
+        metrics.request(self.route, self._method, self.status, seconds)
+        moment = iso(system_clock())
+        milliseconds = round(seconds * 1000, 1)
+        log_request(
+            log,
+            RequestLine(
+                moment, self.request_id, self._method, self.route, self.status, milliseconds, client_ip, self.cut
+            ),
+        )
+
+
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name in (b"x-request-id", b"x-amzn-trace-id") and _GIVEN_ID.match(value):
+            given: str = value.decode()
+            return given
+    return uuid.uuid4().hex
