@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from hubgate.server.storage.database import Batch, ConstraintViolated, Row
+from hubgate.server.errors import StorageUnavailable
+from hubgate.server.storage.database import Batch, Row
 from hubgate.server.storage.sqltext import Params, Value
 
 LARGEST_RUN = 500
 
 RunStatement = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
-_Waiting = tuple[Params, "asyncio.Future[Row | None]"]
+_Waiting = tuple[Value, Params, "asyncio.Future[Row | None]"]
 
 
 class Batcher:
@@ -24,7 +25,7 @@ class Batcher:
 
     async def submit(self, row: Params) -> Row | None:
         future: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((row, future))
+        self._waiting.append((row[self._op.key], row, future))
         if self._running is None:
             self._running = asyncio.create_task(self._drain())
         return await future
@@ -35,10 +36,10 @@ class Batcher:
                 group = self._next_group()
                 try:
                     await self._run_together(group)
-                except ConstraintViolated:
-                    await self._run_apart(group)
-                except Exception as error:
+                except StorageUnavailable as error:
                     _fail(group, error)
+                except Exception:
+                    await self._run_apart(group)
         finally:
             self._running = None
 
@@ -46,23 +47,24 @@ class Batcher:
         group: dict[Value, _Waiting] = {}
         later: list[_Waiting] = []
         for waiting in self._waiting:
-            key = waiting[0][self._op.key]
+            key = waiting[0]
             if key in group or len(group) == LARGEST_RUN:
                 later.append(waiting)
             else:
                 group[key] = waiting
         self._waiting = later
-        return list(group.values())
+        # One order everywhere: two processes that lock the same rows in different orders would deadlock.
+        return sorted(group.values(), key=lambda waiting: str(waiting[0]))
 
     async def _run_together(self, group: list[_Waiting]) -> None:
-        columns = [[row[name] for row, _ in group] for name in self._op.columns]
+        columns = [[row[name] for _, row, _ in group] for name in self._op.columns]
         answers = {answer[self._op.key]: answer for answer in await self._run(self._sql, columns)}
-        for row, future in group:
+        for key, _, future in group:
             if not future.cancelled():
-                future.set_result(answers.get(row[self._op.key]))
+                future.set_result(answers.get(key))
 
     async def _run_apart(self, group: list[_Waiting]) -> None:
-        """One row broke a rule and took its neighbours with it: let each stand alone."""
+        """One row broke a rule, or was none, and took its neighbours with it: let each stand alone."""
         for waiting in group:
             try:
                 await self._run_together([waiting])
@@ -71,6 +73,6 @@ class Batcher:
 
 
 def _fail(group: list[_Waiting], error: Exception) -> None:
-    for _, future in group:
+    for _, _, future in group:
         if not future.cancelled():
             future.set_exception(error)

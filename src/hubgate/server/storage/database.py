@@ -92,5 +92,12 @@ class ForeignAwait(RuntimeError):
         super().__init__("a unit of work may await nothing but its transaction")
 
 
+class UnitIsOver(RuntimeError):
+    """A transaction was used after its unit had ended, as a task started inside a refused unit would."""
+
+    def __init__(self) -> None:
+        super().__init__("this unit of work is over")
+
+
 class ConstraintViolated(Exception):
     """A unique, foreign-key or not-null rule refused the unit. Say ON CONFLICT where that is expected."""

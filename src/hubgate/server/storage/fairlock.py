@@ -2,18 +2,21 @@
 
 SQLite's own busy timeout polls, so a saturating writer starves its neighbour entirely. Here a writer holds an
 exclusive flock on one file from BEGIN to COMMIT. Whoever has to wait also holds a shared flock on a second file, and
-a writer that sees one there pauses before its next turn: long enough for the waiter, who sleeps in the kernel, to be
-handed the lock.
+a writer that sees one there pauses before its next turn, for longer than a waiter sleeps between two tries.
 
-A flock belongs to an open file and dies with its process: a killed writer blocks no one.
+A flock belongs to an open file and dies with its process: a killed writer blocks no one, and a stopped one only for as
+long as the waiters' patience.
 """
 
 import contextlib
 import fcntl
 import os
+import time
 from pathlib import Path
 
-COURTESY_PAUSE = 0.0005
+# Event loops round up to a millisecond, so the pause is at least that long.
+COURTESY_PAUSE = 0.001
+_BETWEEN_TRIES = 0.00025
 
 
 class FairLock:
@@ -28,11 +31,15 @@ class FairLock:
             return False
         return True
 
-    def acquire(self) -> None:
-        """Blocks; call it from a thread."""
+    def acquire(self, seconds: float) -> None:
+        """Wait for the turn, at most so long; TimeoutError after that. Blocks: call it from a thread."""
+        give_up_at = time.monotonic() + seconds
         fcntl.flock(self._queue, fcntl.LOCK_SH)
         try:
-            fcntl.flock(self._turn, fcntl.LOCK_EX)
+            while not self.try_acquire():
+                if time.monotonic() > give_up_at:
+                    raise TimeoutError("another process holds the database")
+                time.sleep(_BETWEEN_TRIES)
         finally:
             fcntl.flock(self._queue, fcntl.LOCK_UN)
 

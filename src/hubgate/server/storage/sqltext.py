@@ -29,3 +29,10 @@ def positional(sql: str) -> tuple[str, tuple[str, ...]]:
         return f"${numbers.setdefault(name, len(numbers) + 1)}"
 
     return _TOKEN.sub(number, sql), tuple(numbers)
+
+
+@cache
+def require_read(sql: str) -> None:
+    """A look-up outside a unit may be repeated after a lost connection, so it must change nothing."""
+    if not sql.lstrip().upper().startswith("SELECT"):
+        raise ValueError(f"not a look-up: {sql.strip()[:40]}")

@@ -1,0 +1,181 @@
+"""One connection to PostgreSQL: how a unit runs on it, and what its errors mean.
+
+Errors are judged where the database was asked, never around a unit's own code: a unit that raises an OSError of its own
+has not lost its connection.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Generator, Sequence
+from typing import Any, TypeVar
+
+import asyncpg
+
+from hubgate.server import failpoint
+from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
+from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitIsOver
+from hubgate.server.storage.sqltext import NO_PARAMS, Params, positional
+
+T = TypeVar("T")
+# asyncpg carries no types.
+Connection = Any
+
+
+class ConnectionLost(Exception):
+    """Before COMMIT was sent: nothing was saved, and the unit may run again on another connection."""
+
+
+class RaceLost(Exception):
+    """The engine could not order this transaction among others; running it again is the documented answer."""
+
+
+_LOST = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    # What asyncpg says when a connection dies in the middle of its own bookkeeping.
+    asyncpg.InternalClientError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+_RACE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.InvalidCachedStatementError)
+# It is there but cannot: too slow, out of disk or connections, a standby, starting up, failing disks.
+_UNABLE = (
+    TimeoutError,
+    asyncpg.QueryCanceledError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.PostgresSystemError,
+    asyncpg.InternalServerError,
+)
+
+
+def translated(error: Exception) -> Exception:
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return ConstraintViolated(str(error))
+    # TimeoutError is an OSError, so the order matters.
+    if isinstance(error, _UNABLE):
+        return StorageUnavailable()
+    if isinstance(error, _RACE):
+        return RaceLost()
+    if isinstance(error, _LOST):
+        return ConnectionLost()
+    return error
+
+
+async def asked(statement: Awaitable[T]) -> T:
+    try:
+        return await statement
+    except Exception as error:
+        raise translated(error) from error
+
+
+class PostgresTx:
+    __slots__ = ("_connection", "busy", "failed", "is_open")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.busy = False
+        self.failed: Exception | None = None
+        self.is_open = True
+
+    async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
+        text, names = positional(sql)
+        row: Row | None = await self._asked(self._connection.fetchrow, text, [params[name] for name in names])
+        return row
+
+    async def all(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
+        text, names = positional(sql)
+        rows: Sequence[Row] = await self._asked(self._connection.fetch, text, [params[name] for name in names])
+        return rows
+
+    async def exec(self, sql: str, params: Params = NO_PARAMS) -> int:
+        text, names = positional(sql)
+        status: str = await self._asked(self._connection.execute, text, [params[name] for name in names])
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdigit() and not status.startswith("SELECT") else 0
+
+    async def exec_many(self, sql: str, rows: Sequence[Params]) -> None:
+        text, names = positional(sql)
+        await self._asked(self._connection.executemany, text, [[[row[name] for name in names] for row in rows]])
+
+    async def _asked(self, method: Any, text: str, arguments: list[Any]) -> Any:
+        if not self.is_open:
+            raise UnitIsOver
+        self.busy = True
+        try:
+            return await asked(method(text, *arguments))
+        except Exception as error:
+            self.failed = error
+            raise
+        finally:
+            self.busy = False
+
+
+class _Guarded:
+    """Drives a unit and refuses it when it suspends outside a statement (see ForeignAwait)."""
+
+    def __init__(self, unit: Unit[Any], connection: Connection) -> None:
+        self._unit = unit
+        self._tx = PostgresTx(connection)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        try:
+            result = yield from self._steps()
+        finally:
+            self._tx.is_open = False
+        if self._tx.failed is not None:
+            raise self._tx.failed
+        return result
+
+    def _steps(self) -> Generator[Any, Any, Any]:
+        coroutine = self._unit(self._tx)
+        value: Any = None
+        error: BaseException | None = None
+        while True:
+            try:
+                awaited = coroutine.send(value) if error is None else coroutine.throw(error)
+            except StopIteration as end:
+                return end.value
+            if not self._tx.busy:
+                coroutine.close()
+                raise ForeignAwait
+            value = error = None
+            try:
+                value = yield awaited
+            except BaseException as caught:
+                error = caught
+
+
+async def write_in_transaction(connection: Connection, unit: Unit[T]) -> T:
+    await asked(connection.execute("BEGIN"))
+    try:
+        result: T = await _Guarded(unit, connection)
+    except Exception:
+        await _roll_back(connection)
+        raise
+    failpoint.hit("storage.before_commit")
+    try:
+        await asked(connection.execute("COMMIT"))
+    except (ConnectionLost, StorageUnavailable, asyncio.CancelledError) as error:
+        raise OutcomeUnknown from error
+    failpoint.hit("storage.after_commit")
+    return result
+
+
+async def read_in_snapshot(connection: Connection, unit: Unit[T]) -> T:
+    await asked(connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+    try:
+        result: T = await _Guarded(unit, connection)
+    except Exception:
+        await _roll_back(connection)
+        raise
+    await _roll_back(connection)
+    return result
+
+
+async def _roll_back(connection: Connection) -> None:
+    if not connection.is_closed():
+        await asked(connection.execute("ROLLBACK"))

@@ -1,0 +1,124 @@
+"""One connection to the file: how it is set up, how a unit runs on it, what its errors mean."""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from hubgate.server.errors import StorageUnavailable
+from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitIsOver
+from hubgate.server.storage.sqltext import NO_PARAMS, Params
+
+T = TypeVar("T")
+
+
+def connect_writer(path: Path) -> sqlite3.Connection:
+    return _connect(path, busy_timeout=0.0)
+
+
+def connect_reader(path: Path) -> sqlite3.Connection:
+    connection = _connect(path, busy_timeout=1.0)
+    connection.execute("PRAGMA query_only=ON")
+    return connection
+
+
+def _connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=busy_timeout, isolation_level=None, check_same_thread=False, cached_statements=512
+    )
+    connection.row_factory = sqlite3.Row
+    # fullfsync: what macOS calls a sync does not reach the disk otherwise.
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "foreign_keys=ON", "temp_store=MEMORY"):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+class SqliteTx:
+    """Never suspends: every coroutine here ends in its first step."""
+
+    __slots__ = ("_execute", "failed", "is_open")
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._execute = connection.execute
+        self.failed: Exception | None = None
+        self.is_open = True
+
+    async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
+        # Fetching to the end resets the statement; one left open would pin its snapshot.
+        rows = self._executed(sql, params).fetchall()
+        return rows[0] if rows else None
+
+    async def all(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
+        return self._executed(sql, params).fetchall()
+
+    async def exec(self, sql: str, params: Params = NO_PARAMS) -> int:
+        cursor = self._executed(sql, params)
+        cursor.fetchall()
+        return max(cursor.rowcount, 0)
+
+    async def exec_many(self, sql: str, rows: Sequence[Params]) -> None:
+        for row in rows:
+            self._executed(sql, row)
+
+    def _executed(self, sql: str, params: Params) -> sqlite3.Cursor:
+        if not self.is_open:
+            raise UnitIsOver
+        try:
+            return self._execute(sql, params)
+        except sqlite3.Error as error:
+            self.failed = translated(error)
+            raise self.failed from error
+
+
+def run_to_end(unit: Unit[T], connection: sqlite3.Connection) -> T:
+    tx = SqliteTx(connection)
+    coroutine = unit(tx)
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        if tx.failed is not None:
+            raise tx.failed from None
+        result: T = end.value
+        return result
+    finally:
+        tx.is_open = False
+    coroutine.close()
+    raise ForeignAwait
+
+
+def read_in_snapshot(connection: sqlite3.Connection, unit: Unit[T]) -> T:
+    try:
+        connection.execute("BEGIN")
+    except sqlite3.Error as error:
+        raise translated(error) from error
+    try:
+        return run_to_end(unit, connection)
+    finally:
+        connection.rollback()
+
+
+_PASSING = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+}
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
+def translated(error: sqlite3.Error) -> Exception:
+    if isinstance(error, sqlite3.IntegrityError):
+        return ConstraintViolated(str(error))
+    if primary_code(error) in _PASSING:
+        return StorageUnavailable()
+    return error

@@ -1,0 +1,187 @@
+"""The one writer of this process: units queue, run in groups on the event loop, and one COMMIT makes a group durable.
+
+Whatever goes wrong, every caller is answered: a unit that was taken from the queue is settled with its result, its own
+error, or StorageUnavailable.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hubgate.server import failpoint
+from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
+from hubgate.server.storage.database import Unit
+from hubgate.server.storage.fairlock import COURTESY_PAUSE, FairLock
+from hubgate.server.storage.sqlite_connection import connect_writer, primary_code, run_to_end
+
+T = TypeVar("T")
+
+# How long one group may keep the loop busy before it commits.
+GROUP_SECONDS = 0.004
+# How long another process, or a stranger without our fair lock (a shell, a backup tool), may hold the file before we
+# answer 503.
+PATIENCE_SECONDS = 5.0
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    unit: Unit[Any]
+    future: "asyncio.Future[Any]"
+    long: bool
+    outcome: Any = None
+    error: BaseException | None = None
+
+
+class SqliteWriter:
+    def __init__(self, path: Path, lock: FairLock) -> None:
+        self._lock = lock
+        self._connection = connect_writer(path)
+        self._thread = ThreadPoolExecutor(1, "sqlite-write")
+        self._queue: deque[_Job] = deque()
+        self._draining: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def run(self, unit: Unit[T], *, long: bool) -> T:
+        if self._closed:
+            raise StorageUnavailable
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Job(unit, future, long))
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+        return await future
+
+    async def close(self) -> None:
+        """The group under way is finished; what still waits is refused."""
+        self._closed = True
+        if self._draining is not None:
+            await asyncio.wait([self._draining])
+        await asyncio.to_thread(self._thread.shutdown)
+        self._connection.close()
+
+    async def _drain(self) -> None:
+        try:
+            while self._queue:
+                for job in await self._next_group():
+                    _settle(job)
+                if self._queue and self._lock.others_wait():
+                    await asyncio.sleep(COURTESY_PAUSE)
+        finally:
+            self._draining = None
+
+    async def _next_group(self) -> list[_Job]:
+        """Take units from the queue, run and commit them. Never raises: what failed stands in the jobs."""
+        group: list[_Job] = []
+        try:
+            if self._closed:
+                raise StorageUnavailable  # noqa: TRY301
+            await self._take_turn()
+            try:
+                await self._run_group(group)
+            finally:
+                self._lock.release()
+        except Exception as error:
+            self._roll_back()
+            if not group:
+                # The turn or BEGIN failed: it would fail for everyone waiting.
+                group.extend(self._queue)
+                self._queue.clear()
+            _fail_all(group, StorageUnavailable(), error)
+        return group
+
+    async def _take_turn(self) -> None:
+        if not self._lock.try_acquire():
+            await self._in_thread(lambda: self._lock.acquire(PATIENCE_SECONDS))
+
+    async def _run_group(self, group: list[_Job]) -> None:
+        if self._queue[0].long:
+            await self._in_thread(self._begin_patiently)
+            job = self._queue.popleft()
+            group.append(job)
+            await self._in_thread(lambda: self._run_job(job))
+        else:
+            await self._begin()
+            self._run_waiting(group)
+        await self._in_thread(lambda: self._commit(group))
+
+    def _run_waiting(self, group: list[_Job]) -> None:
+        stop_at = time.monotonic() + GROUP_SECONDS
+        while self._queue and not self._queue[0].long and time.monotonic() < stop_at:
+            job = self._queue.popleft()
+            if not job.future.cancelled():
+                group.append(job)
+                self._run_job(job)
+
+    def _run_job(self, job: _Job) -> None:
+        """Run one unit in a savepoint. Raises only if SQLite gave up the whole transaction (full disk, say)."""
+        execute = self._connection.execute
+        execute("SAVEPOINT unit")
+        try:
+            job.outcome = run_to_end(job.unit, self._connection)
+        except BaseException as error:
+            job.error = error
+            execute("ROLLBACK TO unit")
+        execute("RELEASE unit")
+
+    async def _begin(self) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            # A stranger holds the file: wait for it where waiting blocks no one.
+            await self._in_thread(self._begin_patiently)
+
+    def _begin_patiently(self) -> None:
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(0.005)
+            else:
+                return
+
+    def _commit(self, group: list[_Job]) -> None:
+        failpoint.hit("storage.before_commit")
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            # After a failed sync the frames may still be found by a later recovery.
+            torn = primary_code(error) == sqlite3.SQLITE_IOERR
+            _fail_all(group, OutcomeUnknown() if torn else StorageUnavailable(), error)
+        failpoint.hit("storage.after_commit")
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.rollback()
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+def _settle(job: _Job) -> None:
+    if job.future.cancelled():
+        return
+    if isinstance(job.error, StopIteration):
+        # A future cannot carry one.
+        job.future.set_exception(RuntimeError("a unit raised StopIteration"))
+    elif job.error is not None:
+        job.future.set_exception(job.error)
+    else:
+        job.future.set_result(job.outcome)
+
+
+def _fail_all(group: list[_Job], refusal: StorageUnavailable, cause: Exception) -> None:
+    """Nothing of this group was saved. A unit that had already refused by itself keeps its own reason."""
+    refusal.__cause__ = cause
+    for job in group:
+        job.error = job.error or refusal
