@@ -28,13 +28,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.accounts",),
     ("server.events", "server.audit", "server.throttle"),
     ("server.http",),
-    ("server.settings", "server.setting_values", "server.logs", "server.metrics"),
+    ("server.settings", "server.logs", "server.metrics"),
     ("server.storage", "server.egress"),
     ("server.scopes", "server.secret", "server.paging", "server.ids"),
+    ("server.setting_values",),
     ("server.clock", "server.errors", "server.failpoint"),
 )
-# Use cases that several layers start from belong to their own layer; these pairs are one subject in two files.
-ONE_SUBJECT = {("server.settings", "server.setting_values")}
 
 
 def module_of(path: Path) -> str:
@@ -66,7 +65,7 @@ def test_imports_point_down(path: Path) -> None:
         if not imported.startswith("hubgate."):
             continue
         there = layer_of(imported)
-        if here is None or there is None or here[1] == there[1] or (here[1], there[1]) in ONE_SUBJECT:
+        if here is None or there is None or here[1] == there[1]:
             continue
         assert here[0] < there[0], f"{module_of(path)} must not import {imported}"
 

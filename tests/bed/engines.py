@@ -10,10 +10,12 @@ from pathlib import Path
 import asyncpg
 from tests.bed.blocking import blocking
 
-from hubgate.server.app import open_hub
+from hubgate.server.clock import system_clock
+from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.secret import ServerSecret
 from hubgate.server.settings import Settings, load
 from hubgate.server.storage.database import Database
-from hubgate.server.storage.engines import open_database
+from hubgate.server.storage.engines import create_database
 from hubgate.server.storage.upgrade import migrate
 
 SECRET_KEY = "a test secret of more than thirty-two characters"
@@ -26,12 +28,12 @@ def settings_for(url: str, folder: Path, **given: str) -> Settings:
 
 
 async def set_up(url: str, folder: Path) -> None:
-    hub = await open_hub(settings_for(url, folder))
+    db = await create_database(url)
     try:
-        await migrate(hub.db, url)
-        await hub.keys.ensure_first()
+        await migrate(db, url)
+        await KeyRing(db, ServerSecret(SECRET_KEY), system_clock).make_ready()
     finally:
-        await hub.close()
+        await db.close()
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def make_postgres_template(cluster_url: str, folder: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Database]:
-    db = await open_database(url)
+    db = await create_database(url)
     try:
         yield db
     finally:

@@ -87,9 +87,7 @@ class RunningHub:
         self._hub = await open_hub(self.settings, self.clock)
         try:
             server = SERVERS[self.settings.server]
-            serving = asyncio.create_task(server(testbuild.build(self._hub), self._listener, self._stop))
-            self._up.set()
-            await serving
+            await server(testbuild.build(self._hub), self._listener, self._stop, self._up.set)
         finally:
             await self._hub.close()
             logging.getLogger().removeHandler(handler)

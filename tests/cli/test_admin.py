@@ -54,6 +54,7 @@ def test_doctor_names_what_is_wrong(operator: Operator) -> None:
     assert said.returncode == 1
     assert "✕ fail permissions" in said.stdout
     assert "! warn public address: http://hub.example is plain http" in said.stdout
+    (operator.folder / "data").chmod(0o700)
     other = operator.run("doctor", HUBGATE_SECRET_KEY="another secret of at least thirty-two characters")
     assert other.returncode == 1
     assert "does not open. Put the secret it was sealed with back." in other.stdout
@@ -95,6 +96,59 @@ def test_the_server_secret_rotates(operator: Operator) -> None:
     assert operator.run("doctor").returncode == 1
 
 
+def test_resealing_without_the_old_secret_says_which_key_is_lost(operator: Operator) -> None:
+    (key,) = operator.json("admin", "keys", "list")
+    refused = operator.run("admin", "keys", "reseal", HUBGATE_SECRET_KEY="another secret of thirty-two characters")
+    says = f"error: No configured secret opens {key['kid']}; everything else was resealed.\n"
+    assert (refused.returncode, refused.stderr) == (1, says)
+
+
+def test_a_hub_does_not_start_with_a_secret_that_opens_nothing(operator: Operator) -> None:
+    refused = operator.run("serve", "--port", "0", HUBGATE_SECRET_KEY="another secret of thirty-two characters")
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "error: The server secret does not open this hub's signing key. Put back the secret it was sealed with.\n"
+    )
+
+
+def test_only_sqlite_makes_a_secret_of_its_own(engine: Engine, tmp_path: Path) -> None:
+    flags = ["--port", "0", "--database-url", engine.empty_url()]
+    if engine.name == "sqlite":
+        with hub_process(tmp_path, *flags) as hub:
+            assert hub.stop() == 0
+        assert (tmp_path / "var/secret.key").exists()
+    else:
+        refused = hubgate("serve", *flags, cwd=tmp_path)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("error: HUBGATE_SECRET_KEY must be set with PostgreSQL")
+        assert not (tmp_path / "var/secret.key").exists()
+
+
+def test_a_lost_secret_is_never_replaced_in_silence(tmp_path: Path) -> None:
+    with hub_process(tmp_path) as hub:
+        assert hub.stop() == 0
+    (tmp_path / "var/secret.key").rename(tmp_path / "kept")
+    for command in (["serve", "--port", "0"], ["admin", "keys", "list"]):
+        refused = hubgate(*command, cwd=tmp_path)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("error: var/secret.key is missing. Put it back")
+    assert "secret.key is missing" in hubgate("doctor", cwd=tmp_path).stdout
+    assert not (tmp_path / "var/secret.key").exists()
+    (tmp_path / "kept").rename(tmp_path / "var/secret.key")
+    assert hubgate("doctor", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"\xff\xfe" * 40, b"k" * 40 + b",short"])
+def test_a_damaged_secret_is_one_line(tmp_path: Path, content: bytes) -> None:
+    with hub_process(tmp_path) as hub:
+        assert hub.stop() == 0
+    (tmp_path / "var/secret.key").write_bytes(content)
+    refused = hubgate("serve", "--port", "0", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: ")
+    assert refused.stderr.count("\n") == 1
+
+
 def test_migrate_says_what_it_did(engine: Engine, tmp_path: Path) -> None:
     url = engine.empty_url()
     first = hubgate("migrate", "--database-url", url, cwd=tmp_path)
@@ -108,7 +162,9 @@ def test_admin_before_the_first_start_says_what_to_do(engine: Engine, tmp_path: 
         "admin", "keys", "list", "--database-url", engine.empty_url(), "--secret-key", SECRET_KEY, cwd=tmp_path
     )
     assert refused.returncode == 1
-    assert "Run: hubgate migrate" in refused.stderr
+    cure = "hubgate serve" if engine.name == "sqlite" else "Run: hubgate migrate"
+    assert cure in refused.stderr
+    assert list(tmp_path.iterdir()) == [], "a refused command leaves nothing behind"
 
 
 def test_backup_while_serving_and_restore_elsewhere(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ REFUSALS: dict[str, tuple[list[str], dict[str, str], str]] = {
     "data folder is a file": (["--data-dir", "file"], {}, "Cannot write to the data folder file"),
     "data folder below a file": (["--data-dir", "file/below"], {}, "Cannot write to the data folder file/below"),
     "database is not one": (["--database-url", "sqlite:///file"], {}, "Cannot open the database file file"),
-    "postgres without a secret": (["--database-url", "postgresql:///x?host=/nowhere"], {}, "HUBGATE_SECRET_KEY"),
     "postgres is down": (
         ["--database-url", "postgresql:///x?host=/nowhere", "--secret-key", SECRET_KEY],
         {},

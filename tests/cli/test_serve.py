@@ -43,6 +43,7 @@ def test_ctrl_c_reaches_the_whole_terminal_and_still_ends_well(tmp_path: Path) -
         os.killpg(hub.process.pid, signal.SIGINT)
         assert hub.wait() == 0
         assert "Traceback" not in hub.errors
+        assert "panic" not in hub.errors
 
 
 @pytest.mark.parametrize("server", ["granian", "uvicorn"])
@@ -80,6 +81,40 @@ def test_an_idle_connection_does_not_delay_the_stop(tmp_path: Path) -> None:
         started = time.monotonic()
         assert hub.stop() == 0
         assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_do_no_harm(tmp_path: Path, closed: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = " ".join([*HUBGATE, "serve", "--port", str(port), closed])
+    process = subprocess.Popen(["sh", "-c", f"exec {command}"], cwd=tmp_path, env=environment())
+    try:
+        until(lambda: healthy(f"http://127.0.0.1:{port}"))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_start_ends_it_quietly(tmp_path: Path, how: signal.Signals) -> None:
+    for pause in (0.1, 0.3, 0.6, 0.9):
+        starting = subprocess.Popen(
+            [*HUBGATE, "serve", "--port", "0"],
+            cwd=tmp_path,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        time.sleep(pause)  # any moment will do: none of them may end badly
+        os.killpg(starting.pid, how)
+        _, errors = starting.communicate(timeout=15)
+        assert "Traceback" not in errors
+        assert starting.returncode in (0, 130, -how)
 
 
 def test_a_dead_worker_is_replaced(tmp_path: Path) -> None:

@@ -42,3 +42,13 @@ def test_a_death_around_the_commit(store: Store, fault_count: int, moment: str) 
             load.stop()
         assert not set(load.acknowledged) - store.saved()
         assert store.complaints() == []
+
+
+def test_many_clean_stops(store: Store, fault_count: int) -> None:
+    """Each ends with 0 and without a word: no panic of a native thread, no traceback, no killed child."""
+    for _ in range(max(5, fault_count // 5)):
+        with hub_process(store.folder, *store.flags) as hub, hub.client() as client:
+            assert client.get("/readyz").status_code == 200
+            assert hub.stop() == 0
+            lines = hub.errors.splitlines()
+    assert all('"message":"request"' in line for line in lines), lines

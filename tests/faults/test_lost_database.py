@@ -1,7 +1,9 @@
 """A database that goes away while serving: 503 with Retry-After, then back without help."""
 
+import os
 import signal
 import sqlite3
+import subprocess
 import time
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from tests.bed.blocking import blocking
 from tests.bed.engines import SqliteEngine, set_up
 from tests.bed.postgres import Cluster
-from tests.bed.processes import TEST_BUILD, hub_process, until
+from tests.bed.processes import HUBGATE, TEST_BUILD, environment, hub_process, until
 from tests.faults.conftest import make_store
 
 pytestmark = pytest.mark.faults
@@ -77,8 +79,6 @@ def test_sqlite_is_held_by_a_stranger(sqlite_template: Path, tmp_path: Path) -> 
 
 def test_a_frozen_worker_thaws(sqlite_template: Path, tmp_path: Path) -> None:
     """SIGSTOP of one web process delays its callers and loses nothing."""
-    import os
-
     store = make_store(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)
     with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD) as hub:
         (worker,) = hub.children()
@@ -88,3 +88,29 @@ def test_a_frozen_worker_thaws(sqlite_template: Path, tmp_path: Path) -> None:
         os.kill(worker, signal.SIGCONT)
         assert write(hub.url, "after").status_code == 200
         assert hub.stop() == 0
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_the_hub_and_its_background_process_stop_without_their_database(
+    own_cluster: Cluster, tmp_path: Path, frozen: bool
+) -> None:
+    blocking(set_up(own_cluster.url(), tmp_path))
+    store = make_store(own_cluster.url(), tmp_path)
+    with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
+        assert write(hub.url, "before").status_code == 200
+        alone = subprocess.Popen(
+            [*HUBGATE, "deliver", *store.flags], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE
+        )
+        assert alone.stdout is not None
+        with alone.stdout:
+            assert b"is running" in alone.stdout.readline()
+        own_cluster.freeze() if frozen else own_cluster.stop(signal.SIGQUIT)
+        try:
+            started = time.monotonic()
+            alone.send_signal(signal.SIGTERM)
+            assert hub.stop() == 0
+            assert alone.wait(15) == 0
+            assert time.monotonic() - started < 12
+        finally:
+            if frozen:
+                own_cluster.thaw()

@@ -1,7 +1,11 @@
 """Backup while serving; restore into an empty folder, never into a hub that is in use."""
 
 import asyncio
+import gzip
+import io
 import tarfile
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +23,7 @@ def data(tmp_path: Path) -> Path:
     folder.mkdir()
     blocking(set_up(url_of(folder), folder))
     (folder / "repos/aa").mkdir(parents=True)
-    (folder / "repos/aa/object").write_bytes(b"git")
+    (folder / "repos/aa/object").write_bytes(b"the content of an object")
     (folder / "secret.key").write_text("k" * 40)
     return folder
 
@@ -55,7 +59,7 @@ async def test_a_backup_taken_under_load_restores_whole(data: Path, tmp_path: Pa
     names = [row[0] for row in rows]
     assert names == [f"n{i:06d}" for i in range(len(names))], "a prefix: nothing is missing in the middle"
     assert len(names) >= before
-    assert (target / "repos/aa/object").read_bytes() == b"git"
+    assert (target / "repos/aa/object").read_bytes() == b"the content of an object"
 
 
 def test_keys_travel_only_when_asked_for(data: Path, tmp_path: Path) -> None:
@@ -65,6 +69,7 @@ def test_keys_travel_only_when_asked_for(data: Path, tmp_path: Path) -> None:
     assert "secret.key" not in names_in(without)
     assert "secret.key" in names_in(with_keys)
     assert names_in(without)[0] == "hubgate.db", "the snapshot comes first"
+    assert names_in(without)[-1] == "manifest.json", "the proof of completeness last"
     assert (without.stat().st_mode & 0o777) == 0o600
 
 
@@ -105,13 +110,88 @@ def test_restore_refuses_an_archive_that_is_not_ours(tmp_path: Path, name: str) 
     assert not (tmp_path / "deep/evil").exists()
 
 
-def test_a_damaged_archive_leaves_the_folder_empty(data: Path, tmp_path: Path) -> None:
+def gzip_half(content: bytes) -> bytes:
+    compressed = gzip.compress(content)
+    return compressed[: len(compressed) // 2]
+
+
+def nothing_but_a_folder(_: bytes) -> bytes:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as tar:
+        folder = tarfile.TarInfo(".")
+        folder.type = tarfile.DIRTYPE
+        tar.addfile(folder)
+    return target.getvalue()
+
+
+def cut_in_half(content: bytes) -> bytes:
+    return content[:9000]
+
+
+def cut_at_a_member(content: bytes) -> bytes:
+    """A tar that ends cleanly, only too early."""
+    source, target = io.BytesIO(content), io.BytesIO()
+    with tarfile.open(fileobj=source) as tar, tarfile.open(fileobj=target, mode="w") as short:
+        for member in tar.getmembers()[:-2]:
+            short.addfile(member, tar.extractfile(member))
+    return target.getvalue()
+
+
+def flip_a_byte(content: bytes) -> bytes:
+    position = content.index(b"the content of an object")
+    return content[:position] + b"T" + content[position + 1 :]
+
+
+@pytest.mark.parametrize("damage", [cut_in_half, cut_at_a_member, flip_a_byte, gzip_half, nothing_but_a_folder])
+def test_a_damaged_archive_leaves_the_folder_empty(
+    data: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
     archive, target = tmp_path / "hub.tar", tmp_path / "target"
-    backup(url_of(data), data, archive, with_keys=False)
-    archive.write_bytes(archive.read_bytes()[:9000])
+    backup(url_of(data), data, archive, with_keys=True)
+    archive.write_bytes(damage(archive.read_bytes()))
     with pytest.raises(StartupError):
         restore(url_of(target), target, archive)
     assert sorted(path.name for path in target.iterdir()) == [datadir.LOCK_NAME]
+
+
+def test_files_that_come_and_go_do_not_spoil_a_backup(data: Path, tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def churn() -> None:
+        while not stop.is_set():
+            for number in range(50):
+                (data / f"repos/aa/{number}").write_bytes(b"x")
+            for number in range(50):
+                (data / f"repos/aa/{number}").unlink()
+
+    churning = threading.Thread(target=churn)
+    churning.start()
+    try:
+        for number in range(10):
+            archive, target = tmp_path / f"{number}.tar", tmp_path / f"restored-{number}"
+            backup(url_of(data), data, archive, with_keys=False)
+            restore(url_of(target), target, archive)
+    finally:
+        stop.set()
+        churning.join()
+
+
+def test_a_restore_cut_short_is_noticed_and_can_be_repeated(data: Path, tmp_path: Path) -> None:
+    archive, target = tmp_path / "hub.tar", tmp_path / "target"
+    backup(url_of(data), data, archive, with_keys=False)
+    (target / ".restore-abc/repos").mkdir(parents=True)
+    with pytest.raises(StartupError, match="cut short"):
+        datadir.make_ready(target)
+    restore(url_of(target), target, archive)
+    datadir.make_ready(target)
+
+
+def test_a_draft_planted_by_somebody_else_is_not_followed(data: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / ".hub.tar.part").symlink_to(victim)
+    backup(url_of(data), data, tmp_path / "hub.tar", with_keys=True)
+    assert victim.read_text() == "precious"
 
 
 def test_postgres_is_sent_to_its_own_tools(tmp_path: Path) -> None:

@@ -2,15 +2,26 @@
 
 import asyncio
 
+import pytest
 from tests.bed.engines import Engine, opened
 
-from hubgate.server.storage.database import Batch, ConstraintViolated
+from hubgate.server.storage.database import Batch, ConstraintViolated, Database
 
 ADD = Batch(
     name="test.add",
     key="name",
     columns={"name": "text", "holder": "text", "at": "bigint"},
     sql="INSERT INTO leases (name, holder, expires_at) SELECT name, holder, at FROM batch RETURNING name, expires_at",
+)
+
+COUNT = Batch(
+    name="test.count",
+    key="name",
+    columns={"name": "text"},
+    sql="""
+    INSERT INTO leases (name, holder, expires_at) SELECT name, 'h', 1 FROM batch WHERE true
+    ON CONFLICT (name) DO UPDATE SET expires_at = leases.expires_at + 1 RETURNING name, expires_at
+    """,
 )
 
 
@@ -33,15 +44,39 @@ async def test_one_row_that_breaks_a_rule_fails_alone(storage: Engine) -> None:
 
 
 async def test_rows_with_one_key_run_one_after_another(storage: Engine) -> None:
-    count = Batch(
-        name="test.count",
-        key="name",
-        columns={"name": "text"},
-        sql="""
-        INSERT INTO leases (name, holder, expires_at) SELECT name, 'h', 1 FROM batch WHERE true
-        ON CONFLICT (name) DO UPDATE SET expires_at = leases.expires_at + 1 RETURNING name, expires_at
-        """,
-    )
     async with opened(storage.fresh_url()) as db:
-        rows = await asyncio.gather(*(db.batch(count, {"name": "same"}) for _ in range(30)))
+        rows = await asyncio.gather(*(db.batch(COUNT, {"name": "same"}) for _ in range(30)))
         assert sorted(row["expires_at"] for row in rows if row) == list(range(1, 31))
+
+
+async def test_a_row_the_driver_cannot_send_fails_alone(storage: Engine) -> None:
+    async with opened(storage.fresh_url()) as db:
+        rows = [{"name": name, "holder": "h", "at": at} for name, at in (("a", 1), ("b", 2**70), ("c", 3))]
+        outcomes = await asyncio.gather(*(db.batch(ADD, row) for row in rows), return_exceptions=True)
+        assert [isinstance(outcome, Exception) for outcome in outcomes] == [False, True, False]
+
+
+async def test_a_row_without_its_key_does_not_wedge_the_rest(storage: Engine) -> None:
+    async with opened(storage.fresh_url()) as db:
+        with pytest.raises(Exception, match="name"):
+            await db.batch(ADD, {"holder": "h", "at": 1})
+        assert await asyncio.wait_for(db.batch(ADD, {"name": "a", "holder": "h", "at": 1}), 10) is not None
+
+
+async def test_two_machines_that_touch_the_same_rows_do_not_deadlock(storage: Engine) -> None:
+    url = storage.fresh_url()
+    async with opened(url) as here, opened(url) as there:
+        names = [f"n{i}" for i in range(60)]
+
+        async def hammer(db: Database, order: list[str]) -> None:
+            for _ in range(8):
+                await asyncio.gather(*(db.batch(COUNT, {"name": name}) for name in order))
+
+        await asyncio.gather(hammer(here, names), hammer(there, names[::-1]))
+        rows = await here.read_long(lambda tx: tx.all("SELECT expires_at FROM leases"))
+        assert [row[0] for row in rows] == [16] * 60
+        if storage.name == "postgres":
+            sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+            row = await here.one(sql)
+            assert row is not None
+            assert row[0] == 0

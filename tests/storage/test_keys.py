@@ -31,8 +31,8 @@ async def test_a_rotation_from_beginning_to_end(engine: Engine, clock: FrozenClo
     async with opened(engine.fresh_url()) as db:
         await empty(db)
         ring = ring_on(db, clock)
-        await ring.ensure_first()
-        await ring.ensure_first()
+        await ring.make_ready()
+        await ring.make_ready()
         assert await states(ring) == [KeyState.SIGNING]
         await ring.rotate()
         assert await states(ring) == [KeyState.SIGNING, KeyState.WAITING]
@@ -53,7 +53,7 @@ async def test_parallel_first_starts_make_one_key(engine: Engine, clock: FrozenC
     url = engine.fresh_url()
     async with opened(url) as here, opened(url) as there:
         await empty(here)
-        await asyncio.gather(*(ring_on(db, clock).ensure_first() for db in (here, there, here, there)))
+        await asyncio.gather(*(ring_on(db, clock).make_ready() for db in (here, there, here, there)))
         assert len(await ring_on(here, clock).every()) == 1
 
 
@@ -78,3 +78,19 @@ async def test_a_revoked_key_never_signs_again_and_something_does(engine: Engine
         signing = signer(await ring.every(), clock())
         assert signing is not None
         assert signing.kid != first
+
+
+@pytest.mark.parametrize("wait", [0, HOUR])
+async def test_revoking_the_newest_key_leaves_a_successor(engine: Engine, clock: FrozenClock, wait: int) -> None:
+    """The older key is retiring already: without a successor nothing would sign a day later."""
+    async with opened(engine.fresh_url()) as db:
+        await empty(db)
+        ring = ring_on(db, clock)
+        await ring.make_ready()
+        newest = await ring.rotate()
+        clock.now += wait
+        await ring.revoke(newest.kid)
+        for _ in range(60):
+            clock.now += HOUR
+            assert signer(await ring.every(), clock()) is not None
+            assert await ring.published()

@@ -27,4 +27,4 @@ async def _until_stopped(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await run_loops(settings, stop)
+    await run_loops(settings, stop, on_ready=lambda: print("hubgate deliver is running. Ctrl-C stops it.", flush=True))

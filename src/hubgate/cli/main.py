@@ -5,6 +5,7 @@ Exit status 0, 1 (refused, with one clear line) or 2 (usage).
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +38,23 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    _open_standard_streams()
+    try:
+        sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _open_standard_streams() -> None:
+    """A service manager may start us with some of them closed; the next file opened would then take their place."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdin = sys.stdin or open(0)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115
 
 
 def run(arguments: list[str]) -> int:
@@ -67,8 +84,6 @@ def _run(command: Command, arguments: list[str]) -> int:
         return _refuse(redacted(f"{error} ({error.__cause__})" if error.__cause__ else str(error)))
     except (StartupError, HubError) as error:
         return _refuse(str(error))
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         # The reader of our output went away, as `head` does.
         sys.stdout = None

@@ -5,7 +5,7 @@ import asyncio
 
 from hubgate.cli import hub_settings
 from hubgate.server.settings import Settings
-from hubgate.server.storage.engines import open_database
+from hubgate.server.storage.engines import create_database
 from hubgate.server.storage.upgrade import migrate
 
 
@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _migrate(settings: Settings) -> bool:
-    db = await open_database(settings.database_url)
+    db = await create_database(settings.database_url)
     try:
         return await migrate(db, settings.database_url)
     finally:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hubgate.server import metrics
 from hubgate.server.access.guard import guard
 from hubgate.server.clock import Clock, system_clock
+from hubgate.server.errors import StartupError
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.edge import Edge
 from hubgate.server.http.headers import StandardHeaders
@@ -13,7 +14,7 @@ from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.oauth.keys import http as keys_http
 from hubgate.server.oauth.keys.ring import KeyRing
-from hubgate.server.secret import ServerSecret, secret_from
+from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
@@ -46,8 +47,13 @@ class Hub:
 
 
 async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
-    secret = secret_from(settings.secret_key, settings.data_dir, settings.on_sqlite)
-    return Hub(settings, clock, await open_database(settings.database_url), secret)
+    db = await open_database(settings.database_url)
+    try:
+        secret = existing_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+    except StartupError:
+        await db.close()
+        raise
+    return Hub(settings, clock, db, secret)
 
 
 def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:

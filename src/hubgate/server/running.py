@@ -1,4 +1,4 @@
-"""From settings to a running hub, in this order: folder, schema, first key, socket, children."""
+"""From settings to a running hub, in this order: socket, folder, schema, secret, first key, children."""
 
 import asyncio
 import contextlib
@@ -10,9 +10,14 @@ from dataclasses import replace
 
 from hubgate.server import metrics
 from hubgate.server.app import Hub, open_hub
+from hubgate.server.clock import system_clock
 from hubgate.server.errors import StartupError
+from hubgate.server.oauth.keys import store as key_store
+from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.secret import existing_secret, first_secret
 from hubgate.server.settings import Settings
 from hubgate.server.storage import datadir
+from hubgate.server.storage.engines import create_database
 from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, schema_state
 from hubgate.server.worker import supervise
 
@@ -28,8 +33,8 @@ def _serve_on(
 ) -> None:
     with prepared(settings), _figures(settings) as environment:
         supervisor = supervise.Supervisor(settings, listener, web_module, environment)
-        supervisor.start()
-        announce(settings)
+        if supervisor.start():
+            announce(settings)
         supervisor.watch()
 
 
@@ -37,6 +42,10 @@ def _serve_on(
 def prepared(settings: Settings) -> Iterator[None]:
     """The data folder held and the database ready for serving."""
     datadir.make_ready(settings.data_dir)
+    if settings.on_sqlite and asyncio.run(_is_older(settings)):
+        # As with PostgreSQL, no older server may be running while the schema moves.
+        with datadir.alone(settings.data_dir):
+            asyncio.run(_prepare(settings))
     with datadir.in_use(settings.data_dir):
         asyncio.run(_prepare(settings))
         yield
@@ -45,7 +54,6 @@ def prepared(settings: Settings) -> Iterator[None]:
 @contextlib.asynccontextmanager
 async def opened_for_operator(settings: Settings) -> AsyncIterator[Hub]:
     """For commands that work on the database, beside a running server or without one."""
-    datadir.make_ready(settings.data_dir)
     hub = await open_hub(settings)
     try:
         if await schema_state(hub.db) is not SchemaState.CURRENT:
@@ -55,13 +63,25 @@ async def opened_for_operator(settings: Settings) -> AsyncIterator[Hub]:
         await hub.close()
 
 
-async def _prepare(settings: Settings) -> None:
-    hub = await open_hub(settings)
+async def _is_older(settings: Settings) -> bool:
+    db = await create_database(settings.database_url)
     try:
-        await ensure_for_serving(hub.db, settings.database_url)
-        await hub.keys.ensure_first()
+        return await schema_state(db) is SchemaState.OLDER
     finally:
-        await hub.close()
+        await db.close()
+
+
+async def _prepare(settings: Settings) -> None:
+    db = await create_database(settings.database_url)
+    try:
+        await ensure_for_serving(db, settings.database_url)
+        has_keys = bool(await db.read(key_store.every))
+        # A secret is made only for a hub that has sealed nothing: beside sealed data a new one would open none of it.
+        find_secret = existing_secret if has_keys else first_secret
+        secret = find_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+        await KeyRing(db, secret, system_clock).make_ready()
+    finally:
+        await db.close()
 
 
 def with_actual_port(settings: Settings, port: int) -> Settings:

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hubgate.server.errors import StartupError
+from hubgate.server.setting_values import secret_key
 
 _VERSION = b"\x01"
 _KEY_TAG = 4
@@ -33,7 +34,7 @@ class ServerSecret:
     """The operator's keys: the first seals and signs, all of them open and verify."""
 
     def __init__(self, keys: str) -> None:
-        self._masters = [key.strip().encode() for key in keys.split(",")]
+        self._masters = [key.encode() for key in secret_key(keys).split(",")]
         self._derived = lru_cache(maxsize=64)(_derive)
 
     def seal(self, plaintext: bytes, place: str) -> bytes:
@@ -75,8 +76,8 @@ def fingerprint(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def secret_from(configured: str, data_dir: Path, on_sqlite: bool) -> ServerSecret:
-    """The configured secret; with SQLite alone one is made on first use, readable by its owner only."""
+def existing_secret(configured: str, data_dir: Path, on_sqlite: bool) -> ServerSecret:
+    """The configured secret, or the one a first start made beside an embedded database."""
     if configured:
         return ServerSecret(configured)
     if not on_sqlite:
@@ -86,30 +87,44 @@ def secret_from(configured: str, data_dir: Path, on_sqlite: bool) -> ServerSecre
         )
     path = secret_file(data_dir)
     try:
-        return ServerSecret(_read_or_create(path))
-    except OSError as error:
-        raise StartupError(f"Cannot read or create {path}: {error}") from error
+        keys = secret_key(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise StartupError(
+            f"{path} is missing. Put it back: without it nothing that is sealed can be opened."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise StartupError(f"Cannot read {path}: {error}. Restore it from a backup.") from error
+    if not keys:
+        raise StartupError(f"{path} holds no key. Restore it from a backup.")
+    return ServerSecret(keys)
+
+
+def first_secret(configured: str, data_dir: Path, on_sqlite: bool) -> ServerSecret:
+    """For a hub that has sealed nothing yet: made if need be, readable by its owner only."""
+    if not configured and on_sqlite:
+        try:
+            _create(secret_file(data_dir))
+        except OSError as error:
+            raise StartupError(f"Cannot create {secret_file(data_dir)}: {error.strerror}.") from error
+    return existing_secret(configured, data_dir, on_sqlite)
 
 
 def secret_file(data_dir: Path) -> Path:
     return data_dir / "secret.key"
 
 
-def _read_or_create(path: Path) -> str:
+def _create(path: Path) -> None:
     """Of several processes starting at once, the first to link its file wins and all read the winner's."""
-    if not path.exists():
-        draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(secrets.token_urlsafe(48) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            with contextlib.suppress(FileExistsError):
-                os.link(draft, path)
-        finally:
-            draft.unlink()
-    text = path.read_text("utf-8").strip()
-    if len(text) < 32:
-        raise StartupError(f"{path} is damaged: it holds no key. Restore it from a backup.")
-    return text
+    if path.exists():
+        return
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(48) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink()

@@ -4,20 +4,30 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-from hubgate.server.storage.engines import SQLITE
 
 Parse = Callable[[str], Any]
 
 SHORTEST_SECRET = 32
+SQLITE = "sqlite:///"
 
 
 def text(value: str) -> str:
     if any(ord(character) < 32 for character in value):
         raise ValueError("control characters are not allowed")
     return value.strip()
+
+
+def nonempty(value: str) -> str:
+    if not text(value):
+        raise ValueError("must not be empty")
+    return text(value)
+
+
+def folder(value: str) -> Path:
+    return Path(nonempty(value))
 
 
 def flag(value: str) -> bool:
@@ -79,6 +89,11 @@ def database_url(value: str) -> str:
     if not value:
         return ""
     if value.startswith(("postgresql://", "postgres://")):
+        parts = urlsplit(value)
+        try:
+            _ = parts.port
+        except ValueError:
+            raise ValueError("the port of a database address is a number up to 65535") from None
         return value
     if value.startswith(SQLITE) and len(value) > len(SQLITE) and ":memory:" not in value:
         return value

@@ -15,7 +15,7 @@ from typing import Any
 from hubgate.server import setting_values as values
 from hubgate.server.errors import StartupError
 from hubgate.server.scopes import NAMES, Risk, Scope
-from hubgate.server.storage.engines import SQLITE, is_sqlite
+from hubgate.server.storage.engines import is_sqlite
 
 PREFIX = "HUBGATE_"
 # The client's own variables share the prefix and are none of our business.
@@ -30,10 +30,10 @@ def option(default: str, parse: values.Parse, meaning: str, secret: bool = False
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    host: str = option("127.0.0.1", values.text, "address to listen on")
+    host: str = option("127.0.0.1", values.nonempty, "address to listen on")
     port: int = option("8000", values.port, "port to listen on")
     base_url: str = option("", values.base_url, "public address and issuer; http://127.0.0.1:{port} when empty")
-    data_dir: Path = option("var", Path, "SQLite file, git repos, keys, mail")
+    data_dir: Path = option("var", values.folder, "SQLite file, git repos, keys, mail")
     database_url: str = option("", values.database_url, "sqlite:///… or postgresql://…", secret=True)
     workers: int = option("1", values.count(1, 64), "web processes")
     deliver: str = option("child", values.one_of("child", "off"), "child: serve runs one delivery process")
@@ -97,7 +97,7 @@ def parse(raw: Mapping[str, str], extra_scopes: tuple[Scope, ...] = ()) -> Setti
         except ValueError as error:
             raise StartupError(f"{PREFIX}{item.name.upper()}: {error}") from error
     parsed["base_url"] = parsed["base_url"] or f"http://127.0.0.1:{parsed['port']}"
-    parsed["database_url"] = parsed["database_url"] or f"{SQLITE}{parsed['data_dir']}/hubgate.db"
+    parsed["database_url"] = parsed["database_url"] or f"{values.SQLITE}{parsed['data_dir']}/hubgate.db"
     return Settings(**parsed, extra_scopes=extra_scopes, raw=raw)
 
 

@@ -1,16 +1,23 @@
 """Backup and restore of an embedded hub: one tar archive.
 
 The database snapshot comes first and the folders after it: what the snapshot refers to is then in the folders, and
-whatever arrived meanwhile is merely extra. Refs live in the database, so extra objects are harmless. The server secret
-is left out unless asked for: with it the archive opens everything that is sealed.
+whatever arrived meanwhile is merely extra. Refs live in the database, so extra objects are harmless. The last member is
+a manifest with the digest of every other: an archive that was cut short or damaged is noticed before it becomes a hub.
+The server secret is left out unless asked for: with it the archive opens everything that is sealed.
 """
 
+import hashlib
+import io
+import json
+import lzma
 import os
 import shutil
 import sqlite3
 import tarfile
 import tempfile
-from pathlib import Path
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
 from hubgate.server.errors import StartupError
 from hubgate.server.secret import secret_file
@@ -19,52 +26,50 @@ from hubgate.server.storage.engines import is_sqlite, sqlite_path
 
 FOLDERS = ("repos", "lfs")
 DATABASE_NAME = "hubgate.db"
+MANIFEST_NAME = "manifest.json"
+
+_UNREADABLE = (OSError, EOFError, ValueError, tarfile.TarError, sqlite3.Error, zlib.error, lzma.LZMAError)
 
 
 def backup(database_url: str, data_dir: Path, target: Path, *, with_keys: bool) -> int:
-    """Write the archive next to its name and rename it when complete; the size in bytes."""
+    """Write the archive in a private folder beside its name and rename it when complete; its size in bytes."""
     _only_sqlite(database_url, data_dir)
     source = sqlite_path(database_url)
     if not source.exists():
         raise StartupError(f"There is no database at {source} to back up.")
-    draft = target.with_name(f".{target.name}.part")
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".backup-") as scratch:
-            snapshot = Path(scratch, DATABASE_NAME)
+            snapshot, draft = Path(scratch, DATABASE_NAME), Path(scratch, "archive")
             _snapshot(source, snapshot)
-            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                _write(file, snapshot, data_dir, with_keys)
-                file.flush()
-                os.fsync(file.fileno())
-        draft.replace(target)
-    except (OSError, sqlite3.Error) as error:
-        draft.unlink(missing_ok=True)
+            _write(draft, {DATABASE_NAME: snapshot, **dict(_files(data_dir, with_keys))})
+            draft.replace(target)
+        _sync_folder(target.parent)
+    except (OSError, sqlite3.Error, tarfile.TarError) as error:
         raise StartupError(f"Cannot write the backup {target}: {error}") from error
     return target.stat().st_size
 
 
 def restore(database_url: str, data_dir: Path, archive: Path) -> None:
-    """Fill an empty data folder. Unpacked beside, then moved in with the database last: cut short, it is no hub yet."""
+    """Fill an empty data folder. Unpacked and verified beside, then moved in, the database last."""
     _only_sqlite(database_url, data_dir)
     if not archive.is_file():
         raise StartupError(f"There is no archive {archive}.")
     if sqlite_path(database_url).resolve() != (data_dir / DATABASE_NAME).resolve():
-        raise StartupError(
-            "Restore works on the default database file inside the data folder. Unset HUBGATE_DATABASE_URL."
-        )
-    datadir.make_ready(data_dir)
+        raise StartupError("Restore works on the database file inside the data folder. Unset HUBGATE_DATABASE_URL.")
+    datadir.make_writable(data_dir)
     with datadir.alone(data_dir):
+        datadir.clear_interrupted_restore(data_dir)
         left = sorted(path.name for path in data_dir.iterdir() if path.name != datadir.LOCK_NAME)
         if left:
             raise StartupError(f"{data_dir} is not empty: it holds {left[0]}. Restore into an empty folder.")
-        scratch = Path(tempfile.mkdtemp(dir=data_dir, prefix=".restore-"))
+        scratch = Path(tempfile.mkdtemp(dir=data_dir, prefix=datadir.RESTORE_PREFIX))
         try:
             _unpack(archive, scratch)
-            _check(scratch / DATABASE_NAME, archive)
+            _verify(scratch, archive)
             for path in sorted(scratch.iterdir(), key=lambda path: path.name == DATABASE_NAME):
                 path.rename(data_dir / path.name)
-        except (OSError, tarfile.TarError, sqlite3.Error) as error:
+            _sync_folder(data_dir)
+        except _UNREADABLE as error:
             raise StartupError(f"Cannot restore {archive}: {error}") from error
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -90,33 +95,69 @@ def _snapshot(source: Path, target: Path) -> None:
         writing.close()
 
 
-def _write(file: "os.PathLike[str] | object", snapshot: Path, data_dir: Path, with_keys: bool) -> None:
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
-        tar.add(snapshot, DATABASE_NAME)
-        for folder in FOLDERS:
-            if (data_dir / folder).is_dir():
-                tar.add(data_dir / folder, folder)
-        if with_keys and secret_file(data_dir).exists():
-            tar.add(secret_file(data_dir), secret_file(data_dir).name)
+def _files(data_dir: Path, with_keys: bool) -> Iterator[tuple[str, Path]]:
+    for folder in FOLDERS:
+        for path in sorted((data_dir / folder).rglob("*")):
+            # What is still being written has no place in a backup: nothing refers to it yet.
+            if path.is_file() and not path.is_symlink() and not path.name.startswith("tmp_"):
+                yield str(path.relative_to(data_dir)), path
+    if with_keys and secret_file(data_dir).exists():
+        yield secret_file(data_dir).name, secret_file(data_dir)
+
+
+def _write(draft: Path, members: dict[str, Path]) -> None:
+    digests: dict[str, str] = {}
+    descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+            for name, path in members.items():
+                try:
+                    content = path.open("rb")
+                except FileNotFoundError:
+                    continue
+                with content:
+                    digests[name] = hashlib.file_digest(content, "sha256").hexdigest()
+                    content.seek(0)
+                    tar.addfile(tar.gettarinfo(arcname=name, fileobj=content), content)
+            manifest = json.dumps({"version": 1, "sha256": digests}, indent=1).encode()
+            entry = tarfile.TarInfo(MANIFEST_NAME)
+            entry.size = len(manifest)
+            tar.addfile(entry, io.BytesIO(manifest))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _unpack(archive: Path, target: Path) -> None:
-    allowed = {DATABASE_NAME, secret_file(target).name, *FOLDERS}
+    allowed = {DATABASE_NAME, MANIFEST_NAME, secret_file(target).name, *FOLDERS}
     with tarfile.open(archive) as tar:
         for member in tar:
-            if Path(member.name).parts[0] not in allowed:
+            parts = PurePosixPath(member.name).parts
+            if not parts or parts[0] not in allowed:
                 raise StartupError(f"{archive} is not a backup of hubgate: it holds {member.name}.")
             # The filter refuses absolute names, `..`, links out of the folder and devices.
             tar.extract(member, target, filter="data")
 
 
-def _check(database: Path, archive: Path) -> None:
-    if not database.exists():
-        raise StartupError(f"{archive} is not a backup of hubgate: it has no {DATABASE_NAME}.")
-    connection = sqlite3.connect(database)
+def _verify(unpacked: Path, archive: Path) -> None:
+    manifest = unpacked / MANIFEST_NAME
+    if not manifest.exists():
+        raise StartupError(f"{archive} is not a whole backup of hubgate: its manifest is missing.")
+    expected = json.loads(manifest.read_bytes())["sha256"]
+    manifest.unlink()
+    found = {str(path.relative_to(unpacked)): _digest(path) for path in unpacked.rglob("*") if path.is_file()}
+    wrong = sorted({*expected.items()} ^ {*found.items()})
+    if wrong or DATABASE_NAME not in found:
+        raise StartupError(f"{archive} is damaged: {wrong[0][0] if wrong else DATABASE_NAME} is not as it was saved.")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        (verdict,) = connection.execute("PRAGMA quick_check").fetchone()
+        os.fsync(descriptor)
     finally:
-        connection.close()
-    if verdict != "ok":
-        raise StartupError(f"The database in {archive} is damaged: {verdict}")
+        os.close(descriptor)

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,16 @@ from hubgate.server.errors import StartupError
 LOCK_NAME = "in-use.lock"
 
 
+RESTORE_PREFIX = ".restore-"
+
+
 def make_ready(data_dir: Path) -> None:
+    make_writable(data_dir)
+    if any(data_dir.glob(RESTORE_PREFIX + "*")):
+        raise StartupError(f"A restore into {data_dir} was cut short. Run it again, or choose another folder.")
+
+
+def make_writable(data_dir: Path) -> None:
     probe = data_dir / f".writable-{os.getpid()}"
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -23,6 +33,11 @@ def make_ready(data_dir: Path) -> None:
         raise StartupError(
             f"Cannot write to the data folder {data_dir}: {error.strerror}. Mend that or choose another: --data-dir."
         ) from error
+
+
+def clear_interrupted_restore(data_dir: Path) -> None:
+    for left in data_dir.glob(RESTORE_PREFIX + "*"):
+        shutil.rmtree(left)
 
 
 @contextlib.contextmanager
@@ -40,7 +55,10 @@ def alone(data_dir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(data_dir: Path, kind: int, refusal: str) -> Iterator[None]:
-    descriptor = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StartupError(f"Cannot open {data_dir / LOCK_NAME}: {error.strerror}.") from error
     try:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

@@ -5,10 +5,9 @@ import sqlite3
 from pathlib import Path
 
 from hubgate.server.errors import StartupError
+from hubgate.server.setting_values import SQLITE
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.sqlite import SqliteDatabase
-
-SQLITE = "sqlite:///"
 
 
 def is_sqlite(url: str) -> bool:
@@ -20,13 +19,25 @@ def sqlite_path(url: str) -> Path:
 
 
 async def open_database(url: str) -> Database:
+    if is_sqlite(url) and not sqlite_path(url).exists():
+        raise StartupError(f"There is no database at {sqlite_path(url)}. Start the hub once, with: hubgate serve")
     return _open_sqlite(sqlite_path(url)) if is_sqlite(url) else _open_postgres(url)
+
+
+async def create_database(url: str) -> Database:
+    """The same for a first start: an embedded database's file may still be missing."""
+    if is_sqlite(url):
+        path = sqlite_path(url)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise StartupError(f"Cannot create the database file {path}: {error.strerror}.") from error
+    return await open_database(url)
 
 
 def _open_sqlite(path: Path) -> Database:
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return SqliteDatabase(path)
     except (OSError, sqlite3.Error) as error:
         raise StartupError(f"Cannot open the database file {path}: {error}") from error

@@ -4,7 +4,6 @@ Errors are judged where the database was asked, never around a unit's own code: 
 has not lost its connection.
 """
 
-import asyncio
 from collections.abc import Awaitable, Generator, Sequence
 from typing import Any, TypeVar
 
@@ -159,7 +158,7 @@ async def write_in_transaction(connection: Connection, unit: Unit[T]) -> T:
     failpoint.hit("storage.before_commit")
     try:
         await asked(connection.execute("COMMIT"))
-    except (ConnectionLost, StorageUnavailable, asyncio.CancelledError) as error:
+    except (ConnectionLost, StorageUnavailable) as error:
         raise OutcomeUnknown from error
     failpoint.hit("storage.after_commit")
     return result

@@ -13,7 +13,7 @@ metadata = MetaData(
     }
 )
 
-# Keys that sign ID tokens. The private half is sealed under the server secret, bound to its kid (oauth/keys.py).
+# Keys that sign ID tokens. The private half is sealed under the server secret, bound to its kid (oauth/keys/).
 signing_keys = Table(
     "signing_keys",
     metadata,
@@ -41,7 +41,7 @@ rate_limits = Table(
     sqlite_with_rowid=False,
 )
 
-# Who runs a loop that must have one runner at a time (worker/lease.py).
+# Who runs a loop that must have one runner at a time (worker/loops.py).
 leases = Table(
     "leases",
     metadata,

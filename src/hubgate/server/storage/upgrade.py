@@ -77,7 +77,9 @@ async def _bring_forward(state: SchemaState, url: str) -> None:
         else:
             await _upgrade_postgres(url)
     except (SQLAlchemyError, OSError) as error:
-        raise StartupError(f"The database could not be brought up to date and is unchanged: {error}") from error
+        # The driver's own words; SQLAlchemy would add the statement and an address to read.
+        reason = getattr(error, "orig", None) or error
+        raise StartupError(f"The database could not be brought up to date and is unchanged: {reason}") from error
 
 
 def _upgrade_sqlite(path: Path) -> None:

@@ -2,17 +2,21 @@
 
 Standard input brings the settings as one JSON line and then stays open: when it ends, the parent is gone (even by
 SIGKILL) and the child stops too, so that no orphan keeps the port. Ctrl-C reaches the whole terminal group; children
-leave it to the parent.
+are started with it blocked and leave it to the parent.
 """
 
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
 import threading
+from collections.abc import Coroutine
+from typing import Any, NoReturn
 
+from hubgate.server.errors import StartupError
 from hubgate.server.scopes import Risk, Scope
 from hubgate.server.settings import Settings, parse
 
@@ -31,7 +35,6 @@ def stop_event() -> asyncio.Event:
     """Set on SIGTERM, or when the parent is gone."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
 
     def watch_parent() -> None:
@@ -48,3 +51,23 @@ def report_ready(descriptor: int) -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(descriptor, b"1")
     os.close(descriptor)
+
+
+def exit_as_child(work: Coroutine[Any, Any, None]) -> NoReturn:
+    """Run to the end and leave at once.
+
+    By then everything is closed. An interpreter that winds down slowly would meet granian's threads, one of which then
+    aborts the process; and a thread still waiting for a database must not keep it.
+    """
+    status = 0
+    try:
+        asyncio.run(work)
+    except StartupError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        status = 1
+    except Exception:
+        logging.getLogger("hubgate.worker").exception("a process of the hub ended")
+        status = 1
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(status)

@@ -7,36 +7,39 @@
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 
 from hubgate.server import logs
 from hubgate.server.app import open_hub
 from hubgate.server.settings import Settings
-from hubgate.server.worker.child import report_ready, settings_from_parent, stop_event
+from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.loops import LoopRunner
+from hubgate.server.worker.servers import GRACE_SECONDS
 from hubgate.server.worker.sweep import Sweep
 
 BACKGROUND_NICENESS = 10
 
 
-async def run(settings: Settings, stop: asyncio.Event) -> None:
+async def run(settings: Settings, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
     hub = await open_hub(settings)
-    try:
-        await LoopRunner(hub.db, hub.clock, stop).run([Sweep(hub.db, hub.clock).loop()])
-    finally:
-        await hub.close()
+    running = asyncio.create_task(LoopRunner(hub.db, hub.clock, stop).run([Sweep(hub.db, hub.clock).loop()]))
+    on_ready()
+    await stop.wait()
+    # A step that waits for a database that hangs is left behind: its unit is saved whole or not at all.
+    await asyncio.wait([running], timeout=GRACE_SECONDS)
+    running.cancel()
+    await hub.close()
 
 
 def main() -> None:
-    asyncio.run(_as_child(ready_fd=int(sys.argv[1])))
+    exit_as_child(_as_child(ready_fd=int(sys.argv[1])))
 
 
 async def _as_child(ready_fd: int) -> None:
     settings = settings_from_parent()
     logs.configure()
     os.nice(BACKGROUND_NICENESS)
-    stop = stop_event()
-    report_ready(ready_fd)
-    await run(settings, stop)
+    await run(settings, stop_event(), lambda: report_ready(ready_fd))
 
 
 if __name__ == "__main__":

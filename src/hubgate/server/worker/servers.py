@@ -8,10 +8,12 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from starlette.types import ASGIApp
+
+OnReady = Callable[[], None]
 
 HEADER_SECONDS = 10
 MOST_CONNECTIONS = 10_000
@@ -19,7 +21,7 @@ BACKLOG = 2048
 GRACE_SECONDS = 7
 
 
-async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asyncio.Event) -> None:
+async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asyncio.Event, on_ready: OnReady) -> None:
     from granian.constants import HTTPModes, Interfaces
     from granian.http import HTTP1Settings
     from granian.net import SocketHolder
@@ -31,6 +33,10 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
         def _init_shared_socket(self) -> None:
             self._ssp = None
             self._shd = SocketHolder(listener.fileno(), False, BACKLOG)
+
+        async def _serve_loop(self, *arguments: Any) -> None:
+            on_ready()
+            await super()._serve_loop(*arguments)
 
     logging.getLogger("_granian").setLevel(logging.ERROR)
     server = OnOurSocket(
@@ -49,7 +55,7 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
     await _finish(serving)
 
 
-async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asyncio.Event) -> None:
+async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asyncio.Event, on_ready: OnReady) -> None:
     import uvicorn
 
     class WithoutSignals(uvicorn.Server):
@@ -57,6 +63,10 @@ async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asynci
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
             yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            on_ready()
 
     config = uvicorn.Config(
         app,

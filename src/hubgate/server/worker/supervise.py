@@ -56,16 +56,16 @@ class Supervisor:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
 
-    def start(self) -> None:
-        """All children up and answering, or StartupError with none left behind."""
+    def start(self) -> bool:
+        """True once all children serve, False when asked to stop before that; StartupError leaves none behind."""
         self._install_signals()
         try:
-            pending = [self._spawn(child) for child in self._children]
-            for ready in pending:
+            for ready in [self._spawn(child) for child in self._children]:
                 self._await_ready(ready)
-        except StartupError:
+        except (StartupError, OSError):
             self.stop()
             raise
+        return not self._stopping
 
     def watch(self) -> None:
         """Until SIGTERM or SIGINT: start again whatever dies, more slowly the faster it dies."""
@@ -91,6 +91,8 @@ class Supervisor:
                 log.warning("process %d did not stop in time and was killed", process.pid)
                 process.kill()
                 process.wait()
+            if process.returncode not in (0, -signal.SIGTERM):
+                log.warning("process %d ended with status %d", process.pid, process.returncode)
             _close_pipe(process)
 
     def _revive(self, child: _Child) -> None:
@@ -105,20 +107,24 @@ class Supervisor:
             log.error("process %d ended with status %s; starting another", child.process.pid, child.process.returncode)
         if now >= child.restart_at:
             _close_pipe(child.process)
-            os.close(self._spawn(child))
+            try:
+                os.close(self._spawn(child))
+            except OSError:
+                # No memory or descriptors just now, or the installation is being replaced: later, then.
+                log.exception("could not start a process")
+                child.restart_at = now + child.pause
 
     def _spawn(self, child: _Child) -> int:
         """Start a child; the returned descriptor becomes readable when it is ready and ends when it dies."""
         ready_read, ready_write = os.pipe()
         inherited = [self.listener.fileno()] if child.listens else []
-        child.process = subprocess.Popen(
-            # -P keeps the working folder off the path: a file named json.py there must not become ours.
-            [sys.executable, "-P", "-m", child.module, *map(str, [*inherited, ready_write])],
-            stdin=subprocess.PIPE,
-            pass_fds=[*inherited, ready_write],
-            env=self.environment,
-        )
-        os.close(ready_write)
+        try:
+            child.process = self._popen(child.module, [*inherited, ready_write])
+        except OSError:
+            os.close(ready_read)
+            raise
+        finally:
+            os.close(ready_write)
         child.started_at, child.restart_at = time.monotonic(), None
         # The pipe stays open for the life of the child: see child.py.
         with contextlib.suppress(BrokenPipeError):
@@ -127,12 +133,35 @@ class Supervisor:
             child.process.stdin.flush()
         return ready_read
 
+    def _popen(self, module: str, inherited: list[int]) -> "subprocess.Popen[bytes]":
+        # A child inherits the mask: Ctrl-C in the terminal is the parent's to handle from the first moment on.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return subprocess.Popen(
+                # -P keeps the working folder off the path: a file named json.py there must not become ours.
+                [sys.executable, "-P", "-m", module, *map(str, inherited)],
+                stdin=subprocess.PIPE,
+                pass_fds=inherited,
+                env=self.environment,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
     def _await_ready(self, ready: int) -> None:
-        with selectors.DefaultSelector() as selector, os.fdopen(ready, "rb") as pipe:
+        deadline = time.monotonic() + READY_SECONDS
+        with os.fdopen(ready, "rb") as pipe, selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
-            came_up = bool(selector.select(READY_SECONDS)) and pipe.read(1) == b"1"
-        if not came_up and not self._stopping:
-            raise StartupError("A hub process did not come up. Its own last line says why.")
+            selector.register(self._wake_read, selectors.EVENT_READ)
+            while not self._stopping and time.monotonic() < deadline:
+                events = {key.fileobj for key, _ in selector.select(0.5)}
+                if self._wake_read in events:
+                    os.read(self._wake_read, 1024)
+                if pipe in events:
+                    if pipe.read(1) == b"1":
+                        return
+                    break
+        if not self._stopping:
+            raise StartupError("A process of the hub did not come up. Its own last line says why.")
 
     def _install_signals(self) -> None:
         def ask_to_stop(*_: object) -> None:

@@ -18,7 +18,6 @@ class Sweep:
     def loop(self) -> Loop:
         return Loop("sweep", every_seconds=30, step=self.step)
 
-    async def step(self) -> None:
+    async def step(self) -> bool:
         now = self.clock()
-        while await self.db.write_long(lambda tx: throttle_store.drop_expired(tx, now, BATCH)) == BATCH:
-            continue
+        return await self.db.write_long(lambda tx: throttle_store.drop_expired(tx, now, BATCH)) == BATCH

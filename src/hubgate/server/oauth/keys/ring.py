@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from hubgate.server.clock import Clock
-from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.errors import Conflict, NotFound, StartupError
 from hubgate.server.oauth.keys import store
 from hubgate.server.oauth.keys.model import ALGORITHM, LEAD, OVERLAP, SigningKey, signer
-from hubgate.server.secret import ServerSecret
+from hubgate.server.secret import CannotOpen, ServerSecret
 from hubgate.server.storage.database import Database, Tx
 
 _BITS = 2048
@@ -27,13 +27,20 @@ class KeyRing:
     secret: ServerSecret
     clock: Clock
 
-    async def ensure_first(self) -> None:
-        """On the first start of a new hub. Of several processes starting together one key remains."""
-        if await self.every():
-            return
+    async def make_ready(self) -> None:
+        """On every start: a key that signs and a secret that opens it. Of several first starts one key remains."""
         now = self.clock()
-        first = self._generate(seq=1, now=now, signs_from=now)
-        await self.db.write(lambda tx: store.add(tx, first))
+        if signer(await self.every(), now) is None:
+            fresh = self._generate(_next_seq(await self.every()), now, signs_from=now)
+            await self.db.write(lambda tx: store.add(tx, fresh))
+        signing = signer(await self.every(), now)
+        try:
+            if signing is not None:
+                self.private_key(signing)
+        except CannotOpen:
+            raise StartupError(
+                "The server secret does not open this hub's signing key. Put back the secret it was sealed with."
+            ) from None
 
     async def rotate(self) -> SigningKey:
         keys = await self.every()
@@ -59,12 +66,15 @@ class KeyRing:
             if not await store.revoke(tx, kid, now):
                 return False
             left = await store.every(tx)
-            if signer(left, now) is None:
-                waiting = [key for key in left if key.published(now)]
-                if waiting:
-                    await store.sign_at_once(tx, waiting[-1].kid, now)
-                else:
-                    await store.add(tx, fresh)
+            lasting = [key for key in left if key.published(now) and key.published_until is None]
+            signs_now = signer(left, now) is not None
+            if not lasting:
+                # What is left retires soon. Add its successor now, or one day nothing would sign.
+                successor = replace(fresh, signs_from=now + LEAD if signs_now else now)
+                if not await store.add(tx, successor):
+                    raise Conflict("The keys were changed just now. Look with: hubgate admin keys list")
+            elif not signs_now:
+                await store.sign_at_once(tx, lasting[-1].kid, now)
             return True
 
         if not await self.db.write(unit):
@@ -73,9 +83,17 @@ class KeyRing:
     async def reseal(self) -> int:
         """Seal every private key under the first configured secret; how many were changed."""
         stale = [key for key in await self.every() if not self.secret.is_sealed_with_first(key.sealed_private)]
+        lost = []
         for key in stale:
-            sealed = self.secret.seal(self.secret.open(key.sealed_private, _place(key.kid)), _place(key.kid))
+            try:
+                plain = self.secret.open(key.sealed_private, _place(key.kid))
+            except CannotOpen:
+                lost.append(key.kid)
+                continue
+            sealed = self.secret.seal(plain, _place(key.kid))
             await self.db.write(partial(store.replace_sealed, kid=key.kid, old=key.sealed_private, new=sealed))
+        if lost:
+            raise StartupError(f"No configured secret opens {', '.join(lost)}; everything else was resealed.")
         return len(stale)
 
     async def every(self) -> list[SigningKey]:
