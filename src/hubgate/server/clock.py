@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 Clock = Callable[[], int]
 
@@ -18,4 +19,9 @@ def system_clock() -> int:
 
 def iso(moment: int) -> str:
     """A moment as existing clients parse it: UTC with `Z`; a numeric offset makes one of them raise."""
-    return datetime.fromtimestamp(moment / SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment // 1000 % 1000:03d}Z"
+    return f"{_iso_second(moment // SECOND)}.{moment // 1000 % 1000:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _iso_second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

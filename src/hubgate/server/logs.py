@@ -100,6 +100,8 @@ def _described(error: BaseException) -> Iterator[str]:
 def configure(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())
+    # Facts about threads and processes that our lines do not carry; the logging module documents these switches.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -2,8 +2,8 @@
 
 import logging
 import re
+import secrets
 import time
-import uuid
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Scope, Send
@@ -69,4 +69,4 @@ def _request_id(scope: Scope) -> str:
         if name in (b"x-request-id", b"x-amzn-trace-id") and _GIVEN_ID.match(value):
             given: str = value.decode()
             return given
-    return uuid.uuid4().hex
+    return secrets.token_hex(16)

@@ -7,7 +7,6 @@ single-value header is refused, and so is a body with two announced lengths.
 
 import asyncio
 import re
-from collections import Counter
 
 from starlette.types import Message, Receive, Scope
 
@@ -35,16 +34,18 @@ _LENGTH = re.compile(rb"[0-9]{1,18}\Z")
 
 
 def check_head(scope: Scope) -> None:
-    headers: list[tuple[bytes, bytes]] = scope["headers"]
-    if sum(len(name) + len(value) for name, value in headers) > MOST_HEADER_BYTES:
+    size = 0
+    values: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
+        if name in _SINGLE:
+            if name in values:
+                raise BadRequest(f"The {name.decode()} header was sent more than once.")
+            values[name] = value
+    if size > MOST_HEADER_BYTES:
         raise HeadersTooLarge("The headers are too large.")
     if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
         raise HeadersTooLarge("The address is too long.")
-    seen = Counter(name for name, _ in headers if name in _SINGLE)
-    for name, times in seen.items():
-        if times > 1:
-            raise BadRequest(f"The {name.decode()} header was sent {times} times.")
-    values = {name: value for name, value in headers if name in _SINGLE}
     if scope["http_version"] == "1.1" and not values.get(b"host"):
         raise BadRequest("The Host header is missing.")
     _check_framing(values)

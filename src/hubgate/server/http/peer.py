@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from starlette.types import Scope
@@ -44,6 +45,7 @@ def _without_port(hop: str) -> str:
     return host.strip("[]") if port.isdigit() else hop.strip("[]")
 
 
+@lru_cache(maxsize=4096)
 def _parsed(text: str) -> Address | None:
     try:
         address = ipaddress.ip_address(text)
