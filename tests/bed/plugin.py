@@ -21,6 +21,7 @@ SMALL_FAULT_COUNT = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--postgres-bin", type=Path, help="run on this server's programs instead of the wheel's")
     parser.addoption("--fault-count", type=int, default=SMALL_FAULT_COUNT, help="how often fault tests kill")
 
 
@@ -48,7 +49,7 @@ def _cluster_url(config: pytest.Config, version: str) -> str:
         return str(config.workerinput["clusters"][version])
     clusters = config.stash[_CLUSTERS]
     if version not in clusters:
-        clusters[version] = Cluster(version)
+        clusters[version] = Cluster(version, config.getoption("--postgres-bin"))
         engines.make_postgres_template(clusters[version].url(), Path(config.stash[_FOLDER].name))
     return clusters[version].url()
 
@@ -108,9 +109,9 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def own_cluster() -> Iterator[Cluster]:
+def own_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A PostgreSQL server to stop, kill and start again."""
-    cluster = Cluster("16")
+    cluster = Cluster("16", request.config.getoption("--postgres-bin"))
     try:
         yield cluster
     finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import asyncpg
 from tests.bed.blocking import blocking
+from tests.bed.processes import children_of, is_alive, until
 
 FOLDERS = {"16": "pginstall", "18": "pginstall18"}
 
@@ -29,13 +30,14 @@ log_min_messages = fatal
 class Cluster:
     """One server on a socket folder of its own; restarted and killed at will."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, programs: Path | None = None) -> None:
+        """`programs` is a folder with another server's `postgres` and `initdb`, instead of the wheel's."""
         self.version = version
         # A socket's path may have only about a hundred characters.
         self.folder = Path(tempfile.mkdtemp(prefix="hubgate-pg-", dir="/tmp"))
         self._process: subprocess.Popen[bytes] | None = None
         self._account = pwd.getpwnam("nobody") if os.getuid() == 0 else None
-        self._programs = self._readable_programs()
+        self._programs = programs or self._readable_programs()
         self._create()
         self.start()
 
@@ -58,11 +60,12 @@ class Cluster:
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """SIGINT is PostgreSQL's fast stop, SIGQUIT its immediate one; SIGKILL is a crash."""
         if self._process is not None:
+            sessions = children_of(self._process.pid)
             self._process.send_signal(how)
             self._process.wait(30)
             self._process = None
-        if how is signal.SIGKILL:
-            self._wait_for_orphans()
+            # A killed server leaves sessions that notice and go; a new one refuses to start before that.
+            until(lambda: not any(map(is_alive, sessions)))
 
     def freeze(self) -> None:
         """SIGSTOP to the server and its sessions: the connections stay and nobody answers."""
@@ -88,10 +91,7 @@ class Cluster:
 
     def _signal_all(self, how: signal.Signals) -> None:
         assert self._process is not None
-        found = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(self._process.pid)], capture_output=True, text=True, check=True
-        )
-        for pid in [self._process.pid, *map(int, found.stdout.split())]:
+        for pid in [self._process.pid, *children_of(self._process.pid)]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, how)
 
@@ -113,11 +113,6 @@ class Cluster:
         except (OSError, asyncpg.PostgresError):
             return False
         return True
-
-    def _wait_for_orphans(self) -> None:
-        """A killed postmaster leaves children that notice and go; a new one refuses to start before that."""
-        lock = self.folder / "data/postmaster.pid"
-        lock.unlink(missing_ok=True)
 
     def _readable_programs(self) -> Path:
         """PostgreSQL refuses to run as root, and another account may not be able to look into our virtualenv."""

@@ -61,10 +61,7 @@ class HubProcess:
         return httpx.Client(base_url=self.url, timeout=20)
 
     def children(self) -> list[int]:
-        found = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
-        )
-        return [int(word) for word in found.stdout.split()]
+        return children_of(self.process.pid)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(how)
@@ -104,6 +101,17 @@ def hub_process(folder: Path, *flags: str, **options: object) -> Iterator[HubPro
     finally:
         if hub.process.poll() is None:
             hub.kill_all()
+
+
+def children_of(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie nobody has reaped is not."""
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return found.stdout.strip() != "" and not found.stdout.startswith("Z")
 
 
 def until(condition: object, seconds: float = 15.0) -> None:

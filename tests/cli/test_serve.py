@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.processes import HUBGATE, TEST_BUILD, HubProcess, environment, hub_process, until
+from tests.bed.processes import HUBGATE, TEST_BUILD, HubProcess, environment, hub_process, is_alive, until
 
 
 def address_of(url: str) -> tuple[str, int]:
@@ -135,15 +135,10 @@ def test_killing_the_parent_leaves_no_orphan_on_the_port(tmp_path: Path) -> None
         assert len(children) == 2
         os.kill(hub.process.pid, signal.SIGKILL)
         hub.wait()
-        until(lambda: not any(_alive(child) for child in children))
+        until(lambda: not any(is_alive(child) for child in children))
     with hub_process(tmp_path, port=address_of(hub.url)[1]) as again:
         assert healthy(again.url)
         assert again.stop() == 0
-
-
-def _alive(pid: int) -> bool:
-    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return found.stdout.strip() != "" and not found.stdout.startswith("Z")
 
 
 def test_several_workers_share_the_port(tmp_path: Path) -> None:

@@ -30,8 +30,10 @@ class KeyRing:
     async def make_ready(self) -> None:
         """On every start: a key that signs and a secret that opens it. Of several first starts one key remains."""
         now = self.clock()
-        if signer(await self.every(), now) is None:
-            fresh = self._generate(_next_seq(await self.every()), now, signs_from=now)
+        keys = await self.every()
+        if signer(keys, now) is None:
+            # Numbered from the same look: a process that came first has taken the number, and ours is not added.
+            fresh = self._generate(_next_seq(keys), now, signs_from=now)
             await self.db.write(lambda tx: store.add(tx, fresh))
         signing = signer(await self.every(), now)
         try:
