@@ -1,6 +1,7 @@
 """`hubgate migrate`, `doctor` and `admin`, on both engines, with a server running or not."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import httpx
@@ -155,6 +156,23 @@ def test_migrate_says_what_it_did(engine: Engine, tmp_path: Path) -> None:
     assert (first.returncode, first.stdout) == (0, "The database was brought up to date.\n")
     again = hubgate("migrate", "--database-url", url, cwd=tmp_path)
     assert (again.returncode, again.stdout) == (0, "The database is up to date.\n")
+
+
+def test_an_older_file_is_not_moved_under_a_running_server(tmp_path: Path) -> None:
+    with hub_process(tmp_path) as hub:
+        database = sqlite3.connect(tmp_path / "var/hubgate.db", isolation_level=None)
+        database.execute("DROP TABLE leases")
+        database.execute("DROP TABLE rate_limits")
+        database.execute("UPDATE alembic_version SET version_num = '0001'")
+        database.close()
+        for command in (["migrate"], ["serve", "--port", "0"]):
+            refused = hubgate(*command, cwd=tmp_path)
+            assert (refused.returncode, refused.stderr) == (1, "error: A server is using var. Stop it first.\n")
+        assert httpx.get(f"{hub.url}/readyz").status_code == 503
+        hub.stop()
+    with hub_process(tmp_path) as hub:
+        assert httpx.get(f"{hub.url}/readyz").status_code == 200
+        assert hub.stop() == 0
 
 
 def test_admin_before_the_first_start_says_what_to_do(engine: Engine, tmp_path: Path) -> None:

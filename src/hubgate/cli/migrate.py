@@ -1,12 +1,9 @@
-"""Bring the database to this version's schema. On PostgreSQL stop older servers first."""
+"""Bring the database to this version's schema. Stop older servers first."""
 
 import argparse
-import asyncio
 
 from hubgate.cli import hub_settings
-from hubgate.server.settings import Settings
-from hubgate.server.storage.engines import create_database
-from hubgate.server.storage.upgrade import migrate
+from hubgate.server.running import bring_forward
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -14,14 +11,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    changed = asyncio.run(_migrate(hub_settings.read(options)))
-    print("The database is up to date." if not changed else "The database was brought up to date.")
+    changed = bring_forward(hub_settings.read(options))
+    print("The database was brought up to date." if changed else "The database is up to date.")
     return 0
-
-
-async def _migrate(settings: Settings) -> bool:
-    db = await create_database(settings.database_url)
-    try:
-        return await migrate(db, settings.database_url)
-    finally:
-        await db.close()

@@ -17,8 +17,8 @@ from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import existing_secret, first_secret
 from hubgate.server.settings import Settings
 from hubgate.server.storage import datadir
-from hubgate.server.storage.engines import create_database
-from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, schema_state
+from hubgate.server.storage.engines import create_database, open_database, sqlite_path
+from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, migrate, schema_state
 from hubgate.server.worker import supervise
 
 
@@ -42,13 +42,21 @@ def _serve_on(
 def prepared(settings: Settings) -> Iterator[None]:
     """The data folder held and the database ready for serving."""
     datadir.make_ready(settings.data_dir)
-    if settings.on_sqlite and asyncio.run(_is_older(settings)):
-        # As with PostgreSQL, no older server may be running while the schema moves.
-        with datadir.alone(settings.data_dir):
-            asyncio.run(_prepare(settings))
+    if settings.on_sqlite and _is_older(settings):
+        bring_forward(settings)
     with datadir.in_use(settings.data_dir):
         asyncio.run(_prepare(settings))
         yield
+
+
+def bring_forward(settings: Settings) -> bool:
+    """What `hubgate migrate` does. True if there was something to do."""
+    if not settings.on_sqlite:
+        return asyncio.run(_migrate(settings))
+    # As with PostgreSQL, no older server may be running while the schema moves.
+    datadir.make_ready(settings.data_dir)
+    with datadir.alone(settings.data_dir):
+        return asyncio.run(_migrate(settings))
 
 
 @contextlib.asynccontextmanager
@@ -63,10 +71,22 @@ async def opened_for_operator(settings: Settings) -> AsyncIterator[Hub]:
         await hub.close()
 
 
-async def _is_older(settings: Settings) -> bool:
+def _is_older(settings: Settings) -> bool:
+    async def look() -> bool:
+        db = await open_database(settings.database_url)
+        try:
+            return await schema_state(db) is SchemaState.OLDER
+        finally:
+            await db.close()
+
+    with datadir.in_use(settings.data_dir):
+        return sqlite_path(settings.database_url).exists() and asyncio.run(look())
+
+
+async def _migrate(settings: Settings) -> bool:
     db = await create_database(settings.database_url)
     try:
-        return await schema_state(db) is SchemaState.OLDER
+        return await migrate(db, settings.database_url)
     finally:
         await db.close()
 
