@@ -85,9 +85,9 @@ class SqliteWriter:
             try:
                 await self._run_group(group)
             finally:
+                self._roll_back()
                 self._lock.release()
         except Exception as error:
-            self._roll_back()
             if not group:
                 # The turn or BEGIN failed: it would fail for everyone waiting.
                 group.extend(self._queue)
