@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS ?= 2
 
-.PHONY: help serve test faults lint format shots bench lock clean
+.PHONY: help serve test faults lint format setup contract shots bench lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,9 @@ help:
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make shots    screenshots of every page, both themes, phone and desktop"
 	@echo "make bench    measure; prints tables of ratios"
+	@echo "make contract write contract/openapi.json anew from the routes"
+	@echo "make setup    only install everything, for running single tests"
+	@echo "make clean    remove the virtual environment and caches"
 	@echo "make lock     resolve the pinned requirements again"
 
 serve: $(VENV)/server.stamp
@@ -40,6 +43,11 @@ format: $(VENV)/dev.stamp
 shots: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.bed.browser
 	@$(BIN)/python -m tests.browser.shots shots
+
+setup: $(VENV)/dev.stamp
+
+contract: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.protocol.contract
 
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench

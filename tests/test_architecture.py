@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubgate.server import errors
-from hubgate.server.settings import KEYS
+from hubgate.server.settings import OPTIONS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
@@ -113,10 +113,14 @@ def test_every_package_says_what_it_owns() -> None:
             assert ast.get_docstring(ast.parse(path.read_text())), path
 
 
-def test_every_setting_is_documented() -> None:
-    page = (ROOT / "docs/settings.md").read_text()
-    for key in KEYS:
-        assert f"`HUBGATE_{key.upper()}`" in page, key
+def test_every_setting_is_documented_with_its_default() -> None:
+    lines = {
+        line.split("`")[1]: line for line in (ROOT / "docs/settings.md").read_text().splitlines() if line[:3] == "| `"
+    }
+    assert set(lines) == {f"HUBGATE_{item.name.upper()}" for item in OPTIONS}
+    for item in OPTIONS:
+        default = item.metadata["default"]
+        assert not default or f"| `{default}` |" in lines[f"HUBGATE_{item.name.upper()}"], item.name
 
 
 def test_every_error_is_in_the_tree() -> None:

@@ -49,7 +49,7 @@ class SqliteEngine:
 
     def fresh_url(self) -> str:
         url = self.empty_url()
-        shutil.copyfile(self.template, url.removeprefix("sqlite:///"))
+        shutil.copy(self.template, url.removeprefix("sqlite:///"))
         return url
 
 

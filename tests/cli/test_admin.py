@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 from tests.bed.engines import SECRET_KEY, Engine
-from tests.bed.processes import hub_process, hubgate
+from tests.bed.processes import HUBGATE, environment, hub_process, hubgate
 
 
 class Operator:
@@ -108,7 +109,7 @@ def test_a_hub_does_not_start_with_a_secret_that_opens_nothing(operator: Operato
     refused = operator.run("serve", "--port", "0", HUBGATE_SECRET_KEY="another secret of thirty-two characters")
     assert refused.returncode == 1
     assert refused.stderr == (
-        "error: The server secret does not open this hub's signing key. Put back the secret it was sealed with.\n"
+        "error: The server secret does not open this hub's signing key. Set the secret it was sealed with.\n"
     )
 
 
@@ -125,6 +126,71 @@ def test_only_sqlite_makes_a_secret_of_its_own(engine: Engine, tmp_path: Path) -
         assert not (tmp_path / "var/secret.key").exists()
 
 
+def test_keys_are_not_made_under_a_secret_the_hub_does_not_have(operator: Operator) -> None:
+    (key,) = operator.json("admin", "keys", "list")
+    other = "another secret of thirty-two characters"
+    for command in (["rotate"], ["revoke", key["kid"]]):
+        refused = operator.run("admin", "keys", *command, HUBGATE_SECRET_KEY=other)
+        assert refused.returncode == 1
+        assert "does not open this hub's signing key" in refused.stderr
+    assert operator.json("admin", "keys", "list") == [key]
+
+
+def test_a_refused_start_changes_nothing(engine: Engine, tmp_path: Path) -> None:
+    if engine.name == "postgres":
+        url = engine.empty_url()
+        assert hubgate("serve", "--port", "0", "--database-url", url, cwd=tmp_path).returncode == 1
+        assert "is empty" in hubgate("doctor", "--database-url", url, "--secret-key", SECRET_KEY, cwd=tmp_path).stdout
+    else:
+        assert hubgate("serve", "--port", "0", "--data-dir", "/proc", cwd=tmp_path).returncode == 1
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/file").write_text("x")
+    refused = hubgate("serve", "--port", "0", "--data-dir", "theirs", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert f"{tmp_path / 'theirs'} is not empty and holds no hub" in refused.stderr
+    assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["file"]
+
+
+def test_doctor_answers_in_json_whatever_is_wrong(tmp_path: Path) -> None:
+    done = hubgate("doctor", "--json", "--port", "x", cwd=tmp_path)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["checks"][0]["check"] == "configuration"
+    empty = hubgate("doctor", "--json", cwd=tmp_path)
+    assert json.loads(empty.stdout)["ok"] is False
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_without_ticks_and_a_full_one(operator: Operator) -> None:
+    assert operator.run("doctor", PYTHONIOENCODING="ascii").returncode == 0
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*HUBGATE, "doctor"],
+            cwd=operator.folder,
+            env=environment(**operator.variables),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_backups_do_not_overwrite_the_hub_itself(tmp_path: Path) -> None:
+    with hub_process(tmp_path) as hub:
+        assert hub.stop() == 0
+    for target in ("var/hubgate.db", "var/backup.tar", "/dev/null", "."):
+        refused = hubgate("admin", "backup", target, cwd=tmp_path)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("error: ")
+    named = hubgate("admin", "backup", "x.tar", "--with-keys", "--secret-key", SECRET_KEY, cwd=tmp_path)
+    assert "keep it yourself" in named.stderr
+    assert hubgate("doctor", cwd=tmp_path).returncode == 0
+
+
 def test_a_lost_secret_is_never_replaced_in_silence(tmp_path: Path) -> None:
     with hub_process(tmp_path) as hub:
         assert hub.stop() == 0
@@ -132,7 +198,7 @@ def test_a_lost_secret_is_never_replaced_in_silence(tmp_path: Path) -> None:
     for command in (["serve", "--port", "0"], ["admin", "keys", "list"]):
         refused = hubgate(*command, cwd=tmp_path)
         assert refused.returncode == 1
-        assert refused.stderr.startswith("error: var/secret.key is missing. Put it back")
+        assert refused.stderr.startswith(f"error: {tmp_path / 'var/secret.key'} is missing. Put it back")
     assert "secret.key is missing" in hubgate("doctor", cwd=tmp_path).stdout
     assert not (tmp_path / "var/secret.key").exists()
     (tmp_path / "kept").rename(tmp_path / "var/secret.key")
@@ -167,7 +233,10 @@ def test_an_older_file_is_not_moved_under_a_running_server(tmp_path: Path) -> No
         database.close()
         for command in (["migrate"], ["serve", "--port", "0"]):
             refused = hubgate(*command, cwd=tmp_path)
-            assert (refused.returncode, refused.stderr) == (1, "error: A server is using var. Stop it first.\n")
+            assert (refused.returncode, refused.stderr) == (
+                1,
+                f"error: A server is using {tmp_path / 'var'}. Stop it first.\n",
+            )
         assert httpx.get(f"{hub.url}/readyz").status_code == 503
         hub.stop()
     with hub_process(tmp_path) as hub:
@@ -180,7 +249,7 @@ def test_admin_before_the_first_start_says_what_to_do(engine: Engine, tmp_path: 
         "admin", "keys", "list", "--database-url", engine.empty_url(), "--secret-key", SECRET_KEY, cwd=tmp_path
     )
     assert refused.returncode == 1
-    cure = "hubgate serve" if engine.name == "sqlite" else "Run: hubgate migrate"
+    cure = "hubgate serve" if engine.name == "sqlite" else "run: hubgate migrate"
     assert cure in refused.stderr
     assert list(tmp_path.iterdir()) == [], "a refused command leaves nothing behind"
 
@@ -191,7 +260,7 @@ def test_backup_while_serving_and_restore_elsewhere(tmp_path: Path) -> None:
         done = hubgate("admin", "backup", "hub.tar", "--with-keys", "--json", cwd=tmp_path)
         assert json.loads(done.stdout)["withKeys"] is True
         held = hubgate("admin", "restore", "hub.tar", cwd=tmp_path)
-        assert (held.returncode, held.stderr) == (1, "error: A server is using var. Stop it first.\n")
+        assert (held.returncode, held.stderr) == (1, f"error: A server is using {tmp_path / 'var'}. Stop it first.\n")
         assert hub.stop() == 0
     kept = hubgate("admin", "restore", "hub.tar", cwd=tmp_path)
     assert "Restore into an empty folder" in kept.stderr
@@ -208,9 +277,10 @@ def test_backup_while_serving_and_restore_elsewhere(tmp_path: Path) -> None:
         ([], 2, "usage: hubgate COMMAND"),
         (["nonsense"], 2, "error: there is no command 'nonsense'."),
         (["serve", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
-        (["admin"], 2, "the following arguments are required: SUBJECT"),
+        (["admin"], 2, "error: the following arguments are required: SUBJECT"),
+        (["admin", "backup", "/dev/null"], 1, "There is no database"),
         (["admin", "restore", "missing.tar"], 1, "error: There is no archive missing.tar."),
-        (["admin", "backup", "x.tar"], 1, "error: There is no database at var/hubgate.db to back up."),
+        (["admin", "backup", "x.tar"], 1, "/var/hubgate.db to back up."),
     ],
 )
 def test_bad_usage(tmp_path: Path, arguments: list[str], status: int, says: str) -> None:

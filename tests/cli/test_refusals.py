@@ -12,13 +12,13 @@ from tests.cli.test_serve import healthy
 
 REFUSALS: dict[str, tuple[list[str], dict[str, str], str]] = {
     "unknown variable": ([], {"HUBGATE_COLOUR": "blue"}, "HUBGATE_COLOUR is not a setting"),
-    "data folder is a file": (["--data-dir", "file"], {}, "Cannot write to the data folder file"),
-    "data folder below a file": (["--data-dir", "file/below"], {}, "Cannot write to the data folder file/below"),
+    "data folder is a file": (["--data-dir", "file"], {}, "/file: File exists"),
+    "data folder below a file": (["--data-dir", "file/below"], {}, "/file/below: Not a directory"),
     "database is not one": (["--database-url", "sqlite:///file"], {}, "Cannot open the database file file"),
     "postgres is down": (
         ["--database-url", "postgresql:///x?host=/nowhere", "--secret-key", SECRET_KEY],
         {},
-        "The database is not answering",
+        "Cannot use the database: [Errno 2]",
     ),
     "an address that is not ours": (["--host", "203.0.113.1"], {}, "Cannot listen on 203.0.113.1"),
     "a host that is none": (["--host", "no such host"], {}, "Cannot listen on no such host"),
@@ -42,7 +42,9 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         refused = hubgate("serve", "--port", port, cwd=tmp_path)
-    says = f"Cannot listen on 127.0.0.1 port {port}: Address already in use. Choose another with --port."
+    says = (
+        f"Cannot listen on 127.0.0.1 port {port}: Address already in use. Choose another port: --port or HUBGATE_PORT."
+    )
     assert (refused.returncode, refused.stderr) == (1, f"error: {says}\n")
 
 

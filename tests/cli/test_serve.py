@@ -166,6 +166,16 @@ def _lease_held(path: Path) -> bool:
         connection.close()
 
 
+def test_on_ipv6(tmp_path: Path) -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as free:
+        port = free.getsockname()[1]
+    with hub_process(tmp_path, "--host", "::1", "--metrics-listen", f"[::1]:{port}") as hub:
+        assert hub.url.startswith("http://[::1]:")
+        assert healthy(hub.url)
+        assert "hubgate_requests_total" in httpx.get(f"http://[::1]:{port}/metrics").text
+        assert hub.stop() == 0
+
+
 def test_metrics_are_off_unless_asked_for_and_add_up_all_workers(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

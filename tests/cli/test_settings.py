@@ -44,6 +44,8 @@ def test_the_clients_variables_are_none_of_ours() -> None:
         ("HUBGATE_DATABASE_URL", "postgresql://[::1/db", "HUBGATE_DATABASE_URL: "),
         ("HUBGATE_HOST", "", "HUBGATE_HOST: must not be empty"),
         ("HUBGATE_DATA_DIR", " ", "HUBGATE_DATA_DIR: must not be empty"),
+        ("HUBGATE_SMTP_URL", "mail.example", "HUBGATE_SMTP_URL: expected an address such as smtp://host"),
+        ("HUBGATE_JOBS_UPSTREAM", "foo", "HUBGATE_JOBS_UPSTREAM: expected an address such as http://host"),
         ("HUBGATE_TUNNEL", "perhaps", "expected true or false"),
         ("HUBGATE_METRICS_LISTEN", "9000", "expected host:port"),
     ],
@@ -99,7 +101,7 @@ def test_every_setting_is_a_flag(tmp_path: Path) -> None:
 
 def test_the_files_place_and_the_missing_file(tmp_path: Path) -> None:
     (tmp_path / "hubgate.toml").write_text("server = 'apache'")
-    found = hubgate("doctor", cwd=tmp_path)
+    found = hubgate("migrate", cwd=tmp_path)
     assert (found.returncode, found.stderr) == (1, "error: HUBGATE_SERVER: expected granian or uvicorn, not 'apache'\n")
-    missing = hubgate("doctor", "--config", "other.toml", cwd=tmp_path)
+    missing = hubgate("migrate", "--config", "other.toml", cwd=tmp_path)
     assert (missing.returncode, missing.stderr) == (1, "error: There is no configuration file other.toml.\n")

@@ -1,20 +1,19 @@
 """Setting a database up, moving it forward, and refusing what is not ours to touch."""
 
 import asyncio
-import sqlite3
-from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import BigInteger, Column, LargeBinary, create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 from tests.bed.engines import Engine, opened
 
 from hubgate.server.errors import StartupError
 from hubgate.server.storage import upgrade
-from hubgate.server.storage.database import Tx
 from hubgate.server.storage.schema import metadata
+from hubgate.server.storage.sqltext import Value
 from hubgate.server.storage.upgrade import REVISIONS, SchemaState, ensure_for_serving, migrate, schema_state
 
 
@@ -96,21 +95,24 @@ def test_revisions_follow_one_another() -> None:
     assert sorted(revision.revision for revision in script.walk_revisions()) == REVISIONS
 
 
-async def step_back(url: str) -> None:
-    """The database as the version before left it."""
-
-    async def unit(tx: Tx) -> None:
-        await tx.exec("DROP TABLE rate_limits")
-        await tx.exec("DROP TABLE leases")
-        await tx.exec("UPDATE alembic_version SET version_num = '0001'")
-
+async def build_previous(url: str) -> None:
+    """A database as the version before left it, with a row in every table."""
     async with opened(url) as db:
-        await db.write(unit)
+        await migrate(db, url, REVISIONS[-2])
+        for table in sorted(await db.tables() - {upgrade.VERSION_TABLE}):
+            columns = {column.name: sample(column) for column in metadata.tables[table].columns}
+            names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
+            sql = f"INSERT INTO {table} ({names}) VALUES ({values})"
+            await db.write(lambda tx, sql=sql, columns=columns: tx.exec(sql, columns))
+
+
+def sample(column: Column[Any]) -> Value:
+    return {BigInteger: 1, LargeBinary: b"x"}.get(type(column.type), "x")  # type: ignore[return-value]
 
 
 async def test_an_older_schema_moves_itself_on_sqlite_and_asks_on_postgres(storage: Engine) -> None:
-    url = storage.fresh_url()
-    await step_back(url)
+    url = storage.empty_url()
+    await build_previous(url)
     async with opened(url) as db:
         assert await schema_state(db) is SchemaState.OLDER
         if storage.name == "sqlite":
@@ -121,8 +123,8 @@ async def test_an_older_schema_moves_itself_on_sqlite_and_asks_on_postgres(stora
             assert await schema_state(db) is SchemaState.OLDER
             await migrate(db, url)
         assert await schema_state(db) is SchemaState.CURRENT
-        # The first start's key survived the journey.
-        assert await db.one("SELECT kid FROM signing_keys") is not None
+        assert await db.one("SELECT kid FROM signing_keys") is not None, "what was there survived the journey"
+    assert await differences_at(url) == []
 
 
 async def test_a_newer_schema_is_refused(storage: Engine) -> None:
@@ -156,18 +158,14 @@ async def test_many_first_starts_at_once_set_up_one_schema(storage: Engine) -> N
         assert await schema_state(db) is SchemaState.CURRENT
 
 
-async def test_an_upgrade_that_fails_leaves_the_old_schema_whole(sqlite_template: Path, tmp_path: Path) -> None:
-    path = tmp_path / "hub.db"
-    path.write_bytes(sqlite_template.read_bytes())
-    url = f"sqlite:///{path}"
-    await step_back(url)
-    # The second table of the next migration is in the way, so the first must not remain.
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE leases (other text)")
-    connection.commit()
-    connection.close()
+async def test_an_upgrade_that_fails_leaves_the_old_schema_whole(storage: Engine) -> None:
+    url = storage.empty_url()
+    await build_previous(url)
     async with opened(url) as db:
+        # The last migration's last table is in the way, so whatever came before it must not remain.
+        await db.write(lambda tx: tx.exec("CREATE TABLE leases (other text)"))
+        before = await db.tables()
         with pytest.raises(StartupError, match="could not be brought"):
-            await ensure_for_serving(db, url)
+            await migrate(db, url)
         assert await schema_state(db) is SchemaState.OLDER
-        assert "rate_limits" not in await db.tables()
+        assert await db.tables() == before

@@ -6,6 +6,7 @@ import asyncio
 from hubgate.cli import hub_settings
 from hubgate.cli.output import print_json
 from hubgate.server.doctor import Finding, examine
+from hubgate.server.errors import StartupError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +15,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    findings = asyncio.run(examine(hub_settings.read(options)))
+    try:
+        findings = asyncio.run(examine(hub_settings.read(options)))
+    except StartupError as error:
+        findings = [Finding("configuration", "fail", str(error))]
     content = all(finding.level != "fail" for finding in findings)
     if options.json:
         print_json({"ok": content, "checks": [vars(finding) for finding in findings]})

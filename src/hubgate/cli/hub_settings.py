@@ -5,13 +5,20 @@ from pathlib import Path
 
 from hubgate.server.settings import OPTIONS, Settings, load
 
+# What an operator's command is likely to need; it takes the others too.
+FOR_OPERATORS = ("data_dir", "database_url", "secret_key")
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("settings (else HUBGATE_… variables, else hubgate.toml)")
+
+def add_to(parser: argparse.ArgumentParser, shown: tuple[str, ...] | None = None) -> None:
+    """`shown` names those that --help lists; None lists all."""
+    group = parser.add_argument_group("settings (else HUBGATE_… variables, else hubgate.toml; all in docs/settings.md)")
     group.add_argument("--config", type=Path, metavar="FILE", help="configuration file instead of ./hubgate.toml")
     for item in OPTIONS:
+        default = f" (default {item.metadata['default']})" if item.metadata["default"] else ""
+        text = (item.metadata["meaning"] + default).replace("%", "%%")
+        hidden = shown is not None and item.name not in shown
         flag = "--" + item.name.replace("_", "-")
-        group.add_argument(flag, metavar="VALUE", help=item.metadata["meaning"].replace("%", "%%"))
+        group.add_argument(flag, metavar="VALUE", help=argparse.SUPPRESS if hidden else text)
 
 
 def read(options: argparse.Namespace) -> Settings:

@@ -5,6 +5,7 @@ Exit status 0, 1 (refused, with one clear line) or 2 (usage).
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -55,6 +56,10 @@ def _open_standard_streams() -> None:
     sys.stdin = sys.stdin or open(0)  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a tick gets a question mark rather than a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def run(arguments: list[str]) -> int:
@@ -81,13 +86,16 @@ def _run(command: Command, arguments: list[str]) -> int:
         status: int = module.run(options)
     except StorageUnavailable as error:
         # The engine's own words help the operator; the address in them may hold a password.
-        return _refuse(redacted(f"{error} ({error.__cause__})" if error.__cause__ else str(error)))
+        return _refuse(redacted(f"Cannot use the database: {error.__cause__ or error}"))
     except (StartupError, HubError) as error:
         return _refuse(str(error))
     except BrokenPipeError:
         # The reader of our output went away, as `head` does.
         sys.stdout = None
         return 1
+    except OSError as error:
+        sys.stdout = None
+        return _refuse(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
     return status
 
 

@@ -1,7 +1,9 @@
 """Run the hub: web processes and one background process, until Ctrl-C or SIGTERM."""
 
 import argparse
+import shlex
 import sys
+from pathlib import Path
 
 from hubgate.cli import hub_settings
 from hubgate.server import logs
@@ -20,8 +22,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _announce(settings: Settings) -> None:
+    program = sys.argv[0] if Path(sys.argv[0]).name == "hubgate" else "hubgate"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
     print(f"hubgate is ready: {settings.base_url}")
+    print(f"  listening     http://{host}:{settings.port}")
+    if settings.metrics_listen:
+        print(f"  metrics       http://{settings.metrics_listen}/metrics")
     print(f"  look around   {settings.base_url}/docs/api")
-    print("  check it      hubgate doctor")
+    print(f"  check it      {program} doctor --data-dir {shlex.quote(str(settings.data_dir))}")
     print("  stop          Ctrl-C")
     sys.stdout.flush()

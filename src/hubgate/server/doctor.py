@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -13,11 +14,13 @@ from cryptography.exceptions import InvalidSignature
 from hubgate.server.app import Hub, open_hub
 from hubgate.server.clock import SECOND, Clock, system_clock
 from hubgate.server.errors import HubError, StartupError
+from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import signer
 from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.settings import Settings
+from hubgate.server.storage.engines import sqlite_path
 from hubgate.server.storage.health import clock_of, integrity
-from hubgate.server.storage.upgrade import SchemaState, schema_state
+from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
 
 # Leases and codes stay right with clocks this far apart; beyond it something is wrong with the machine.
 MOST_SKEW_SECONDS = 5
@@ -35,7 +38,7 @@ async def examine(settings: Settings, clock: Clock = system_clock) -> list[Findi
     findings = [_configuration(settings), *_folder(settings), _public_address(settings)]
     try:
         hub = await open_hub(settings, clock)
-    except StartupError as error:
+    except (StartupError, OSError) as error:
         return [*findings, Finding("database", "fail", str(error))]
     try:
         findings += [finding async for finding in _database(hub)]
@@ -50,21 +53,31 @@ def _configuration(settings: Settings) -> Finding:
 
 
 def _folder(settings: Settings) -> list[Finding]:
-    folder, key = settings.data_dir, secret_file(settings.data_dir)
-    if not folder.is_dir():
-        return [Finding("data folder", "fail", f"{folder} does not exist. Start the hub once or create it.")]
-    findings = []
-    for path, limit, cure in ((folder, 0o700, "chmod 700"), (key, 0o600, "chmod 600")):
-        if path.exists():
-            mode = stat.S_IMODE(path.stat().st_mode)
-            private = mode & ~limit == 0
-            text = f"{path} is private" if private else f"{path} is open to others ({mode:o}). Run: {cure} {path}"
-            findings.append(Finding("permissions", "ok" if private else "fail", text))
-    return findings
+    folder = settings.data_dir
+    private = [(folder, 0o700, "chmod 700"), (secret_file(folder), 0o600, "chmod 600")]
+    if settings.on_sqlite:
+        private.append((sqlite_path(settings.database_url), 0o600, "chmod 600"))
+    try:
+        if not folder.is_dir():
+            return [Finding("data folder", "fail", f"{folder} does not exist. Start the hub once.")]
+        return [_permissions(path, limit, cure) for path, limit, cure in private if path.exists()]
+    except PermissionError as error:
+        text = f"this user may not read {error.filename}. Run as the user the hub runs as."
+        return [Finding("data folder", "fail", text)]
+
+
+def _permissions(path: Path, limit: int, cure: str) -> Finding:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & ~limit == 0:
+        return Finding("permissions", "ok", f"{path} is private")
+    return Finding("permissions", "fail", f"{path} is open to others ({mode:o}). Run: {cure} {path}")
 
 
 def _public_address(settings: Settings) -> Finding:
     host = urlsplit(settings.base_url).hostname or ""
+    if _is_loopback(host) and not _is_loopback(settings.host):
+        text = f"others reach {settings.host}, but are told {settings.base_url}. Set HUBGATE_BASE_URL."
+        return Finding("public address", "warn", text)
     if settings.secure or _is_loopback(host):
         return Finding("public address", "ok", settings.base_url)
     return Finding(
@@ -83,7 +96,7 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
     try:
         state = await schema_state(hub.db)
         if state is not SchemaState.CURRENT:
-            yield Finding("database", "fail", f"its schema is {state.value}. Run: hubgate migrate")
+            yield Finding("database", "fail", refusal_of(state))
             return
         damage = await integrity(hub.db, on_sqlite=hub.settings.on_sqlite)
         yield Finding("database", "fail" if damage else "ok", damage or "answers, with this version's schema")
@@ -91,7 +104,7 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
         async for finding in _keys(hub):
             yield finding
     except HubError as error:
-        yield Finding("database", "fail", error.message)
+        yield Finding("database", "fail", redacted(f"Cannot use the database: {error.__cause__ or error.message}"))
 
 
 async def _clock(hub: Hub) -> Finding:
@@ -106,9 +119,9 @@ async def _clock(hub: Hub) -> Finding:
 
 
 async def _keys(hub: Hub) -> AsyncIterator[Finding]:
-    keys = await hub.keys.every()
+    keys = [key for key in await hub.keys.every() if key.revoked_at is None]
     if signer(keys, hub.clock()) is None:
-        yield Finding("keys", "fail", "no key signs ID tokens. Run: hubgate admin keys rotate")
+        yield Finding("keys", "fail", "no key signs ID tokens. Start the hub once: it makes one.")
         return
     for key in keys:
         try:

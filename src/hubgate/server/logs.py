@@ -92,9 +92,14 @@ def _described(error: BaseException) -> Iterator[str]:
         yield from _described(cause)
         yield "which led to\n"
     yield from traceback.format_tb(error.__traceback__)
+    yield summary_of(error) + "\n"
+
+
+def summary_of(error: BaseException) -> str:
     kind = type(error)
     quotable = kind.__module__.partition(".")[0] in _QUOTABLE
-    yield f"{kind.__module__}.{kind.__qualname__}" + (f": {error}\n" if quotable else "\n")
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"{name}: {error}" if quotable else name
 
 
 def configure(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:

@@ -5,6 +5,7 @@ up all of them, so that the answer does not depend on which worker gave it.
 """
 
 import os
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
@@ -73,8 +74,12 @@ class _Figures(BaseHTTPRequestHandler):
 def listen(address: str) -> ThreadingHTTPServer:
     """Answer `GET /metrics` on an address of its own, in a thread of the supervisor."""
     host, _, port = address.rpartition(":")
+
+    class Listener(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
     try:
-        server = ThreadingHTTPServer((host.strip("[]"), int(port)), _Figures)
+        server = Listener((host.strip("[]"), int(port)), _Figures)
     except OSError as error:
         raise StartupError(f"Cannot listen for metrics on {address}: {error.strerror}.") from error
     threading.Thread(target=server.serve_forever, daemon=True).start()

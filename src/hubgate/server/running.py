@@ -14,11 +14,11 @@ from hubgate.server.clock import system_clock
 from hubgate.server.errors import StartupError
 from hubgate.server.oauth.keys import store as key_store
 from hubgate.server.oauth.keys.ring import KeyRing
-from hubgate.server.secret import existing_secret, first_secret
-from hubgate.server.settings import Settings
+from hubgate.server.secret import ServerSecret, existing_secret, first_secret
+from hubgate.server.settings import Settings, default_base_url
 from hubgate.server.storage import datadir
 from hubgate.server.storage.engines import create_database, open_database, sqlite_path
-from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, migrate, schema_state
+from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, migrate, refusal_of, schema_state
 from hubgate.server.worker import supervise
 
 
@@ -42,7 +42,10 @@ def _serve_on(
 def prepared(settings: Settings) -> Iterator[None]:
     """The data folder held and the database ready for serving."""
     datadir.make_ready(settings.data_dir)
-    if settings.on_sqlite and _is_older(settings):
+    with datadir.in_use(settings.data_dir):
+        # The secret first: a start that must be refused changes nothing.
+        state = asyncio.run(_look(settings))
+    if settings.on_sqlite and state is SchemaState.OLDER:
         bring_forward(settings)
     with datadir.in_use(settings.data_dir):
         asyncio.run(_prepare(settings))
@@ -64,23 +67,34 @@ async def opened_for_operator(settings: Settings) -> AsyncIterator[Hub]:
     """For commands that work on the database, beside a running server or without one."""
     hub = await open_hub(settings)
     try:
-        if await schema_state(hub.db) is not SchemaState.CURRENT:
-            raise StartupError("The database does not have this version's schema. Run: hubgate migrate")
+        state = await schema_state(hub.db)
+        if state is not SchemaState.CURRENT:
+            raise StartupError(refusal_of(state))
         yield hub
     finally:
         await hub.close()
 
 
-def _is_older(settings: Settings) -> bool:
-    async def look() -> bool:
-        db = await open_database(settings.database_url)
-        try:
-            return await schema_state(db) is SchemaState.OLDER
-        finally:
-            await db.close()
+async def _look(settings: Settings) -> SchemaState:
+    """The database as it is found; StartupError if our secret is not the one it was sealed with."""
+    if settings.on_sqlite and not sqlite_path(settings.database_url).exists():
+        return SchemaState.EMPTY
+    db = await open_database(settings.database_url)
+    try:
+        state = await schema_state(db)
+        if state in (SchemaState.OLDER, SchemaState.CURRENT):
+            keys = await db.read(key_store.every)
+            if keys:
+                KeyRing(db, _secret_of(settings), system_clock).require_own_secret(keys)
+        elif not settings.on_sqlite:
+            _secret_of(settings)
+        return state
+    finally:
+        await db.close()
 
-    with datadir.in_use(settings.data_dir):
-        return sqlite_path(settings.database_url).exists() and asyncio.run(look())
+
+def _secret_of(settings: Settings) -> ServerSecret:
+    return existing_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
 
 
 async def _migrate(settings: Settings) -> bool:
@@ -108,7 +122,7 @@ def with_actual_port(settings: Settings, port: int) -> Settings:
     """Port 0 asks the system for a free one; the public address follows unless it was given."""
     if settings.port == port:
         return settings
-    base_url = settings.raw["base_url"] or f"http://127.0.0.1:{port}"
+    base_url = settings.raw["base_url"] or default_base_url(settings.host, port)
     raw = {**settings.raw, "port": str(port), "base_url": base_url}
     return replace(settings, port=port, base_url=base_url, raw=raw)
 

@@ -27,7 +27,7 @@ def nonempty(value: str) -> str:
 
 
 def folder(value: str) -> Path:
-    return Path(nonempty(value))
+    return Path(nonempty(value)).expanduser().absolute()
 
 
 def flag(value: str) -> bool:
@@ -83,6 +83,16 @@ def base_url(value: str) -> str:
     if parts.port == 0:
         raise ValueError("port 0 is no public address")
     return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def address(*schemes: str) -> Parse:
+    def parse(value: str) -> str:
+        parts = urlsplit(text(value))
+        if value.strip() and (parts.scheme not in schemes or not parts.hostname):
+            raise ValueError(f"expected an address such as {schemes[0]}://host")
+        return text(value)
+
+    return parse
 
 
 def database_url(value: str) -> str:

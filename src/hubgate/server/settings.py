@@ -36,26 +36,30 @@ class Settings:
     data_dir: Path = option("var", values.folder, "SQLite file, git repos, keys, mail")
     database_url: str = option("", values.database_url, "sqlite:///… or postgresql://…", secret=True)
     workers: int = option("1", values.count(1, 64), "web processes")
-    deliver: str = option("child", values.one_of("child", "off"), "child: serve runs one delivery process")
-    server: str = option("granian", values.one_of("granian", "uvicorn"), "HTTP server")
+    deliver: str = option(
+        "child",
+        values.one_of("child", "off"),
+        "child: serve runs the background process too; off",
+    )
+    server: str = option("granian", values.one_of("granian", "uvicorn"), "HTTP server: granian or uvicorn")
     egress_allow: Networks = option("", values.networks, "private CIDRs that outgoing requests may reach")
     cimd_allow_http_loopback: bool = option("false", values.flag, "development: client documents on http loopback")
     secret_key: str = option("", values.secret_key, "comma-separated; the first seals, all open", secret=True)
-    smtp_url: str = option("", values.text, "outgoing mail; files under {data_dir}/mail when empty", secret=True)
-    signup: str = option("open", values.one_of("open", "invite", "closed"), "who may make an account")
+    smtp_url: str = option("", values.address("smtp", "smtps"), "outgoing mail; files when empty", secret=True)
+    signup: str = option("open", values.one_of("open", "invite", "closed"), "sign-up: open, invite or closed")
     cli_client_ids: tuple[str, ...] = option(
         "hubgate-cli,26be6b09-91c5-47da-9861-d2d2bb7a7e36", values.words, "client IDs of first-party command lines"
     )
     trusted_proxies: Networks = option("", values.networks, "CIDRs whose X-Forwarded-For is believed")
     metrics_listen: str = option("", values.listen_address, "host:port for Prometheus metrics; off when empty")
-    egress_proxy: str = option("", values.text, "proxy for outgoing requests")
+    egress_proxy: str = option("", values.address("http", "https"), "proxy for outgoing requests")
     mail_from: str = option("", values.text, "sender of mail")
     delivery_retention_days: int = option("30", values.count(1, 36500), "how long deliveries and events are kept")
     audit_retention_days: int = option("0", values.count(0, 36500), "how long audit entries are kept; 0 is for ever")
     cimd_max_bytes: int = option("16384", values.count(1024, 1 << 20), "largest client metadata document")
     regular_upload_max: int = option("104857600", values.count(0, 1 << 40), "largest file taken in a commit body")
-    inference_upstream: str = option("", values.text, "inference service behind the gateway; 501 when empty")
-    jobs_upstream: str = option("", values.text, "jobs service behind the gateway; 501 when empty")
+    inference_upstream: str = option("", values.address("http", "https"), "service behind /v1; 501 when empty")
+    jobs_upstream: str = option("", values.address("http", "https"), "service behind /api/jobs; 501 when empty")
     tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops")
     tunnel_host: str = option("", values.text, "host name of those links")
     webhook_quota: int = option("1000", values.count(0, 1 << 40), "triggers of a webhook in 24 hours")
@@ -96,9 +100,14 @@ def parse(raw: Mapping[str, str], extra_scopes: tuple[Scope, ...] = ()) -> Setti
             parsed[item.name] = item.metadata["parse"](raw[item.name])
         except ValueError as error:
             raise StartupError(f"{PREFIX}{item.name.upper()}: {error}") from error
-    parsed["base_url"] = parsed["base_url"] or f"http://127.0.0.1:{parsed['port']}"
+    parsed["base_url"] = parsed["base_url"] or default_base_url(parsed["host"], parsed["port"])
     parsed["database_url"] = parsed["database_url"] or f"{values.SQLITE}{parsed['data_dir']}/hubgate.db"
     return Settings(**parsed, extra_scopes=extra_scopes, raw=raw)
+
+
+def default_base_url(host: str, port: int) -> str:
+    """The loopback address of the family we listen on; anything public must be said."""
+    return f"http://[::1]:{port}" if ":" in host else f"http://127.0.0.1:{port}"
 
 
 def _read_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,13 +1,14 @@
 """`hubgate admin backup FILE | restore FILE`."""
 
 import argparse
-import asyncio
 from pathlib import Path
 from typing import Any
 
 from hubgate.cli import hub_settings
 from hubgate.cli.admin import leaf
 from hubgate.cli.output import print_json
+from hubgate.server.errors import StartupError
+from hubgate.server.secret import secret_file
 from hubgate.server.storage import archive
 
 
@@ -21,13 +22,12 @@ def configure(subjects: Any) -> None:
 
 def _backup(options: argparse.Namespace) -> int:
     settings = hub_settings.read(options)
-    size = asyncio.run(
-        asyncio.to_thread(
-            archive.backup, settings.database_url, settings.data_dir, options.file, with_keys=options.with_keys
-        )
-    )
-    keys = "with the server secret" if options.with_keys else "without the server secret: keep secret.key elsewhere"
+    if options.with_keys and settings.secret_key:
+        raise StartupError("The secret comes from HUBGATE_SECRET_KEY, not from a file: keep it yourself.")
+    size = archive.backup(settings.database_url, settings.data_dir, options.file, with_keys=options.with_keys)
     said = {"file": str(options.file), "bytes": size, "withKeys": options.with_keys}
+    where = "HUBGATE_SECRET_KEY" if settings.secret_key else str(secret_file(settings.data_dir))
+    keys = "with the server secret: guard it" if options.with_keys else f"without the server secret: keep {where} too"
     print_json(said) if options.json else print(f"Wrote {options.file}, {size:,} bytes, {keys}.")
     return 0
 
@@ -35,6 +35,10 @@ def _backup(options: argparse.Namespace) -> int:
 def _restore(options: argparse.Namespace) -> int:
     settings = hub_settings.read(options)
     archive.restore(settings.database_url, settings.data_dir, options.file)
-    said = {"restored": str(settings.data_dir)}
-    print_json(said) if options.json else print(f"Restored into {settings.data_dir}. Run: hubgate doctor")
+    key = secret_file(settings.data_dir)
+    has_key = bool(settings.secret_key) or key.exists()
+    said = {"restored": str(settings.data_dir), "hasSecret": has_key}
+    missing = "" if has_key else f" The server secret was not in it: put {key} back or set HUBGATE_SECRET_KEY."
+    text = f"Restored into {settings.data_dir}.{missing} Then run: hubgate doctor --data-dir {settings.data_dir}"
+    print_json(said) if options.json else print(text)
     return 0

@@ -69,7 +69,7 @@ def _described(key: SigningKey, keys: list[SigningKey], now: int) -> dict[str, s
         "algorithm": key.algorithm,
         "createdAt": iso(key.created_at),
         "signsFrom": iso(key.signs_from),
-        "publishedUntil": iso(key.published_until) if key.published_until is not None else None,
+        "publishedUntil": iso(key.published_until) if key.published_until and key.revoked_at is None else None,
     }
 
 

@@ -15,5 +15,5 @@ def add(
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     parser.set_defaults(run=run)
     parser.add_argument("--json", action="store_true", help="print one JSON object or list")
-    hub_settings.add_to(parser)
+    hub_settings.add_to(parser, hub_settings.FOR_OPERATORS)
     return parser

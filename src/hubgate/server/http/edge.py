@@ -26,7 +26,7 @@ from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Found, Route, RouteTable
 from hubgate.server.http.surface import Surface, surface_of
-from hubgate.server.logs import request_id_of_context
+from hubgate.server.logs import request_id_of_context, summary_of
 from hubgate.server.metrics import Metrics
 
 # Decides who is asking and whether they may; raises the refusal.
@@ -120,7 +120,10 @@ class Edge:
     async def _refuse(
         self, request: HubRequest, exchange: Exchange, error: HubError, logged: Exception | None = None
     ) -> None:
-        if logged is None and (error.status >= 500 or exchange.status):
+        if isinstance(error, Unavailable) and not exchange.status:
+            # Expected while the database is away, once per request: a line, not a traceback.
+            log.warning("refused with 503: %s", summary_of(error.__cause__ or error))
+        elif logged is None and (error.status >= 500 or exchange.status):
             log.warning("refused with %d", error.status, exc_info=error)
         if exchange.status:
             # The answer has begun: cutting it off is the only honest end.

@@ -37,6 +37,10 @@ def backup(database_url: str, data_dir: Path, target: Path, *, with_keys: bool) 
     source = sqlite_path(database_url)
     if not source.exists():
         raise StartupError(f"There is no database at {source} to back up.")
+    if target.exists() and not target.is_file():
+        raise StartupError(f"{target} is not a file. Name a file for the backup.")
+    if target.resolve().is_relative_to(data_dir.resolve()) or target.resolve() == source.resolve():
+        raise StartupError(f"{target} lies in the hub's own folder. Put the backup elsewhere.")
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".backup-") as scratch:
             snapshot, draft = Path(scratch, DATABASE_NAME), Path(scratch, "archive")
@@ -68,7 +72,10 @@ def restore(database_url: str, data_dir: Path, archive: Path) -> None:
             _verify(scratch, archive)
             for path in sorted(scratch.iterdir(), key=lambda path: path.name == DATABASE_NAME):
                 path.rename(data_dir / path.name)
+            (data_dir / DATABASE_NAME).chmod(0o600)
             _sync_folder(data_dir)
+        except tarfile.ReadError as error:
+            raise StartupError(f"{archive} is not a whole backup of hubgate.") from error
         except _UNREADABLE as error:
             raise StartupError(f"Cannot restore {archive}: {error}") from error
         finally:

@@ -13,10 +13,15 @@ LOCK_NAME = "in-use.lock"
 
 
 RESTORE_PREFIX = ".restore-"
+OUR_NAMES = {LOCK_NAME, "hubgate.db", "secret.key", "repos", "lfs", "mail"}
 
 
 def make_ready(data_dir: Path) -> None:
     make_writable(data_dir)
+    found = {path.name for path in data_dir.iterdir()} - {"lost+found"}
+    if found and not found & OUR_NAMES and not any(name.startswith(RESTORE_PREFIX) for name in found):
+        # From / the default folder would be /var, say.
+        raise StartupError(f"{data_dir} is not empty and holds no hub. Choose another folder: --data-dir.")
     if any(data_dir.glob(RESTORE_PREFIX + "*")):
         raise StartupError(f"A restore into {data_dir} was cut short. Run it again, or choose another folder.")
 

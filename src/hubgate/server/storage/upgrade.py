@@ -46,43 +46,52 @@ async def schema_state(db: Database) -> SchemaState:
     return SchemaState.CURRENT if row[0] == REVISIONS[-1] else SchemaState.OLDER
 
 
+def refusal_of(state: SchemaState) -> str:
+    """Why a database in this state cannot be used, and the cure."""
+    match state:
+        case SchemaState.NEWER:
+            return "The database was written by a newer version of hubgate. Install that version or a later one."
+        case SchemaState.FOREIGN:
+            return "The database holds tables that are not hubgate's. Give hubgate a database of its own."
+        case SchemaState.EMPTY:
+            return "The database is empty. Start the hub once, or run: hubgate migrate"
+        case _:
+            return "The database has the schema of an older version. Run: hubgate migrate"
+
+
 async def ensure_for_serving(db: Database, url: str) -> None:
     state = await schema_state(db)
     if state is SchemaState.OLDER and not is_sqlite(url):
-        raise StartupError("The database has the schema of an older version. Run: hubgate migrate")
+        raise StartupError(refusal_of(state))
     await _bring_forward(state, url)
 
 
-async def migrate(db: Database, url: str) -> bool:
+async def migrate(db: Database, url: str, revision: str = "head") -> bool:
     """What `hubgate migrate` does. True if there was something to do."""
     state = await schema_state(db)
-    await _bring_forward(state, url)
+    await _bring_forward(state, url, revision)
     return state is not SchemaState.CURRENT
 
 
-async def _bring_forward(state: SchemaState, url: str) -> None:
-    if state is SchemaState.NEWER:
-        raise StartupError(
-            "The database was written by a newer version of hubgate. Install that version or a later one."
-        )
-    if state is SchemaState.FOREIGN:
-        raise StartupError("The database holds tables that are not hubgate's. Give hubgate a database of its own.")
+async def _bring_forward(state: SchemaState, url: str, revision: str = "head") -> None:
+    if state in (SchemaState.NEWER, SchemaState.FOREIGN):
+        raise StartupError(refusal_of(state))
     if state is SchemaState.CURRENT:
         return
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
         if is_sqlite(url):
-            await asyncio.to_thread(_upgrade_sqlite, sqlite_path(url))
+            await asyncio.to_thread(_upgrade_sqlite, sqlite_path(url), revision)
         else:
-            await _upgrade_postgres(url)
+            await _upgrade_postgres(url, revision)
     except (SQLAlchemyError, OSError) as error:
         # The driver's own words; SQLAlchemy would add the statement and an address to read.
         reason = getattr(error, "orig", None) or error
         raise StartupError(f"The database could not be brought up to date and is unchanged: {reason}") from error
 
 
-def _upgrade_sqlite(path: Path) -> None:
+def _upgrade_sqlite(path: Path, revision: str) -> None:
     from sqlalchemy import create_engine, event
 
     lock = os.open(path.with_name(path.name + "-migrate"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -93,14 +102,14 @@ def _upgrade_sqlite(path: Path) -> None:
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
         try:
             with engine.begin() as connection:
-                _run_alembic(connection)
+                _run_alembic(connection, revision)
         finally:
             engine.dispose()
     finally:
         os.close(lock)
 
 
-async def _upgrade_postgres(url: str) -> None:
+async def _upgrade_postgres(url: str, revision: str) -> None:
     import asyncpg
     from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -108,16 +117,16 @@ async def _upgrade_postgres(url: str) -> None:
     try:
         async with engine.begin() as connection:
             await connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
-            await connection.run_sync(_run_alembic)
+            await connection.run_sync(_run_alembic, revision)
     finally:
         await engine.dispose()
 
 
-def _run_alembic(connection: Any) -> None:
+def _run_alembic(connection: Any, revision: str) -> None:
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)

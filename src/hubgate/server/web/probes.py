@@ -11,7 +11,7 @@ from hubgate.server.http.routes import Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.settings import Settings
 from hubgate.server.storage.database import Database
-from hubgate.server.storage.upgrade import SchemaState, schema_state
+from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
 
 
 class Status(msgspec.Struct):
@@ -23,8 +23,9 @@ def routes(db: Database, settings: Settings) -> list[Route]:
         return JsonResponse(Status("ok"))
 
     async def ready(_: HubRequest) -> JsonResponse:
-        if await schema_state(db) is not SchemaState.CURRENT:
-            raise Unavailable("The database does not have this version's schema. Run: hubgate migrate")
+        state = await schema_state(db)
+        if state is not SchemaState.CURRENT:
+            raise Unavailable(refusal_of(state))
         return JsonResponse(Status("ready"))
 
     async def figures(_: HubRequest) -> Response:

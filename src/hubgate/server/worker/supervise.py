@@ -104,7 +104,9 @@ class Supervisor:
                 child.pause = FIRST_RESTART_SECONDS
             child.restart_at = now + child.pause
             child.pause = min(child.pause * 2, LONGEST_RESTART_SECONDS)
-            log.error("process %d ended with status %s; starting another", child.process.pid, child.process.returncode)
+            role = "web" if child.listens else "background"
+            status = child.process.returncode
+            log.error("%s process %d ended with status %d; starting another", role, child.process.pid, status)
         if now >= child.restart_at:
             _close_pipe(child.process)
             try:
@@ -193,12 +195,15 @@ def _close_pipe(process: "subprocess.Popen[bytes]") -> None:
 def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
+    host = host.strip("[]")
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(BACKLOG)
     except (OSError, UnicodeError) as error:
         listener.close()
+        taken = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
+        cure = "Choose another port: --port or HUBGATE_PORT." if taken else "Choose another address: --host."
         reason = getattr(error, "strerror", None) or "not a host"
-        raise StartupError(f"Cannot listen on {host} port {port}: {reason}. Choose another with --port.") from error
+        raise StartupError(f"Cannot listen on {host} port {port}: {reason}. {cure}") from error
     return listener

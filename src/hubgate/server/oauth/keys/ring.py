@@ -35,17 +35,22 @@ class KeyRing:
             # Numbered from the same look: a process that came first has taken the number, and ours is not added.
             fresh = self._generate(_next_seq(keys), now, signs_from=now)
             await self.db.write(lambda tx: store.add(tx, fresh))
-        signing = signer(await self.every(), now)
+        self.require_own_secret(await self.every())
+
+    def require_own_secret(self, keys: list[SigningKey]) -> None:
+        """That our secret is the one this hub uses. A key sealed under another would stop its next start."""
+        signing = signer(keys, self.clock())
         try:
             if signing is not None:
                 self.private_key(signing)
         except CannotOpen:
             raise StartupError(
-                "The server secret does not open this hub's signing key. Put back the secret it was sealed with."
+                "The server secret does not open this hub's signing key. Set the secret it was sealed with."
             ) from None
 
     async def rotate(self) -> SigningKey:
         keys = await self.every()
+        self.require_own_secret(keys)
         now = self.clock()
         fresh = self._generate(_next_seq(keys), now, signs_from=now + LEAD if signer(keys, now) else now)
 
@@ -62,7 +67,9 @@ class KeyRing:
     async def revoke(self, kid: str) -> None:
         """For a leaked key: gone from the published set at once. A replacement signs from now on."""
         now = self.clock()
-        fresh = self._generate(_next_seq(await self.every()), now, signs_from=now)
+        keys = await self.every()
+        self.require_own_secret(keys)
+        fresh = self._generate(_next_seq(keys), now, signs_from=now)
 
         async def unit(tx: Tx) -> bool:
             if not await store.revoke(tx, kid, now):
@@ -84,7 +91,8 @@ class KeyRing:
 
     async def reseal(self) -> int:
         """Seal every private key under the first configured secret; how many were changed."""
-        stale = [key for key in await self.every() if not self.secret.is_sealed_with_first(key.sealed_private)]
+        in_use = [key for key in await self.every() if key.revoked_at is None]
+        stale = [key for key in in_use if not self.secret.is_sealed_with_first(key.sealed_private)]
         lost = []
         for key in stale:
             try:
