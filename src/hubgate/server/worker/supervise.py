@@ -4,6 +4,7 @@ It holds the listening socket and does no work of its own, so that nothing but a
 """
 
 import contextlib
+import errno
 import logging
 import os
 import selectors
