@@ -71,6 +71,15 @@ def test_head_answers_like_get_without_a_body(on_each_server: RunningHub) -> Non
     assert head.headers["content-length"] == get.headers["content-length"]
 
 
+@pytest.mark.parametrize("path", ["/nothing", "/api/nothing", "/api/test/broken", "/api/test/unavailable"])
+def test_a_refused_head_is_no_error_of_ours(on_each_server: RunningHub, path: str) -> None:
+    with on_each_server.client() as client:
+        head, get = client.head(path), client.get(path)
+    assert head.status_code == get.status_code
+    assert head.content == b""
+    assert "ClientDisconnect" not in on_each_server.log
+
+
 def test_static_files_are_cached_for_ever_and_named_by_content(hub: RunningHub) -> None:
     with hub.client() as client:
         page = client.get("/").text

@@ -8,6 +8,7 @@ that went away runs to its end: what it was doing may be half of something.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -72,15 +73,15 @@ class Edge:
                 # Gone, or its chunks made no sense; in the second case there is someone to tell.
                 await self._refuse(request, exchange, BadRequest("The body ended early or is malformed."))
         except HubError as error:
+            _report(error, begun=exchange.status != 0)
             await self._refuse(request, exchange, error)
         except asyncio.CancelledError:
             if not exchange.status:
                 await self._refuse(request, exchange, Unavailable("The hub is restarting. Try again shortly."))
             raise
-        except Exception as error:
+        except Exception:
             log.exception("unexpected error")
-            broken = HubError("Something broke here. It is logged under this id.")
-            await self._refuse(request, exchange, broken, logged=error)
+            await self._refuse(request, exchange, HubError("Something broke here. It is logged under this id."))
 
     async def _handled(self, request: HubRequest, exchange: Exchange) -> ASGIApp:
         found = self._found(request, exchange)
@@ -117,17 +118,20 @@ class Edge:
         headers = {"allow": ", ".join(found.methods)} if found else {}
         return Response(status_code=204, headers=headers | (preflight(allowed) if allowed else {}))
 
-    async def _refuse(
-        self, request: HubRequest, exchange: Exchange, error: HubError, logged: Exception | None = None
-    ) -> None:
-        if isinstance(error, Unavailable) and not exchange.status:
-            # Expected while the database is away, once per request: a line, not a traceback.
-            log.warning("refused with 503: %s", summary_of(error.__cause__ or error))
-        elif logged is None and (error.status >= 500 or exchange.status):
-            log.warning("refused with %d", error.status, exc_info=error)
+    async def _refuse(self, request: HubRequest, exchange: Exchange, error: HubError) -> None:
         if exchange.status:
             # The answer has begun: cutting it off is the only honest end.
             exchange.cut = True
             raise error
         response = self.errors.response(request, exchange.surface, error)
-        await response(request.scope, request.receive, exchange.send)
+        with contextlib.suppress(ClientDisconnect):
+            await response(request.scope, request.receive, exchange.send)
+
+
+def _report(error: HubError, *, begun: bool) -> None:
+    """Refusals are the caller's business; what is ours goes to the log, with its cause."""
+    if isinstance(error, Unavailable) and not begun:
+        # Expected while the database is away, once per request: a line, not a traceback.
+        log.warning("refused with 503: %s", summary_of(error.__cause__ or error))
+    elif error.status >= 500 or begun:
+        log.warning("refused with %d", error.status, exc_info=error)

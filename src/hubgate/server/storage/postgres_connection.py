@@ -149,12 +149,7 @@ class _Guarded:
 
 
 async def write_in_transaction(connection: Connection, unit: Unit[T]) -> T:
-    await asked(connection.execute("BEGIN"))
-    try:
-        result: T = await _Guarded(unit, connection)
-    except Exception:
-        await _roll_back(connection)
-        raise
+    result = await _run_within(connection, "BEGIN", unit)
     failpoint.hit("storage.before_commit")
     try:
         await asked(connection.execute("COMMIT"))
@@ -165,13 +160,19 @@ async def write_in_transaction(connection: Connection, unit: Unit[T]) -> T:
 
 
 async def read_in_snapshot(connection: Connection, unit: Unit[T]) -> T:
-    await asked(connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+    result = await _run_within(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit)
+    await _roll_back(connection)
+    return result
+
+
+async def _run_within(connection: Connection, begin: str, unit: Unit[T]) -> T:
+    """Leaves the transaction open, unless the unit failed."""
+    await asked(connection.execute(begin))
     try:
         result: T = await _Guarded(unit, connection)
     except Exception:
         await _roll_back(connection)
         raise
-    await _roll_back(connection)
     return result
 
 
