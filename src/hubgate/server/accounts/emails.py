@@ -1,0 +1,30 @@
+"""E-mail addresses: how they are written for storage, uniqueness and sign-in."""
+
+import re
+import unicodedata
+
+from hubgate.server.errors import Unprocessable
+
+LONGEST = 254
+_SHAPE = re.compile(r"[^\s@<>()\[\],;:\"\\\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\],;:\"\\\x00-\x1f\x7f]{1,190}\Z")
+
+
+def check_email(given: str) -> str:
+    """The stored form: trimmed, ASCII letters in lower case.
+
+    An address that NFKC would change only looks like another one: full-width or ligature letters are how a member is
+    impersonated by eye (attack O45).
+    """
+    email = given.strip()
+    host = email.rpartition("@")[2]
+    well_formed = len(email) <= LONGEST and _SHAPE.match(email) is not None
+    if not well_formed or "." not in host.strip(".") or ".." in email or host.startswith((".", "-")):
+        raise Unprocessable("This is not an e-mail address.")
+    if unicodedata.normalize("NFKC", email) != email:
+        raise Unprocessable("This e-mail address holds characters that only look like others. Type it plainly.")
+    return email_key(email)
+
+
+def email_key(email: str) -> str:
+    """Lower-cased in ASCII alone: Unicode case rules would make different addresses equal."""
+    return "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in email)

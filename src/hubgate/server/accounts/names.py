@@ -1,0 +1,38 @@
+"""Names of users and organizations: one namespace, compared without case, shown as they were written."""
+
+import re
+
+from hubgate.server.errors import Unprocessable
+
+LONGEST = 42
+_SHAPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,41}\Z")
+
+# First segments of our own addresses, now and soon, and words that would make a name look official.
+RESERVED = frozenset(
+    """
+    about account accounts admin administrator api apps assets auth avatars billing blog buckets chat collections
+    connected contact dashboard datasets docs download enterprise explore favicon.ico favicons files git hc healthz help
+    home hub hubgate inference invite invitations jobs join kernels landing legal login logout mail metrics models new
+    notifications oauth operator organizations orgs papers posts pricing privacy profile readyz robots.txt root search
+    security settings setup signin signup spaces static status storage support system tasks terms theme token tokens
+    tunnel tunnels users v1 v2 verify webhooks well-known www
+    """.split()  # noqa: SIM905 -- a paragraph of words reads better than a hundred lines
+)
+
+
+def check_name(name: str) -> str:
+    """The name itself; Unprocessable says which rule it breaks."""
+    if not _SHAPE.match(name):
+        raise Unprocessable(
+            f"A name has 1 to {LONGEST} letters, digits, dots, dashes or underscores and starts with a letter or digit."
+        )
+    if "--" in name or ".." in name:
+        raise Unprocessable("A name has no two dashes or dots in a row.")
+    if name_key(name) in RESERVED:
+        raise Unprocessable(f"{name} is taken.")
+    return name
+
+
+def name_key(name: str) -> str:
+    """What is compared. Names are ASCII, so lower-casing has no surprises."""
+    return name.lower()

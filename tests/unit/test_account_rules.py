@@ -1,0 +1,114 @@
+"""Names, e-mail addresses, passwords and the text of tokens: the rules that need no database."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubgate.server.accounts.emails import check_email
+from hubgate.server.accounts.names import check_name, name_key
+from hubgate.server.accounts.passwords import check_password, hash_password, password_matches
+from hubgate.server.accounts.token_text import TokenKind, new_token, token_key, token_kind
+from hubgate.server.clock import HOUR
+from hubgate.server.errors import Unprocessable
+
+
+@pytest.mark.parametrize("name", ["a", "Ada", "ada-lovelace", "a.b_c-9", "0day", "x" * 42])
+def test_names_that_fit(name: str) -> None:
+    assert check_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "-a", ".a", "_a", "a--b", "a..b", "a b", "a/b", "é", "x" * 43, "api", "API", "Settings", "a\n", "robots.txt"],
+)
+def test_names_that_do_not(name: str) -> None:
+    with pytest.raises(Unprocessable):
+        check_name(name)
+
+
+def test_names_are_compared_without_case() -> None:
+    assert name_key("Ada") == name_key("ADA")
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (" Ada@Example.ORG ", "ada@example.org"),
+        ("a+b@x.io", "a+b@x.io"),
+        ("o'neil@x.io", "o'neil@x.io"),
+        ("jürgen@exämple.de", "jürgen@exämple.de"),
+        # The Kelvin sign lower-cases to k only by Unicode's rules, which NFKC would apply: refused below.
+        ("ada@sub.example.org", "ada@sub.example.org"),
+    ],
+)
+def test_emails_that_fit(given: str, stored: str) -> None:
+    assert check_email(given) == stored
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "ada",
+        "@x.io",
+        "ada@",
+        "ada@x",
+        "ada@@x.io",
+        "a b@x.io",
+        "ada@x..io",
+        "ada@.io",
+        "ada@-x.io",
+        "ada@x.io\r\nBcc: eve@x.io",
+        "ada@x.io\0",
+        "<ada@x.io>",
+        "ada@x.io,eve@x.io",
+        "\uff41da@x.io",
+        "\u212aen@x.io",
+        "ada@x\u3002io",
+        "a" * 65 + "@x.io",
+        "ada@" + "x" * 250 + ".io",
+    ],
+)
+def test_emails_that_do_not(given: str) -> None:
+    with pytest.raises(Unprocessable):
+        check_email(given)
+
+
+def test_passwords() -> None:
+    async def run() -> None:
+        stored = await hash_password("correct horse")
+        assert stored.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+        assert await hash_password("correct horse") != stored
+        assert await password_matches("correct horse", stored)
+        assert not await password_matches("correct horsf", stored)
+        assert not await password_matches("correct horse", None)
+
+    asyncio.run(run())
+    for bad in ("short", "x" * 1025):
+        with pytest.raises(Unprocessable):
+            check_password(bad)
+
+
+@given(st.sampled_from(TokenKind), st.integers(0, 2**50))
+def test_tokens_know_their_kind_and_hour(kind: TokenKind, now: int) -> None:
+    token = new_token(kind, now)
+    key = token_key(token)
+    assert key is not None
+    assert token_kind(token) is kind
+    assert int.from_bytes(key[:4]) == now // HOUR
+    assert len(key) == 32
+    assert len(token) < 60
+
+
+@given(st.integers(3, 43), st.sampled_from("0aZ"))
+def test_a_mistyped_token_is_noticed_without_a_look_up(position: int, other: str) -> None:
+    token = new_token(TokenKind.PERSONAL, HOUR * 500_000)
+    changed = token[:position] + other + token[position + 1 :]
+    assert (token_key(changed) is not None) == (changed == token)
+
+
+@pytest.mark.parametrize("text", ["", "hf_", "hf_abc", "nonsense", "hf_" + "a" * 41, "hf_oauth_" + "0" * 41])
+def test_what_is_no_token_has_no_key(text: str) -> None:
+    assert token_key(text) is None
