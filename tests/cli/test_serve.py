@@ -100,7 +100,7 @@ def test_closed_standard_streams_do_no_harm(tmp_path: Path, closed: str) -> None
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_the_start_ends_it_quietly(tmp_path: Path, how: signal.Signals) -> None:
-    for pause in (0.1, 0.3, 0.6, 0.9):
+    for pause in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0):
         starting = subprocess.Popen(
             [*HUBGATE, "serve", "--port", "0"],
             cwd=tmp_path,

@@ -10,6 +10,8 @@ from hubgate.server.running import prepared
 from hubgate.server.settings import Settings
 from hubgate.server.worker.deliver import run as run_loops
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     hub_settings.add_to(parser)
@@ -18,13 +20,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     logs.configure()
     settings = hub_settings.read(options)
+    asked_to_stop: list[int] = []
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda caught, _: asked_to_stop.append(caught))
     with prepared(settings):
-        asyncio.run(_until_stopped(settings))
+        asyncio.run(_until_stopped(settings, asked_to_stop))
     return 0
 
 
-async def _until_stopped(settings: Settings) -> None:
+async def _until_stopped(settings: Settings, asked_to_stop: list[int]) -> None:
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if asked_to_stop:
+        return
     await run_loops(settings, stop, on_ready=lambda: print("hubgate deliver is running. Ctrl-C stops it.", flush=True))

@@ -31,11 +31,14 @@ def serve(settings: Settings, announce: Callable[[Settings], None], web_module: 
 def _serve_on(
     listener: socket.socket, settings: Settings, announce: Callable[[Settings], None], web_module: str
 ) -> None:
-    with prepared(settings), _figures(settings) as environment:
+    with _figures(settings) as environment:
         supervisor = supervise.Supervisor(settings, listener, web_module, environment)
-        if supervisor.start():
-            announce(settings)
-        supervisor.watch()
+        # Before anything is prepared: asyncio would answer Ctrl-C by cancelling whatever runs, and may lose it.
+        supervisor.catch_signals()
+        with prepared(settings):
+            if supervisor.start():
+                announce(settings)
+            supervisor.watch()
 
 
 @contextlib.contextmanager

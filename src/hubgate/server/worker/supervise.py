@@ -59,7 +59,8 @@ class Supervisor:
 
     def start(self) -> bool:
         """True once all children serve, False when asked to stop before that; StartupError leaves none behind."""
-        self._install_signals()
+        if self._stopping:
+            return False
         try:
             for ready in [self._spawn(child) for child in self._children]:
                 self._await_ready(ready)
@@ -166,7 +167,9 @@ class Supervisor:
         if not self._stopping:
             raise StartupError("A process of the hub did not come up. Its own last line says why.")
 
-    def _install_signals(self) -> None:
+    def catch_signals(self) -> None:
+        """SIGTERM and SIGINT are remembered from here on, however far the start has come."""
+
         def ask_to_stop(*_: object) -> None:
             self._stopping = True
             with contextlib.suppress(BlockingIOError):
