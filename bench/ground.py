@@ -75,7 +75,7 @@ def file_system(folder: Path) -> str:
 
 def code_version() -> str:
     """Figures of two runs compare only if the code is the same; in a shared checkout it may change under a run."""
-    command = ["git", "-C", ROOT, "describe", "--always", "--dirty"]
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 

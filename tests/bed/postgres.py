@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 from tests.bed.blocking import blocking
@@ -130,7 +131,7 @@ class Cluster:
             shutil.copytree(libraries, copy.with_name(libraries.name))
         return copy / folder / "bin"
 
-    def _as_account(self) -> dict[str, object]:
+    def _as_account(self) -> dict[str, Any]:
         if self._account is None:
             return {}
         return {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": [], "cwd": "/"}

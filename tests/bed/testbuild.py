@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -168,4 +167,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
