@@ -7,6 +7,7 @@ import argparse
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    # Python can lose the exception of a Ctrl-C that comes in the middle of an import. Held back, it comes afterwards.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     _open_standard_streams()
     try:
         sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
@@ -82,6 +85,7 @@ def _run(command: Command, arguments: list[str]) -> int:
     parser = _Parser(prog=f"hubgate {command.name}", description=module.__doc__, allow_abbrev=False)
     module.configure(parser)
     options = parser.parse_args(arguments)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         status: int = module.run(options)
     except StorageUnavailable as error:
