@@ -109,6 +109,8 @@ def test_a_signal_during_the_start_ends_it_quietly(tmp_path: Path, how: signal.S
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # Tests run in the background inherit an ignored SIGINT, as a shell's background jobs do.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         until(lambda: _is_ours(starting.pid))
         time.sleep(pause)  # any moment will do: none of them may end badly
