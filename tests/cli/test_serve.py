@@ -115,7 +115,7 @@ def test_a_signal_during_the_start_ends_it_quietly(tmp_path: Path, how: signal.S
         until(lambda: _is_ours(starting.pid))
         time.sleep(pause)  # any moment will do: none of them may end badly
         os.killpg(starting.pid, how)
-        _, errors = starting.communicate(timeout=25)
+        _, errors = starting.communicate(timeout=15)
         assert "Traceback" not in errors
         assert starting.returncode in (0, 130, -how)
 
