@@ -71,7 +71,7 @@ def test_an_endless_request_does_not_hold_up_the_stop(tmp_path: Path, server: st
         until(lambda: httpx.get(f"{hub.url}/api/test/sleepers").json() == 1)
         started = time.monotonic()
         assert hub.stop() == 0
-        assert time.monotonic() - started < 11
+        assert time.monotonic() - started < 10.5
 
 
 def test_an_idle_connection_does_not_delay_the_stop(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_an_idle_connection_does_not_delay_the_stop(tmp_path: Path) -> None:
         assert kept_alive.recv(65536)
         started = time.monotonic()
         assert hub.stop() == 0
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 3
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
