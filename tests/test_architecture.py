@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.oauth", "server.hub", "server.webhooks"),
     ("server.access",),
     ("server.accounts",),
-    ("server.events", "server.audit", "server.throttle"),
+    ("server.events", "server.audit", "server.throttle", "server.mail"),
     ("server.http",),
     ("server.settings", "server.logs", "server.metrics"),
     ("server.storage", "server.egress"),

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.identity import Identity, Role, TokenRole
+from hubgate.server.access.identity import Identity
 from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
+from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.scopes import NAMES
 
 ME, SOMEONE = "user-me", "user-someone"

@@ -9,11 +9,12 @@ from tests.access.scenes import ACME, APP, CLUB, ME, SCOPE_SETS, Scene, callers,
 
 from hubgate.server.access.actions import MINTED_ONLY, Action
 from hubgate.server.access.decision import Outcome
-from hubgate.server.access.identity import Identity, Role, TokenRole
+from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import HUB as THE_HUB
 from hubgate.server.access.resource import Account, Collection, Hub, Organization, Post, Repo
 from hubgate.server.access.rule import Credential
+from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.scopes import BUILT_IN, NAMES
 
 LETTERS = {Outcome.ALLOW: "A", Outcome.FORBID: "F", Outcome.HIDE: "H"}

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.decision import Outcome
-from hubgate.server.access.identity import Identity, Kind, Role, TokenRole
+from hubgate.server.access.identity import Identity, Kind
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Post, Repo, Resource
+from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.scopes import NAMES
 
 USERS = ("me", "someone")

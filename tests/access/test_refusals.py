@@ -5,9 +5,10 @@ import re
 import pytest
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.identity import Identity, Role, TokenRole
+from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide, refuse_missing, require
 from hubgate.server.access.resource import Account, Collection, Organization, Repo
+from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.errors import Forbidden, HubError, NotFound, Unauthorized
 from hubgate.server.scopes import NAMES
 

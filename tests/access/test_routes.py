@@ -16,6 +16,8 @@ GUARDED_BY = {
     "GET /": "hub.public",
     "GET /api/agent-harnesses": "hub.public",
     "GET /api/openapi.json": "hub.public",
+    "GET /api/whoami-v2": "account.identify",
+    "GET /avatars/{id}.svg": "hub.public",
     "GET /docs/api": "hub.public",
     "GET /healthz": "hub.public",
     "GET /metrics": "hub.public",

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from hubgate.cli import hub_settings
 from hubgate.server import failpoint, logs
 from hubgate.server.access.actions import Action
-from hubgate.server.access.identity import Identity
+from hubgate.server.access.caller import caller_of
 from hubgate.server.app import Hub, build_app
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.http.edge import Edge
@@ -87,7 +87,7 @@ def routes(hub: Hub) -> list[Route]:
         return JsonResponse({"ok": True})
 
     async def who(request: HubRequest) -> JsonResponse:
-        identity: Identity = request.state.identity
+        identity = caller_of(request).identity
         return JsonResponse({"kind": identity.kind.name})
 
     async def pipe(request: HubRequest) -> Response:
@@ -163,7 +163,7 @@ def main() -> None:
     hub_settings.add_to(parser)
     logs.configure()
     settings = hub_settings.read(parser.parse_args())
-    serve(settings, lambda ready: print(f"ready: {ready.base_url}", flush=True), web_module="tests.bed.testweb")
+    serve(settings, lambda ready, _: print(f"ready: {ready.base_url}", flush=True), web_module="tests.bed.testweb")
 
 
 if __name__ == "__main__":

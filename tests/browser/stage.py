@@ -82,7 +82,9 @@ def main() -> None:
     hub_settings.add_to(parser)
     logs.configure()
     settings = hub_settings.read(parser.parse_args())
-    serve(settings, lambda ready: print(f"ready: {ready.base_url}", flush=True), web_module="tests.browser.stage_web")
+    serve(
+        settings, lambda ready, _: print(f"ready: {ready.base_url}", flush=True), web_module="tests.browser.stage_web"
+    )
 
 
 if __name__ == "__main__":

@@ -21,11 +21,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _announce(settings: Settings) -> None:
+def _announce(settings: Settings, setup_link: str | None) -> None:
     program = sys.argv[0] if Path(sys.argv[0]).name == "hubgate" else "hubgate"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     print(f"hubgate is ready: {settings.base_url}")
     print(f"  listening     http://{host}:{settings.port}")
+    if setup_link:
+        print(f"  set it up     {setup_link}   (makes you the operator, once)")
     if settings.metrics_listen:
         print(f"  metrics       http://{settings.metrics_listen}/metrics")
     print(f"  look around   {settings.base_url}/docs/api")

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from hubgate.server import metrics
-from hubgate.server.access.guard import guard
+from hubgate.server.access.guard import Guard
+from hubgate.server.accounts.context import Accounts
 from hubgate.server.clock import Clock, system_clock
 from hubgate.server.errors import StartupError
 from hubgate.server.http.csrf import Csrf
@@ -12,6 +14,8 @@ from hubgate.server.http.edge import Edge
 from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.routes import Route, RouteTable
+from hubgate.server.mail.outbox import Outbox
+from hubgate.server.mail.transport import transport_for
 from hubgate.server.oauth.keys import http as keys_http
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import ServerSecret, existing_secret
@@ -19,7 +23,8 @@ from hubgate.server.settings import Settings
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
-from hubgate.server.web import compatibility, probes
+from hubgate.server.web import avatars, compatibility, probes
+from hubgate.server.web.api import whoami
 from hubgate.server.web.pages import apidocs, home, theme
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
@@ -33,6 +38,12 @@ class Hub:
     clock: Clock
     db: Database
     secret: ServerSecret
+    outbox: Outbox
+
+    @property
+    def accounts(self) -> Accounts:
+        settings = self.settings
+        return Accounts(self.db, self.clock, self.secret, self.outbox, self.limiter, settings.base_url, settings.signup)
 
     @property
     def keys(self) -> KeyRing:
@@ -43,6 +54,7 @@ class Hub:
         return Limiter(self.db, self.clock)
 
     async def close(self) -> None:
+        await self.outbox.finish()
         await self.db.close()
 
 
@@ -53,7 +65,9 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
     except StartupError:
         await db.close()
         raise
-    return Hub(settings, clock, db, secret)
+    sender = settings.mail_from or f"hubgate@{urlsplit(settings.base_url).hostname}"
+    transport = transport_for(settings.smtp_url, settings.data_dir)
+    return Hub(settings, clock, db, secret, Outbox(db, secret, clock, transport, sender, settings.base_url))
 
 
 def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
@@ -64,6 +78,8 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *probes.routes(hub.db, settings),
         *keys_http.routes(hub.keys),
         *compatibility.routes(),
+        *avatars.routes(),
+        *whoami.routes(),
         *home.routes(pages),
         *theme.routes(pages),
         *static_routes(),
@@ -72,7 +88,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     table = RouteTable([*documented, *apidocs.routes(pages, settings.base_url, documented)])
     return Edge(
         table=table,
-        guard=guard,
+        guard=Guard(hub.db, hub.clock),
         csrf=csrf,
         errors=ErrorRenderer(settings.base_url, pages.error),
         headers=StandardHeaders(settings.secure),

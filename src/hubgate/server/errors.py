@@ -11,6 +11,7 @@ HubError
 ├── Conflict 409
 ├── PreconditionFailed 412
 ├── Unprocessable 422        well-formed but not allowed; names the field
+│   └── FieldErrors          a form with sentences for its fields
 ├── TooManyRequests 429      carries Retry-After
 ├── NotImplementedHere 501   needs a service the operator has not configured
 └── Unavailable 503          carries Retry-After; clients may try again
@@ -23,7 +24,7 @@ The cause of an error goes to the log, never to the caller. How an error looks o
 surface it happens on (`http/render.py`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class HubError(Exception):
@@ -91,6 +92,12 @@ class PreconditionFailed(HubError):
 
 class Unprocessable(HubError):
     status = 422
+
+
+class FieldErrors(Unprocessable):
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__(" ".join(fields.values()))
+        self.fields = dict(fields)
 
 
 class TooManyRequests(HubError):

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 
 from hubgate.server import metrics
+from hubgate.server.accounts.signup import setup_is_open, setup_path
 from hubgate.server.app import Hub, open_hub
 from hubgate.server.clock import system_clock
 from hubgate.server.errors import StartupError
@@ -21,23 +22,26 @@ from hubgate.server.storage.engines import create_database, open_database, sqlit
 from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, migrate, refusal_of, schema_state
 from hubgate.server.worker import supervise
 
+Announce = Callable[[Settings, str | None], None]
 
-def serve(settings: Settings, announce: Callable[[Settings], None], web_module: str = supervise.WEB) -> None:
-    """Until a signal. `web_module` is how the test build runs the same server with routes of its own."""
+
+def serve(settings: Settings, announce: Announce, web_module: str = supervise.WEB) -> None:
+    """Until a signal. `announce` is told the set-up link until there is an operator.
+
+    `web_module` is how the test build runs the same server with routes of its own.
+    """
     with supervise.bind(settings.host, settings.port) as listener:
         _serve_on(listener, with_actual_port(settings, listener.getsockname()[1]), announce, web_module)
 
 
-def _serve_on(
-    listener: socket.socket, settings: Settings, announce: Callable[[Settings], None], web_module: str
-) -> None:
+def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, web_module: str) -> None:
     with _figures(settings) as environment:
         supervisor = supervise.Supervisor(settings, listener, web_module, environment)
         # Before anything is prepared: asyncio would answer Ctrl-C by cancelling whatever runs, and may lose it.
         supervisor.catch_signals()
         with prepared(settings):
             if supervisor.start():
-                announce(settings)
+                announce(settings, asyncio.run(_setup_link(settings)))
             supervisor.watch()
 
 
@@ -76,6 +80,11 @@ async def opened_for_operator(settings: Settings) -> AsyncIterator[Hub]:
         yield hub
     finally:
         await hub.close()
+
+
+async def _setup_link(settings: Settings) -> str | None:
+    async with opened_for_operator(settings) as hub:
+        return hub.accounts.link(setup_path(hub.accounts)) if await setup_is_open(hub.accounts) else None
 
 
 async def _look(settings: Settings) -> SchemaState:

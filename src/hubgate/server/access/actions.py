@@ -2,9 +2,9 @@
 
 from enum import Enum, unique
 
-from hubgate.server.access.identity import Role
 from hubgate.server.access.resource import Account, Collection, Hub, Organization, Post, Repo
 from hubgate.server.access.rule import Credential, Rule
+from hubgate.server.accounts.roles import Role
 
 _REPO, _POST, _COLLECTION, _HUB = (Repo,), (Post,), (Collection,), (Hub,)
 _ACCOUNT, _ORG, _NAMESPACE = (Account,), (Organization,), (Account, Organization)

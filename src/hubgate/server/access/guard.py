@@ -1,29 +1,124 @@
 """Who is asking, found out before any handler runs.
 
-A route that is public asks nobody. Elsewhere a credential that is presented must be good: a bad one is refused even
-where anonymous visitors are welcome, because its sender believes to be somebody. Cookies never count here for `/api/*`:
-they identify pages alone.
+Pages know people by their session cookie, everything else by a token in the Authorization header; neither takes the
+other's credential (attack O61). A public route of the API asks nobody. Elsewhere a token that is presented must be
+good: a bad one is refused even where anonymous visitors are welcome, because its sender believes to be somebody.
+
+What is found is read for this request: a revocation or a change of role made by any process holds at the next one.
 """
 
+import asyncio
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
 from hubgate.server.access.actions import Action
-from hubgate.server.access.identity import Identity
+from hubgate.server.access.caller import ANONYMOUS, Caller
+from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import store as session_store
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.accounts.tokens import store as token_store
+from hubgate.server.accounts.tokens.text import TokenKind, read_token
+from hubgate.server.clock import Clock
 from hubgate.server.errors import BadRequest, Unauthorized
+from hubgate.server.http.csrf import SESSION_COOKIE
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.storage.database import Database, Unit
 
 # Existing clients compare this text to tell a bad token from a missing repo.
 BAD_CREDENTIAL = "Invalid credentials in Authorization header"
 
+# Who presents a token with this key, if it is good.
+FindCaller = Callable[[bytes], Awaitable[Caller | None]]
 
-async def guard(request: HubRequest, route: Route) -> None:
-    if route.surface.value.cors and b"access_token=" in request.scope["query_string"]:
-        # It would stand in logs, histories and referrers (RFC 9700, section 4.3.2).
-        raise BadRequest("Send the token in the Authorization header, not in the address.")
-    if route.action != Action.HUB_PUBLIC.rule.name:
-        request.state.identity = _identify(request)
+_PUBLIC = Action.HUB_PUBLIC.rule.name
 
 
-def _identify(request: HubRequest) -> Identity:
-    if "authorization" in request.headers:
-        raise Unauthorized(BAD_CREDENTIAL)
-    return Identity.anonymous()
+@dataclass(frozen=True)
+class Guard:
+    db: Database
+    clock: Clock
+    # Kinds of token that other packages issue.
+    others: Mapping[TokenKind, FindCaller] = field(default_factory=dict)
+    _notes: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def __call__(self, request: HubRequest, route: Route | None) -> None:
+        """Without a route, for the page that says that there is nothing here."""
+        if route is None:
+            request.state.caller = await self.browser(request)
+            return
+        if route.surface.value.cors and b"access_token=" in request.scope["query_string"]:
+            # It would stand in logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).
+            raise BadRequest("Send the token in the Authorization header, not in the address.")
+        if route.surface is Surface.PAGE:
+            request.state.caller = await self.browser(request)
+        elif route.action != _PUBLIC:
+            request.state.caller = await self._bearer(request, route.surface)
+
+    async def browser(self, request: HubRequest) -> Caller:
+        """The user of a page. A cookie that is no longer good is as none."""
+        cookie = request.cookies.get(SESSION_COOKIE)
+        now = self.clock()
+        found = await browsers.find(self.db, cookie, now) if cookie else None
+        if found is None:
+            return ANONYMOUS
+        person, session = found
+        if browsers.is_to_be_noted(session, now):
+            self._note(lambda tx: session_store.note_use(tx, session.id, now, request.client_ip))
+        return Caller.with_session(person, session)
+
+    async def _bearer(self, request: HubRequest, surface: Surface) -> Caller:
+        header = request.headers.get("authorization")
+        if header is None:
+            return ANONYMOUS
+        read = read_token(_presented(header, surface))
+        caller = await self._holder(*read) if read else None
+        if caller is None:
+            raise Unauthorized(BAD_CREDENTIAL)
+        return caller
+
+    async def _holder(self, kind: TokenKind, key: bytes) -> Caller | None:
+        if kind is TokenKind.PERSONAL:
+            return await self._personal(key)
+        find = self.others.get(kind)
+        return await find(key) if find else None
+
+    async def _personal(self, key: bytes) -> Caller | None:
+        found = await token_store.find(self.db, key)
+        if found is None:
+            return None
+        person, token = found
+        now = self.clock()
+        if personal.is_to_be_noted(token, now):
+            self._note(lambda tx: token_store.note_use(tx, token.id, now))
+        return Caller.with_token(person, token)
+
+    def _note(self, unit: Unit[None]) -> None:
+        """Beside the answer: nobody waits for "last used" to be saved."""
+        task = asyncio.create_task(self.db.write(unit))
+        self._notes.add(task)
+        task.add_done_callback(self._noted)
+
+    def _noted(self, task: asyncio.Task[None]) -> None:
+        self._notes.discard(task)
+        # Lost while the database was away, it is noted at the next use.
+        if not task.cancelled():
+            task.exception()
+
+
+def _presented(header: str, surface: Surface) -> str:
+    scheme, _, value = header.partition(" ")
+    value = value.strip()
+    if scheme.lower() == "bearer":
+        return value
+    if scheme.lower() == "basic" and surface in (Surface.GIT, Surface.FILE):
+        # git sends the token as password, or as user name when it is asked for one only.
+        try:
+            user, _, password = base64.b64decode(value, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            raise Unauthorized(BAD_CREDENTIAL) from None
+        return password or user
+    raise Unauthorized(BAD_CREDENTIAL)

@@ -6,35 +6,9 @@ removed or demoted loses the rights of live tokens at the next request (attack O
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum
 
-
-class Role(IntEnum):
-    """A member's role in an organization. Each includes the ones before it."""
-
-    READ = 1
-    CONTRIBUTOR = 2
-    WRITE = 3
-    ADMIN = 4
-
-    @property
-    def label(self) -> str:
-        """The stored and wire spelling."""
-        return self.name.lower()
-
-    @classmethod
-    def parse(cls, label: str) -> "Role":
-        for role in cls:
-            if role.label == label:
-                return role
-        raise ValueError(f"{label!r} is not a role.")
-
-
-class TokenRole(Enum):
-    """What a personal token may do: all its user may read, or nearly all its user may do."""
-
-    READ = "read"
-    WRITE = "write"
+from hubgate.server.accounts.roles import Role, TokenRole
 
 
 class Kind(Enum):

@@ -21,9 +21,10 @@ from hubgate.server.access.decision import (
     forbid,
     gated,
 )
-from hubgate.server.access.identity import Identity, Kind, Role, TokenRole
+from hubgate.server.access.identity import Identity, Kind
 from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
 from hubgate.server.access.rule import Credential, Rule
+from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.scopes import BUILT_IN
 
 _SEE_REPO = Action.REPO_SEE.rule

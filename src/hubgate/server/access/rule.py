@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from hubgate.server.access.identity import Role
+from hubgate.server.accounts.roles import Role
 
 
 class Credential(Enum):

@@ -31,7 +31,7 @@ from hubgate.server.logs import request_id_of_context, summary_of
 from hubgate.server.metrics import Metrics
 
 # Decides who is asking and whether they may; raises the refusal.
-Guard = Callable[[HubRequest, Route], Awaitable[None]]
+Guard = Callable[[HubRequest, Route | None], Awaitable[None]]
 
 log = logging.getLogger("hubgate.http")
 
@@ -87,6 +87,8 @@ class Edge:
         found = self._found(request, exchange)
         check_head(request.scope)
         if found is None:
+            if exchange.surface is Surface.PAGE:
+                await self.guard(request, None)
             raise NotFound(NOTHING_HERE)
         route, request.scope["path_params"] = found.route, found.params
         exchange.body = BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds)

@@ -73,6 +73,9 @@ class Database(Protocol):
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         """One look-up by key, the cheapest read there is."""
 
+    async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
+        """As `one`, for a key that has a handful of rows: a user with their memberships."""
+
     async def batch(self, op: Batch, row: Params) -> Row | None:
         """Run one row of a hot statement; durable on return like `write`."""
 

@@ -60,6 +60,10 @@ class PostgresDatabase:
         require_read(sql)
         return await self._again_if_lost(lambda connection: PostgresTx(connection).one(sql, params))
 
+    async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
+        require_read(sql)
+        return await self._again_if_lost(lambda connection: PostgresTx(connection).all(sql, params))
+
     async def batch(self, op: Batch, row: Params) -> Row | None:
         batcher = self._batchers.get(op.name)
         if batcher is None:

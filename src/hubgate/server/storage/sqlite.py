@@ -8,6 +8,7 @@ reads and the next group forms. Group commit therefore costs the author of a uni
 
 import asyncio
 import sqlite3
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -57,6 +58,10 @@ class SqliteDatabase:
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         require_read(sql)
         return await self._look_up.one(sql, params)
+
+    async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
+        require_read(sql)
+        return await self._look_up.all(sql, params)
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
         statement = _single_row_statement(op)

@@ -1,23 +1,30 @@
 """Turning a template into an answer: autoescaped, with the visitor's theme and a CSRF field ready for any form."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from hubgate import __version__
-from hubgate.server.errors import HubError
+from hubgate.server.access.caller import caller_of
+from hubgate.server.clock import iso
+from hubgate.server.errors import HubError, Unauthorized
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
 from hubgate.server.settings import Settings
+from hubgate.server.web import flash
+from hubgate.server.web.avatars import avatar_url
+from hubgate.server.web.foreign_text import shown
 from hubgate.server.web.pages.errors import advice_for
 from hubgate.server.web.static import asset_url
 
 THEME_COOKIE = "theme"
 LONGEST_WAY_BACK = 2000
 THEMES = ("system", "light", "dark")
+NO_ERRORS: Mapping[str, str] = {}
 
 
 class Pages:
@@ -37,23 +44,49 @@ class Pages:
             base_url=settings.base_url,
             hub_host=urlsplit(settings.base_url).netloc,
             themes=THEMES,
+            signup=settings.signup,
+            avatar=avatar_url,
         )
+        self._templates.filters.update(shown=shown, iso=iso, moment=moment)
 
-    def page(self, request: HubRequest, template: str, status: int = 200, **values: Any) -> Response:
+    def page(
+        self,
+        request: HubRequest,
+        template: str,
+        status: int = 200,
+        errors: Mapping[str, str] = NO_ERRORS,
+        **values: Any,
+    ) -> Response:
+        """`errors` are sentences by field of a form that has to be mended: the answer is then 422."""
         csrf_value, new_cookie = self._csrf.field_for(request)
+        done = flash.read(request, self._csrf.secret)
         html = self._templates.get_template(template).render(
             values,
+            errors=errors,
+            done=done,
+            me=caller_of(request).person,
             csrf_name=FIELD,
             csrf_value=csrf_value,
             theme=chosen_theme(request),
             here=_here(request),
         )
-        response = HTMLResponse(html, status)
+        response = HTMLResponse(html, 422 if errors else status)
+        if done:
+            flash.forget(response)
         if new_cookie is not None and _has_all_its_cookies(request):
             self._csrf.set_visitor_cookie(response, new_cookie)
         return response
 
+    def see(self, path: str, done: str = "") -> Response:
+        """After a form: go there, and say what was done."""
+        response = RedirectResponse(path, 303)
+        if done:
+            flash.leave(response, self._csrf.secret, done, secure=self.settings.secure)
+        return response
+
     def error(self, request: HubRequest, error: HubError) -> Response:
+        if isinstance(error, Unauthorized) and request.method in ("GET", "HEAD"):
+            return RedirectResponse(f"/login?{urlencode({'next': _here(request)})}", 303)
         advice = advice_for(error)
         return self.page(
             request,
@@ -86,3 +119,8 @@ def _here(request: HubRequest) -> str:
     query = request.scope["query_string"].decode("latin-1")
     here = f"{path}?{query}" if query else path
     return here if len(here) <= LONGEST_WAY_BACK else "/"
+
+
+def moment(when: int) -> str:
+    """A time for people; `iso` is the one for machines beside it."""
+    return iso(when)[:16].replace("T", " ") + " UTC"

@@ -13,7 +13,7 @@ from hubgate.server import logs
 from hubgate.server.app import open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
-from hubgate.server.worker.loops import LoopRunner
+from hubgate.server.worker.loops import Loop, LoopRunner
 from hubgate.server.worker.servers import GRACE_SECONDS
 from hubgate.server.worker.sweep import Sweep
 
@@ -22,7 +22,8 @@ BACKGROUND_NICENESS = 10
 
 async def run(settings: Settings, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
     hub = await open_hub(settings)
-    running = asyncio.create_task(LoopRunner(hub.db, hub.clock, stop).run([Sweep(hub.db, hub.clock).loop()]))
+    loops = [Sweep(hub.db, hub.clock).loop(), Loop("mail", every_seconds=5, step=hub.outbox.send_due)]
+    running = asyncio.create_task(LoopRunner(hub.db, hub.clock, stop).run(loops))
     on_ready()
     await stop.wait()
     # A step that waits for a database that hangs is left behind: its unit is saved whole or not at all.

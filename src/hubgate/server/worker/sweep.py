@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+from hubgate.server.accounts.links import store as link_store
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.accounts.sessions import store as session_store
+from hubgate.server.accounts.sessions.model import LASTS as SESSION_LASTS
 from hubgate.server.clock import Clock
 from hubgate.server.storage.database import Database
 from hubgate.server.throttle import store as throttle_store
@@ -20,4 +24,10 @@ class Sweep:
 
     async def step(self) -> bool:
         now = self.clock()
-        return await self.db.write_long(lambda tx: throttle_store.drop_expired(tx, now, BATCH)) == BATCH
+        dropped = [
+            await self.db.write_long(lambda tx: throttle_store.drop_expired(tx, now, BATCH)),
+            await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LASTS, BATCH)),
+            await self.db.write_long(lambda tx: link_store.drop_expired(tx, now, BATCH)),
+            await self.db.write_long(lambda tx: org_store.drop_expired_invitations(tx, now, BATCH)),
+        ]
+        return BATCH in dropped

@@ -30,24 +30,26 @@ _KINDS = "|".join(kind.value for kind in TokenKind)
 _SHAPE = re.compile(rf"hf_({_KINDS})([0-9A-Za-z]{{{_BUCKET + _RANDOM + _CHECKSUM}}})\Z")
 
 
-def new_token(kind: TokenKind, now: int) -> str:
-    body = _base62(now // HOUR, _BUCKET) + "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM))
+def new_token(kind: TokenKind, now: int) -> tuple[str, bytes]:
+    """The text, to be shown once, and the primary key under which it is found again."""
+    hour = now // HOUR
+    body = _base62(hour, _BUCKET) + "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM))
     start = f"hf_{kind.value}{body}"
-    return start + _checksum(start)
+    text = start + _checksum(start)
+    return text, _key(hour, text)
 
 
-def token_key(token: str) -> bytes | None:
-    """The primary key of a well-formed token: four bytes of its hour, then 28 of its SHA-256. None if mistyped."""
-    match = _SHAPE.match(token)
-    if match is None or _checksum(token[:-_CHECKSUM]) != token[-_CHECKSUM:]:
+def read_token(text: str) -> tuple[TokenKind, bytes] | None:
+    """The kind and primary key of a well-formed token. None if mistyped, without a look-up."""
+    match = _SHAPE.match(text)
+    if match is None or _checksum(text[:-_CHECKSUM]) != text[-_CHECKSUM:]:
         return None
-    hour = _number(match.group(2)[:_BUCKET])
-    return (hour & 0xFFFFFFFF).to_bytes(4) + hashlib.sha256(token.encode()).digest()[:28]
+    return TokenKind(match.group(1)), _key(_number(match.group(2)[:_BUCKET]), text)
 
 
-def token_kind(token: str) -> TokenKind | None:
-    match = _SHAPE.match(token)
-    return TokenKind(match.group(1)) if match else None
+def _key(hour: int, text: str) -> bytes:
+    """Four bytes of the hour, then 28 of the SHA-256."""
+    return (hour & 0xFFFFFFFF).to_bytes(4) + hashlib.sha256(text.encode()).digest()[:28]
 
 
 def last_four(token: str) -> str:

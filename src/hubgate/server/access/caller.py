@@ -1,0 +1,79 @@
+"""Who is asking, with what was read to find that out: nothing of it outlives the request."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hubgate.server.access.identity import Identity
+from hubgate.server.accounts.model import Person, User, Visitor
+from hubgate.server.accounts.sessions.model import Session
+from hubgate.server.accounts.tokens.model import PersonalToken
+from hubgate.server.audit.model import Actor
+from hubgate.server.errors import Unauthorized
+from hubgate.server.http.request import HubRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """`person` is None for an anonymous visitor; of the two credentials at most one is set."""
+
+    identity: Identity
+    person: Person | None = None
+    session: Session | None = None
+    token: PersonalToken | None = None
+
+    @classmethod
+    def with_session(cls, person: Person, session: Session) -> "Caller":
+        identity = Identity.session(person.user.id, person.roles, operator=bool(person.user.operator))
+        return cls(identity, person, session=session)
+
+    @classmethod
+    def with_token(cls, person: Person, token: PersonalToken) -> "Caller":
+        return cls(Identity.personal(person.user.id, person.roles, role=token.role), person, token=token)
+
+    @property
+    def signed_in(self) -> Person:
+        """For handlers behind a rule that no anonymous visitor passes, and for those that ask to sign in first."""
+        if self.person is None:
+            raise Unauthorized("Sign in first.")
+        return self.person
+
+    @property
+    def user(self) -> User:
+        return self.signed_in.user
+
+
+ANONYMOUS = Caller(Identity.anonymous())
+
+
+def caller_of(request: HubRequest) -> Caller:
+    """What the guard found; a visitor where it was not asked."""
+    caller: Caller = getattr(request.state, "caller", ANONYMOUS)
+    return caller
+
+
+def visitor_of(request: HubRequest) -> Visitor:
+    return Visitor(request.client_ip, request.headers.get("user-agent", ""))
+
+
+def actor_of(request: HubRequest) -> Actor:
+    """The caller as the audit log names them."""
+    caller, visitor = caller_of(request), visitor_of(request)
+    return Actor(
+        name=caller.user.name,
+        user_id=caller.user.id,
+        ip=visitor.ip,
+        user_agent=visitor.user_agent,
+        token=_described(caller.token),
+    )
+
+
+def _described(token: PersonalToken | None) -> dict[str, Any] | None:
+    if token is None:
+        return None
+    return {
+        "type": "access_token",
+        "id": token.id,
+        "role": token.role.value,
+        "last4": token.last_four,
+        "deleted": False,
+    }

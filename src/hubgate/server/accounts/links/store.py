@@ -1,0 +1,48 @@
+"""Statements on mailed links."""
+
+from hubgate.server.accounts.links.model import Link, Purpose
+from hubgate.server.storage.database import Database, Row, Tx
+
+
+async def add(tx: Tx, key: bytes, link: Link, expires_at: int) -> None:
+    await tx.exec(
+        """
+        INSERT INTO links (key, purpose, user_id, email, expires_at)
+        VALUES (:key, :purpose, :user_id, :email, :expires_at)
+        """,
+        {
+            "key": key,
+            "purpose": link.purpose.value,
+            "user_id": link.user_id,
+            "email": link.email,
+            "expires_at": expires_at,
+        },
+    )
+
+
+async def find(db: Database, key: bytes, now: int) -> Link | None:
+    sql = "SELECT purpose, user_id, email FROM links WHERE key = :key AND expires_at > :now"
+    return _link(await db.one(sql, {"key": key, "now": now}))
+
+
+async def take(tx: Tx, key: bytes, now: int) -> Link | None:
+    """Of several callers with one link, one gets it."""
+    sql = "DELETE FROM links WHERE key = :key AND expires_at > :now RETURNING purpose, user_id, email"
+    return _link(await tx.one(sql, {"key": key, "now": now}))
+
+
+async def remove_all(tx: Tx, user_id: str) -> None:
+    await tx.exec("DELETE FROM links WHERE user_id = :user_id", {"user_id": user_id})
+
+
+async def drop_expired(tx: Tx, now: int, most: int) -> int:
+    return await tx.exec(
+        """
+        DELETE FROM links WHERE key IN (SELECT key FROM links WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
+        """,
+        {"now": now, "most": most},
+    )
+
+
+def _link(row: Row | None) -> Link | None:
+    return Link(Purpose(row["purpose"]), row["user_id"], row["email"]) if row else None

@@ -1,0 +1,1 @@
+"""Organizations: founding, profile, members, invitations, deletion. Every change is told to the audit log."""

@@ -1,0 +1,164 @@
+"""Invitations: into an organization by name or by e-mail, and to the hub by e-mail. Good for seven days and one use."""
+
+import secrets
+from dataclasses import dataclass
+
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.emails import check_email
+from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
+from hubgate.server.accounts.model import Organization, Person, User
+from hubgate.server.accounts.organizations import store
+from hubgate.server.accounts.organizations.members import record_added
+from hubgate.server.accounts.organizations.store import Invitation
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.record import record
+from hubgate.server.clock import DAY
+from hubgate.server.errors import Conflict, FieldErrors, NotFound
+from hubgate.server.ids import new_id
+from hubgate.server.mail import texts
+from hubgate.server.secret import fingerprint
+from hubgate.server.storage.database import Tx
+
+LASTS = 7 * DAY
+GONE = "This invitation was used, withdrawn or is out of date. Ask for a new one."
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the holder of an invitation's link sees. Without an organization it leads to the hub alone."""
+
+    invitation: Invitation
+    organization: Organization | None
+
+
+async def invite(accounts: Accounts, organization: Organization, invitee: str, role: Role, actor: Actor) -> None:
+    """By user name, or by e-mail address whether it has an account or not."""
+    invitee, now = invitee.strip(), accounts.clock()
+    user, recipient = await _find(accounts, invitee)
+    email = None if user else recipient
+    await accounts.limiter.take(MAILS_TO_RECIPIENT, recipient)
+    secret = secrets.token_urlsafe(32)
+    user_id = user.id if user else None
+    invitation = Invitation(new_id(now), organization.id, email, user_id, role, actor.user_id, now, now + LASTS)
+
+    async def unit(tx: Tx) -> None:
+        if user and await store.role_of(tx, organization.id, user.id):
+            raise FieldErrors({"invitee": f"{user.name} is a member already."})
+        await store.drop_same_invitations(tx, organization.id, email, user_id)
+        await store.add_invitation(tx, fingerprint(secret), invitation)
+        link = accounts.link(f"/invitations/{secret}")
+        await accounts.outbox.add(tx, texts.invited_to_organization(recipient, organization.name, actor.name, link))
+        data = {"invitee": invitee, "role": role.label}
+        text = f"invited {invitee} as {role.label}"
+        await record(tx, organization.id, Kind.ORG_INVITE_USER, text, actor, now, data)
+
+    await accounts.db.write(unit)
+    accounts.outbox.hurry()
+
+
+async def invite_to_hub(accounts: Accounts, email: str) -> str:
+    """The link, also mailed. Works whatever the sign-up setting but `closed`."""
+    checking = Checking()
+    email = checking.field("email", check_email, email)
+    checking.done()
+    now, secret = accounts.clock(), secrets.token_urlsafe(32)
+    invitation = Invitation(new_id(now), None, email, None, Role.READ, None, now, now + LASTS)
+    link = accounts.link(f"/invitations/{secret}")
+
+    async def unit(tx: Tx) -> None:
+        if await account_store.user_by_email(tx, email):
+            raise Conflict(f"{email} has an account already.")
+        await store.drop_same_invitations(tx, None, email, None)
+        await store.add_invitation(tx, fingerprint(secret), invitation)
+        await accounts.outbox.add(tx, texts.invited_to_hub(email, link))
+
+    await accounts.db.write(unit)
+    accounts.outbox.hurry()
+    return link
+
+
+async def open_link(accounts: Accounts, secret: str) -> Opened:
+    invitation = await store.invitation_by_key(accounts.db, fingerprint(secret), accounts.clock())
+    if invitation is None:
+        raise NotFound(GONE)
+    if invitation.org_id is None:
+        return Opened(invitation, None)
+    return Opened(invitation, await store.organization(accounts.db, invitation.org_id))
+
+
+async def of_organization(accounts: Accounts, organization: Organization) -> list[tuple[Invitation, str]]:
+    now = accounts.clock()
+    return await accounts.db.read_long(lambda tx: store.invitations_of_organization(tx, organization.id, now))
+
+
+async def of_user(accounts: Accounts, user: User) -> list[tuple[Invitation, str]]:
+    """By name, and by e-mail where the user has proven the address."""
+    now, email = accounts.clock(), user.email if user.email_verified_at else None
+    return await accounts.db.read_long(lambda tx: store.invitations_of_user(tx, user.id, email, now))
+
+
+async def accept(accounts: Accounts, person: Person, invitation: Invitation, actor: Actor) -> None:
+    """The caller has seen to it that the person holds the link or is the one invited."""
+    now, user = accounts.clock(), person.user
+
+    async def unit(tx: Tx) -> None:
+        if invitation.org_id is None or not await store.begin_change_of_members(tx, invitation.org_id):
+            raise NotFound(GONE)
+        organization = await store.organization(tx, invitation.org_id)
+        if organization is None or not await store.take_invitation(tx, invitation.id, now):
+            raise NotFound(GONE)
+        if not await store.add_member(tx, organization.id, user.id, invitation.role, now):
+            raise Conflict(f"You are a member of {organization.name} already.")
+        await record_added(tx, organization, user, invitation.role, actor, now)
+
+    await accounts.db.write(unit)
+
+
+async def own(accounts: Accounts, user: User, invitation_id: str) -> Invitation:
+    """An invitation from the user's own list; any other is as if it were not there."""
+    invitation = await store.invitation_by_id(accounts.db, invitation_id, accounts.clock())
+    if invitation is None:
+        raise NotFound(GONE)
+    by_address = user.email_verified_at is not None and invitation.email == user.email
+    if invitation.user_id != user.id and not by_address:
+        raise NotFound(GONE)
+    return invitation
+
+
+async def decline(accounts: Accounts, invitation: Invitation) -> None:
+    now = accounts.clock()
+    if not await accounts.db.write(lambda tx: store.take_invitation(tx, invitation.id, now)):
+        raise NotFound(GONE)
+
+
+async def revoke(accounts: Accounts, organization: Organization, invitation_id: str, actor: Actor) -> None:
+    now = accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        invitation = await store.invitation_by_id(tx, invitation_id, now)
+        if invitation is None or invitation.org_id != organization.id:
+            raise NotFound(GONE)
+        if not await store.take_invitation(tx, invitation_id, now):
+            raise NotFound(GONE)
+        invited = await account_store.user(tx, invitation.user_id) if invitation.user_id else None
+        invitee = invited.name if invited else invitation.email
+        text = f"withdrew the invitation of {invitee}"
+        await record(tx, organization.id, Kind.ORG_REVOKE_INVITATION, text, actor, now, {"invitee": invitee})
+
+    await accounts.db.write(unit)
+
+
+async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
+    """Where to write to, and the user if it was a name; never the user behind an address, who is not given away."""
+    checking = Checking()
+    if "@" in invitee:
+        email = checking.field("invitee", check_email, invitee)
+        checking.done()
+        return None, email
+    user = await account_store.user_by_name(accounts.db, invitee)
+    if user is None or user.disabled_at is not None:
+        raise FieldErrors({"invitee": f"There is no user {invitee}. Invite by e-mail instead."})
+    return user, user.email

@@ -1,0 +1,112 @@
+"""Founding an organization, its profile, its name, its plan, and its end."""
+
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import PLANS, Organization, User
+from hubgate.server.accounts.names import check_name, name_key
+from hubgate.server.accounts.organizations import store
+from hubgate.server.accounts.profile_fields import check_fullname, check_website
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.record import record
+from hubgate.server.errors import FieldErrors, NotFound, Unprocessable
+from hubgate.server.ids import new_id
+from hubgate.server.storage.database import Tx
+
+
+async def found(
+    accounts: Accounts, owner: User, name: str, fullname: str, actor: Actor, plan: str = PLANS[0]
+) -> Organization:
+    """The owner is its first admin."""
+    checking = Checking()
+    name = checking.field("name", check_name, name)
+    fullname = checking.field("fullname", check_fullname, fullname)
+    checking.done()
+    now = accounts.clock()
+    organization = Organization(new_id(now), name, fullname, "", _known_plan(plan), 0, now)
+
+    async def unit(tx: Tx) -> None:
+        if not await account_store.claim_name(tx, name, "org", organization.id):
+            raise FieldErrors({"name": f"{name} is taken."})
+        await store.add(tx, organization)
+        await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
+        await record(tx, organization.id, Kind.ORG_CREATE, f"created {name}", actor, now, {"name": name})
+
+    await accounts.db.write(unit)
+    return organization
+
+
+async def set_profile(
+    accounts: Accounts, organization: Organization, fullname: str, website: str, actor: Actor
+) -> None:
+    checking = Checking()
+    fullname = checking.field("fullname", check_fullname, fullname)
+    website = checking.field("website", check_website, website)
+    checking.done()
+    now, changes = accounts.clock(), {"fullname": fullname, "website": website}
+
+    async def unit(tx: Tx) -> None:
+        await store.set_profile(tx, organization.id, fullname, website)
+        await record(tx, organization.id, Kind.ORG_UPDATE_SETTINGS, "changed the profile", actor, now, changes)
+
+    await accounts.db.write(unit)
+
+
+async def rename(accounts: Accounts, organization: Organization, name: str, actor: Actor) -> None:
+    """The old name stays with the organization for good; it may return to it."""
+    checking = Checking()
+    name = checking.field("name", check_name, name)
+    checking.done()
+    now, old = accounts.clock(), organization.name
+
+    async def unit(tx: Tx) -> None:
+        if not await account_store.claim_name(tx, name, "org", organization.id):
+            raise FieldErrors({"name": f"{name} is taken."})
+        if name_key(name) != name_key(old):
+            await account_store.retire_name(tx, old)
+        await store.set_name(tx, organization.id, name)
+        data = {"from": old, "to": name}
+        await record(tx, organization.id, Kind.ORG_RENAME, f"renamed {old} to {name}", actor, now, data)
+
+    await accounts.db.write(unit)
+
+
+async def set_plan(accounts: Accounts, organization: Organization, plan: str, actor: Actor) -> None:
+    plan, now = _known_plan(plan), accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        await store.set_plan(tx, organization.id, plan)
+        data = {"from": organization.plan, "to": plan}
+        await record(tx, organization.id, Kind.ORG_SET_PLAN, f"set the plan to {plan}", actor, now, data)
+
+    await accounts.db.write(unit)
+
+
+async def set_billing(accounts: Accounts, organization: Organization, can_pay: bool, actor: Actor) -> None:
+    now, word = accounts.clock(), "on" if can_pay else "off"
+
+    async def unit(tx: Tx) -> None:
+        await store.set_can_pay(tx, organization.id, int(can_pay))
+        await record(tx, organization.id, Kind.ORG_SET_BILLING, f"turned billing {word}", actor, now)
+
+    await accounts.db.write(unit)
+
+
+async def delete(accounts: Accounts, organization: Organization, actor: Actor) -> None:
+    """For good. Its name stays reserved, and so does its log."""
+    now = accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        await account_store.retire_name(tx, organization.name)
+        if not await store.remove(tx, organization.id):
+            raise NotFound("This organization is gone already.")
+        await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {organization.name}", actor, now)
+
+    await accounts.db.write(unit)
+
+
+def _known_plan(plan: str) -> str:
+    if plan not in PLANS:
+        raise Unprocessable(f"A plan is one of {', '.join(PLANS)}.")
+    return plan

@@ -1,0 +1,291 @@
+"""Statements on organizations, memberships and invitations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.roles import Role
+from hubgate.server.accounts.store import ORGANIZATION, USER, like
+from hubgate.server.storage.database import Database, Row, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    user: User
+    role: Role
+    joined_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Into `org_id`, or to the hub alone. Either `email` or `user_id` says who is invited."""
+
+    id: str
+    org_id: str | None
+    email: str | None
+    user_id: str | None
+    role: Role
+    invited_by: str | None
+    created_at: int
+    expires_at: int
+
+
+_INVITATION = "i.id, i.org_id, i.email, i.user_id, i.role, i.invited_by, i.created_at, i.expires_at"
+
+
+async def add(tx: Tx, organization: Organization) -> None:
+    await tx.exec(
+        """
+        INSERT INTO organizations (id, name, fullname, website, plan, can_pay, created_at, members_version)
+        VALUES (:id, :name, :fullname, :website, :plan, :can_pay, :created_at, 0)
+        """,
+        {
+            "id": organization.id,
+            "name": organization.name,
+            "fullname": organization.fullname,
+            "website": organization.website,
+            "plan": organization.plan,
+            "can_pay": organization.can_pay,
+            "created_at": organization.created_at,
+        },
+    )
+
+
+async def set_name(tx: Tx, org_id: str, name: str) -> None:
+    await tx.exec("UPDATE organizations SET name = :name WHERE id = :id", {"id": org_id, "name": name})
+
+
+async def set_profile(tx: Tx, org_id: str, fullname: str, website: str) -> None:
+    await tx.exec(
+        "UPDATE organizations SET fullname = :fullname, website = :website WHERE id = :id",
+        {"id": org_id, "fullname": fullname, "website": website},
+    )
+
+
+async def set_plan(tx: Tx, org_id: str, plan: str) -> None:
+    await tx.exec("UPDATE organizations SET plan = :plan WHERE id = :id", {"id": org_id, "plan": plan})
+
+
+async def set_can_pay(tx: Tx, org_id: str, can_pay: int) -> None:
+    await tx.exec("UPDATE organizations SET can_pay = :can_pay WHERE id = :id", {"id": org_id, "can_pay": can_pay})
+
+
+async def remove(tx: Tx, org_id: str) -> bool:
+    return await tx.exec("DELETE FROM organizations WHERE id = :id", {"id": org_id}) == 1
+
+
+async def list_all(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
+    """By id, so by age, each followed by its number of members."""
+    return await tx.all(
+        f"""
+        SELECT {ORGANIZATION}, (SELECT count(*) FROM memberships m WHERE m.org_id = o.id) AS members
+        FROM organizations o
+        WHERE o.id > :after AND (:search = '' OR lower(o.name) LIKE :pattern ESCAPE '!')
+        ORDER BY o.id LIMIT :most
+        """,
+        {"after": after, "search": search, "pattern": like(search), "most": most},
+    )
+
+
+async def begin_change_of_members(tx: Tx, org_id: str) -> bool:
+    """Wait for other changes of this organization's members; what is read after it is the latest (see the last admin).
+
+    False if the organization is gone.
+    """
+    sql = "UPDATE organizations SET members_version = members_version + 1 WHERE id = :id"
+    return await tx.exec(sql, {"id": org_id}) == 1
+
+
+async def begin_change_where_admin(tx: Tx, user_id: str) -> None:
+    """The same for every organization that the user administers."""
+    for row in await tx.all(
+        "SELECT org_id FROM memberships WHERE user_id = :user_id AND role = :admin ORDER BY org_id",
+        {"user_id": user_id, "admin": Role.ADMIN.value},
+    ):
+        await begin_change_of_members(tx, row["org_id"])
+
+
+async def only_admin_of(tx: Tx, user_id: str) -> list[str]:
+    """Names of the organizations that would be left without an admin."""
+    rows = await tx.all(
+        """
+        SELECT o.name FROM memberships m JOIN organizations o ON o.id = m.org_id
+        WHERE m.user_id = :user_id AND m.role = :admin AND NOT EXISTS (
+            SELECT 1 FROM memberships other
+            WHERE other.org_id = m.org_id AND other.role = :admin AND other.user_id <> :user_id)
+        ORDER BY lower(o.name)
+        """,
+        {"user_id": user_id, "admin": Role.ADMIN.value},
+    )
+    return [row["name"] for row in rows]
+
+
+async def has_other_admin(tx: Tx, org_id: str, user_id: str) -> bool:
+    row = await tx.one(
+        "SELECT 1 FROM memberships WHERE org_id = :org_id AND role = :admin AND user_id <> :user_id LIMIT 1",
+        {"org_id": org_id, "user_id": user_id, "admin": Role.ADMIN.value},
+    )
+    return row is not None
+
+
+async def add_member(tx: Tx, org_id: str, user_id: str, role: Role, now: int) -> bool:
+    """False if the user is a member already."""
+    row = await tx.one(
+        """
+        INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org_id, :user_id, :role, :now)
+        ON CONFLICT DO NOTHING RETURNING role
+        """,
+        {"org_id": org_id, "user_id": user_id, "role": role.value, "now": now},
+    )
+    return row is not None
+
+
+async def role_of(tx: Tx | Database, org_id: str, user_id: str) -> Role | None:
+    sql = "SELECT role FROM memberships WHERE org_id = :org_id AND user_id = :user_id"
+    row = await tx.one(sql, {"org_id": org_id, "user_id": user_id})
+    return Role(row["role"]) if row else None
+
+
+async def set_role(tx: Tx, org_id: str, user_id: str, role: Role) -> None:
+    await tx.exec(
+        "UPDATE memberships SET role = :role WHERE org_id = :org_id AND user_id = :user_id",
+        {"org_id": org_id, "user_id": user_id, "role": role.value},
+    )
+
+
+async def remove_member(tx: Tx, org_id: str, user_id: str) -> bool:
+    sql = "DELETE FROM memberships WHERE org_id = :org_id AND user_id = :user_id"
+    return await tx.exec(sql, {"org_id": org_id, "user_id": user_id}) == 1
+
+
+async def count_members(tx: Tx | Database, org_id: str) -> int:
+    row = await tx.one("SELECT count(*) AS n FROM memberships WHERE org_id = :org_id", {"org_id": org_id})
+    return int(row["n"]) if row else 0
+
+
+async def members(
+    tx: Tx, org_id: str, *, search: str = "", email: str = "", after: str = "", most: int = 1000
+) -> list[Member]:
+    """By name in lower case. `search` is part of a name, `email` a whole verified address; both in lower case."""
+    rows = await tx.all(
+        f"""
+        SELECT {USER}, m.role, m.joined_at FROM memberships m JOIN users u ON u.id = m.user_id
+        WHERE m.org_id = :org_id AND lower(u.name) > :after
+            AND (:search = '' OR lower(u.name) LIKE :pattern ESCAPE '!' OR lower(u.fullname) LIKE :pattern ESCAPE '!')
+            AND (:email = '' OR (u.email = :email AND u.email_verified_at IS NOT NULL))
+        ORDER BY lower(u.name) LIMIT :most
+        """,
+        {
+            "org_id": org_id,
+            "after": after,
+            "search": search,
+            "pattern": like(search),
+            "email": email,
+            "most": most,
+        },
+    )
+    return [Member(User(*tuple(row)[:-2]), Role(row["role"]), row["joined_at"]) for row in rows]
+
+
+async def add_invitation(tx: Tx, key: bytes, invitation: Invitation) -> None:
+    await tx.exec(
+        """
+        INSERT INTO invitations (id, key, org_id, email, user_id, role, invited_by, created_at, expires_at)
+        VALUES (:id, :key, :org_id, :email, :user_id, :role, :invited_by, :created_at, :expires_at)
+        """,
+        {
+            "id": invitation.id,
+            "key": key,
+            "org_id": invitation.org_id,
+            "email": invitation.email,
+            "user_id": invitation.user_id,
+            "role": invitation.role.value,
+            "invited_by": invitation.invited_by,
+            "created_at": invitation.created_at,
+            "expires_at": invitation.expires_at,
+        },
+    )
+
+
+async def invitation_by_key(tx: Tx | Database, key: bytes, now: int) -> Invitation | None:
+    sql = f"SELECT {_INVITATION} FROM invitations i WHERE i.key = :key AND i.expires_at > :now"
+    return _invitation(await tx.one(sql, {"key": key, "now": now}))
+
+
+async def invitation_by_id(tx: Tx | Database, invitation_id: str, now: int) -> Invitation | None:
+    sql = f"SELECT {_INVITATION} FROM invitations i WHERE i.id = :id AND i.expires_at > :now"
+    return _invitation(await tx.one(sql, {"id": invitation_id, "now": now}))
+
+
+async def take_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
+    """Of accepting, declining and revoking at once, one wins."""
+    sql = "DELETE FROM invitations WHERE id = :id AND expires_at > :now"
+    return await tx.exec(sql, {"id": invitation_id, "now": now}) == 1
+
+
+async def drop_same_invitations(tx: Tx, org_id: str | None, email: str | None, user_id: str | None) -> None:
+    """A new invitation replaces an older one to the same person."""
+    await tx.exec(
+        """
+        DELETE FROM invitations
+        WHERE coalesce(org_id, '') = coalesce(:org_id, '') AND (email = :email OR user_id = :user_id)
+        """,
+        {"org_id": org_id, "email": email, "user_id": user_id},
+    )
+
+
+async def invitations_of_organization(tx: Tx, org_id: str, now: int) -> list[tuple[Invitation, str]]:
+    """Each with the name or address of who is invited."""
+    rows = await tx.all(
+        f"""
+        SELECT {_INVITATION}, coalesce(u.name, i.email) AS invitee FROM invitations i
+        LEFT JOIN users u ON u.id = i.user_id
+        WHERE i.org_id = :org_id AND i.expires_at > :now ORDER BY i.created_at, i.id
+        """,
+        {"org_id": org_id, "now": now},
+    )
+    return [(_required(row), row["invitee"]) for row in rows]
+
+
+async def invitations_of_user(tx: Tx, user_id: str, email: str | None, now: int) -> list[tuple[Invitation, str]]:
+    """Each with the organization's name. `email` only if it was verified."""
+    rows = await tx.all(
+        f"""
+        SELECT {_INVITATION}, o.name AS organization FROM invitations i JOIN organizations o ON o.id = i.org_id
+        WHERE (i.user_id = :user_id OR i.email = :email) AND i.expires_at > :now ORDER BY i.created_at, i.id
+        """,
+        {"user_id": user_id, "email": email, "now": now},
+    )
+    return [(_required(row), row["organization"]) for row in rows]
+
+
+async def drop_expired_invitations(tx: Tx, now: int, most: int) -> int:
+    return await tx.exec(
+        """
+        DELETE FROM invitations WHERE id IN
+            (SELECT id FROM invitations WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
+        """,
+        {"now": now, "most": most},
+    )
+
+
+async def organization(tx: Tx | Database, org_id: str) -> Organization | None:
+    row = await tx.one(f"SELECT {ORGANIZATION} FROM organizations o WHERE o.id = :id", {"id": org_id})
+    return Organization(*row) if row else None
+
+
+def _invitation(row: Row | None) -> Invitation | None:
+    return _required(row) if row else None
+
+
+def _required(row: Row) -> Invitation:
+    return Invitation(
+        row["id"],
+        row["org_id"],
+        row["email"],
+        row["user_id"],
+        Role(row["role"]),
+        row["invited_by"],
+        row["created_at"],
+        row["expires_at"],
+    )

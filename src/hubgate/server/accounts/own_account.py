@@ -1,0 +1,96 @@
+"""What users do with their own account: profile, rename, export, deletion."""
+
+from typing import Any
+
+from hubgate.server.accounts import store
+from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Person, User
+from hubgate.server.accounts.names import check_name, name_key
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.accounts.profile_fields import check_fullname, check_website
+from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.clock import iso
+from hubgate.server.errors import Conflict, FieldErrors
+from hubgate.server.storage.database import Tx
+
+
+async def set_profile(accounts: Accounts, user: User, fullname: str, website: str) -> None:
+    checking = Checking()
+    fullname = checking.field("fullname", check_fullname, fullname)
+    website = checking.field("website", check_website, website)
+    checking.done()
+    await accounts.db.write(lambda tx: store.set_profile(tx, user.id, fullname, website))
+
+
+async def rename(accounts: Accounts, user: User, name: str) -> None:
+    """The old name stays with this account for good; it may return to it."""
+    checking = Checking()
+    name = checking.field("username", check_name, name)
+    checking.done()
+
+    async def unit(tx: Tx) -> None:
+        if not await store.claim_name(tx, name, "user", user.id):
+            raise FieldErrors({"username": f"{name} is taken."})
+        if name_key(name) != name_key(user.name):
+            await store.retire_name(tx, user.name)
+        await store.set_name(tx, user.id, name)
+
+    await accounts.db.write(unit)
+
+
+async def delete(accounts: Accounts, user: User) -> None:
+    """For good; the name stays reserved. Organizations that only this user administers come first."""
+
+    async def unit(tx: Tx) -> None:
+        await org_store.begin_change_where_admin(tx, user.id)
+        orphans = await org_store.only_admin_of(tx, user.id)
+        if orphans:
+            names = ", ".join(orphans)
+            raise Conflict(f"You are the only admin of {names}. Make someone else admin there, or delete it, first.")
+        await store.retire_name(tx, user.name)
+        await store.remove_user(tx, user.id)
+
+    await accounts.db.write(unit)
+
+
+async def export(accounts: Accounts, person: Person) -> dict[str, Any]:
+    """All that the hub keeps about a user; of credentials, what is listed."""
+    user = person.user
+    tokens = await personal.of_user(accounts, user.id)
+    sessions = await browsers.of_user(accounts, user.id)
+    return {
+        "user": {
+            "id": user.id,
+            "name": user.name,
+            "fullname": user.fullname,
+            "email": user.email,
+            "emailVerifiedAt": iso(user.email_verified_at) if user.email_verified_at else None,
+            "website": user.website,
+            "createdAt": iso(user.created_at),
+        },
+        "organizations": [
+            {"id": m.organization.id, "name": m.organization.name, "role": m.role.label} for m in person.memberships
+        ],
+        "tokens": [
+            {
+                "id": token.id,
+                "name": token.name,
+                "role": token.role.value,
+                "createdAt": iso(token.created_at),
+                "lastUsedAt": iso(token.last_used_at) if token.last_used_at else None,
+            }
+            for token in tokens
+        ],
+        "sessions": [
+            {
+                "id": session.id,
+                "createdAt": iso(session.created_at),
+                "lastUsedAt": iso(session.last_used_at),
+                "ip": session.ip,
+                "userAgent": session.user_agent,
+            }
+            for session in sessions
+        ],
+    }

@@ -1,0 +1,50 @@
+"""Starting, finding and ending the sessions of browsers."""
+
+import secrets
+from collections.abc import Sequence
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Person, Visitor
+from hubgate.server.accounts.sessions import store
+from hubgate.server.accounts.sessions.model import LASTS, NOTED_EVERY, Session
+from hubgate.server.ids import new_id
+from hubgate.server.secret import fingerprint
+from hubgate.server.storage.database import Database, Tx
+
+LONGEST_USER_AGENT = 300
+
+
+async def start(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
+    """The value for the cookie. Always a new one: an id that was there before sign-in is never taken over (O55)."""
+    cookie = secrets.token_urlsafe(32)
+    session = Session(new_id(now), user_id, now, now, visitor.ip, visitor.user_agent[:LONGEST_USER_AGENT])
+    await store.add(tx, fingerprint(cookie), session)
+    return cookie
+
+
+async def find(db: Database, cookie: str, now: int) -> tuple[Person, Session] | None:
+    return await store.find(db, fingerprint(cookie), now - LASTS)
+
+
+def is_to_be_noted(session: Session, now: int) -> bool:
+    return now - session.last_used_at >= NOTED_EVERY
+
+
+async def of_user(accounts: Accounts, user_id: str) -> Sequence[Session]:
+    alive_since = accounts.clock() - LASTS
+    return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, alive_since))
+
+
+async def end(accounts: Accounts, user_id: str, session_id: str) -> bool:
+    """False if the user has no such session."""
+    return await accounts.db.write(lambda tx: store.remove(tx, user_id, session_id))
+
+
+async def end_all(accounts: Accounts, user_id: str) -> None:
+    await accounts.db.write(lambda tx: store.remove_all(tx, user_id))
+
+
+async def start_anew(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
+    """After a change of password: every session ends, and this browser gets a new one."""
+    await store.remove_all(tx, user_id)
+    return await start(tx, user_id, visitor, now)

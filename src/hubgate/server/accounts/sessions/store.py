@@ -1,0 +1,77 @@
+"""Statements on sessions."""
+
+from collections.abc import Sequence
+
+from hubgate.server.accounts.model import Person, person_of
+from hubgate.server.accounts.sessions.model import Session
+from hubgate.server.accounts.store import IN_ORDER, MEMBERSHIPS, PERSON
+from hubgate.server.storage.database import Database, Tx
+
+COLUMNS = "s.id, s.user_id, s.created_at, s.last_used_at, s.ip, s.user_agent"
+_WIDTH = 6
+
+_BY_KEY = f"""
+    SELECT {PERSON}, {COLUMNS} FROM sessions s JOIN users u ON u.id = s.user_id {MEMBERSHIPS}
+    WHERE s.key = :key AND s.last_used_at > :alive_since AND u.disabled_at IS NULL {IN_ORDER}
+"""
+
+
+async def find(db: Database, key: bytes, alive_since: int) -> tuple[Person, Session] | None:
+    rows = await db.few(_BY_KEY, {"key": key, "alive_since": alive_since})
+    if not rows:
+        return None
+    return person_of(rows), Session(*tuple(rows[0])[-_WIDTH:])
+
+
+async def add(tx: Tx, key: bytes, session: Session) -> None:
+    await tx.exec(
+        """
+        INSERT INTO sessions (key, id, user_id, created_at, last_used_at, ip, user_agent)
+        VALUES (:key, :id, :user_id, :created_at, :last_used_at, :ip, :user_agent)
+        """,
+        {
+            "key": key,
+            "id": session.id,
+            "user_id": session.user_id,
+            "created_at": session.created_at,
+            "last_used_at": session.last_used_at,
+            "ip": session.ip,
+            "user_agent": session.user_agent,
+        },
+    )
+
+
+async def of_user(tx: Tx, user_id: str, alive_since: int) -> Sequence[Session]:
+    rows = await tx.all(
+        f"""
+        SELECT {COLUMNS} FROM sessions s WHERE s.user_id = :user_id AND s.last_used_at > :alive_since
+        ORDER BY s.last_used_at DESC
+        """,
+        {"user_id": user_id, "alive_since": alive_since},
+    )
+    return [Session(*row) for row in rows]
+
+
+async def note_use(tx: Tx, session_id: str, now: int, ip: str) -> None:
+    await tx.exec(
+        "UPDATE sessions SET last_used_at = :now, ip = :ip WHERE id = :id", {"id": session_id, "now": now, "ip": ip}
+    )
+
+
+async def remove(tx: Tx, user_id: str, session_id: str) -> bool:
+    sql = "DELETE FROM sessions WHERE id = :id AND user_id = :user_id"
+    return await tx.exec(sql, {"id": session_id, "user_id": user_id}) == 1
+
+
+async def remove_all(tx: Tx, user_id: str) -> None:
+    await tx.exec("DELETE FROM sessions WHERE user_id = :user_id", {"user_id": user_id})
+
+
+async def drop_expired(tx: Tx, alive_since: int, most: int) -> int:
+    return await tx.exec(
+        """
+        DELETE FROM sessions WHERE key IN
+            (SELECT key FROM sessions WHERE last_used_at <= :alive_since ORDER BY last_used_at LIMIT :most)
+        """,
+        {"alive_since": alive_since, "most": most},
+    )

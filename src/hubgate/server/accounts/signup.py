@@ -1,0 +1,158 @@
+"""Joining: by oneself, by invitation, by the operator's hand, and as the first operator through the set-up link."""
+
+import base64
+import hmac
+from dataclasses import dataclass
+
+from hubgate.server.accounts import store
+from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.emails import check_email
+from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT, SIGN_UPS_FROM_ADDRESS, network_of
+from hubgate.server.accounts.links import mailed
+from hubgate.server.accounts.links.model import Link, Purpose
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.names import check_name
+from hubgate.server.accounts.passwords import check_password, hash_password
+from hubgate.server.accounts.profile_fields import check_fullname
+from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
+from hubgate.server.ids import new_id
+from hubgate.server.mail import texts
+from hubgate.server.storage.database import Tx
+
+OPERATOR_EXISTS = "operator"
+_SETUP = "setup link"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A checked form. The password is empty for a user who will set one by mail."""
+
+    name: str
+    email: str
+    password: str
+    fullname: str = ""
+
+
+class _EmailKnown(Exception):
+    """Undoes the claim on the name."""
+
+
+def check_candidate(name: str, email: str, password: str) -> Candidate:
+    checking = Checking()
+    candidate = Candidate(
+        checking.field("username", check_name, name),
+        checking.field("email", check_email, email),
+        checking.field("password", check_password, password),
+    )
+    checking.done()
+    return candidate
+
+
+async def join(accounts: Accounts, candidate: Candidate, ip: str, *, proven: bool = False) -> User | None:
+    """The new user, or None if the address has an account: its owner is told by mail, and the visitor is not.
+
+    `proven`: the candidate came by a link that was mailed to the address.
+    """
+    await accounts.limiter.take(SIGN_UPS_FROM_ADDRESS, network_of(ip))
+    await accounts.limiter.take(MAILS_TO_RECIPIENT, candidate.email)
+    # Also for a known address, so that time does not tell (the work is most of the answer).
+    password_hash = await hash_password(candidate.password)
+    try:
+        return await _create(accounts, candidate, password_hash, verified=proven)
+    except _EmailKnown:
+        message = texts.already_known(candidate.email, accounts.link("/reset"))
+        await accounts.db.write(lambda tx: accounts.outbox.add(tx, message))
+        return None
+    finally:
+        accounts.outbox.hurry()
+
+
+def require_open(accounts: Accounts) -> None:
+    if accounts.signup == "invite":
+        raise Forbidden("Joining this hub needs an invitation. Open the link in its mail.")
+    if accounts.signup == "closed":
+        raise Forbidden("This hub takes no new accounts. Ask whoever runs it.")
+
+
+async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verified: bool, operator: bool) -> User:
+    """Whatever the sign-up setting. Without a password the user sets one through the reset page."""
+    check_fullname(candidate.fullname)
+    password_hash = await hash_password(candidate.password) if candidate.password else None
+    try:
+        return await _create(accounts, candidate, password_hash, verified=verified, operator=operator)
+    except FieldErrors as error:
+        raise Conflict(error.message) from None
+    except _EmailKnown:
+        raise Conflict(f"{candidate.email} has an account already.") from None
+    finally:
+        accounts.outbox.hurry()
+
+
+def setup_path(accounts: Accounts) -> str:
+    """The same from every process: a MAC under the server's key, good until the first operator exists."""
+    mac = accounts.secret.mac(_SETUP, b"")
+    return f"/setup/{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
+
+
+async def setup_is_open(accounts: Accounts) -> bool:
+    return not await store.reached(accounts.db, OPERATOR_EXISTS)
+
+
+async def require_setup(accounts: Accounts, secret: str) -> None:
+    fits = hmac.compare_digest(f"/setup/{secret}".encode(), setup_path(accounts).encode())
+    if not fits or not await setup_is_open(accounts):
+        raise NotFound("This set-up link was used. More operators are made with: hubgate admin user create --operator")
+
+
+async def create_first_operator(accounts: Accounts, candidate: Candidate) -> User:
+    """The caller has checked the link. Of several at once, one wins."""
+    password_hash = await hash_password(candidate.password)
+    try:
+        return await _create(accounts, candidate, password_hash, verified=False, operator=True, first=True)
+    except _EmailKnown:
+        raise FieldErrors({"email": "This address has an account already."}) from None
+    finally:
+        accounts.outbox.hurry()
+
+
+async def _create(
+    accounts: Accounts,
+    candidate: Candidate,
+    password_hash: str | None,
+    *,
+    verified: bool,
+    operator: bool = False,
+    first: bool = False,
+) -> User:
+    now = accounts.clock()
+    user = User(
+        id=new_id(now),
+        name=candidate.name,
+        fullname=candidate.fullname,
+        email=candidate.email,
+        email_verified_at=now if verified else None,
+        website="",
+        operator=int(operator),
+        can_pay=0,
+        created_at=now,
+        disabled_at=None,
+    )
+
+    async def unit(tx: Tx) -> User:
+        if operator and not await store.reach(tx, OPERATOR_EXISTS, now) and first:
+            raise NotFound("Someone else has used this set-up link just now.")
+        if not await store.claim_name(tx, user.name, "user", user.id):
+            raise FieldErrors({"username": f"{user.name} is taken."})
+        if not await store.add_user(tx, user, password_hash):
+            raise _EmailKnown
+        if not verified:
+            await mail_confirmation(accounts, tx, user, now)
+        return user
+
+    return await accounts.db.write(unit)
+
+
+async def mail_confirmation(accounts: Accounts, tx: Tx, user: User, now: int) -> None:
+    secret = await mailed.make(tx, Link(Purpose.VERIFY, user.id, user.email), now)
+    await accounts.outbox.add(tx, texts.confirm_address(user.email, accounts.link(f"/verify/{secret}")))

@@ -1,0 +1,194 @@
+"""Statements on names and users, and how a person is read with all memberships in one go."""
+
+from collections.abc import Sequence
+
+from hubgate.server.accounts.model import Organization, Person, User, person_of
+from hubgate.server.accounts.names import name_key
+from hubgate.server.storage.database import Database, Row, Tx
+
+# In the order of model.User, model.Organization and the role. Statements that read a credential begin with these.
+USER = """u.id, u.name, u.fullname, u.email, u.email_verified_at, u.website, u.operator, u.can_pay, u.created_at,
+    u.disabled_at"""
+ORGANIZATION = "o.id, o.name, o.fullname, o.website, o.plan, o.can_pay, o.created_at"
+PERSON = f"{USER}, {ORGANIZATION}, m.role"
+MEMBERSHIPS = "LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.org_id"
+# Case is no part of a name, so it does not decide the order either.
+IN_ORDER = "ORDER BY lower(o.name)"
+
+_PERSON_BY_ID = f"SELECT {PERSON} FROM users u {MEMBERSHIPS} WHERE u.id = :id {IN_ORDER}"
+
+
+async def person(db: Database, user_id: str) -> Person | None:
+    rows = await db.few(_PERSON_BY_ID, {"id": user_id})
+    return person_of(rows) if rows else None
+
+
+async def user(tx: Tx | Database, user_id: str) -> User | None:
+    row = await tx.one(f"SELECT {USER} FROM users u WHERE u.id = :id", {"id": user_id})
+    return User(*row) if row else None
+
+
+async def user_by_name(tx: Tx | Database, name: str) -> User | None:
+    row = await tx.one(
+        f"""
+        SELECT {USER} FROM names n JOIN users u ON u.id = n.owner_id
+        WHERE n.key = :key AND n.current = 1 AND n.kind = 'user'
+        """,
+        {"key": name_key(name)},
+    )
+    return User(*row) if row else None
+
+
+async def user_by_email(tx: Tx | Database, email: str) -> User | None:
+    row = await tx.one(f"SELECT {USER} FROM users u WHERE u.email = :email", {"email": email})
+    return User(*row) if row else None
+
+
+async def organization_by_name(tx: Tx | Database, name: str) -> Organization | None:
+    row = await tx.one(
+        f"""
+        SELECT {ORGANIZATION} FROM names n JOIN organizations o ON o.id = n.owner_id
+        WHERE n.key = :key AND n.current = 1 AND n.kind = 'org'
+        """,
+        {"key": name_key(name)},
+    )
+    return Organization(*row) if row else None
+
+
+async def password_hash(tx: Tx | Database, user_id: str) -> str | None:
+    row = await tx.one("SELECT password_hash FROM users WHERE id = :id", {"id": user_id})
+    return row["password_hash"] if row else None
+
+
+async def claim_name(tx: Tx, name: str, kind: str, owner_id: str) -> bool:
+    """Take a name that nobody has or had; one's own former name may be taken again."""
+    row = await tx.one(
+        """
+        INSERT INTO names (key, kind, owner_id, current) VALUES (:key, :kind, :owner_id, 1)
+        ON CONFLICT (key) DO UPDATE SET current = 1 WHERE names.owner_id = excluded.owner_id
+        RETURNING key
+        """,
+        {"key": name_key(name), "kind": kind, "owner_id": owner_id},
+    )
+    return row is not None
+
+
+async def retire_name(tx: Tx, name: str) -> None:
+    await tx.exec("UPDATE names SET current = 0 WHERE key = :key", {"key": name_key(name)})
+
+
+async def add_user(tx: Tx, user: User, password_hash: str | None) -> bool:
+    """False if the e-mail address has an account."""
+    row = await tx.one(
+        """
+        INSERT INTO users (id, name, fullname, email, email_verified_at, password_hash, website, operator, can_pay,
+            created_at)
+        VALUES (:id, :name, :fullname, :email, :email_verified_at, :password_hash, :website, :operator, :can_pay,
+            :created_at)
+        ON CONFLICT (email) DO NOTHING RETURNING id
+        """,
+        {
+            "id": user.id,
+            "name": user.name,
+            "fullname": user.fullname,
+            "email": user.email,
+            "email_verified_at": user.email_verified_at,
+            "password_hash": password_hash,
+            "website": user.website,
+            "operator": user.operator,
+            "can_pay": user.can_pay,
+            "created_at": user.created_at,
+        },
+    )
+    return row is not None
+
+
+async def set_profile(tx: Tx, user_id: str, fullname: str, website: str) -> None:
+    await tx.exec(
+        "UPDATE users SET fullname = :fullname, website = :website WHERE id = :id",
+        {"id": user_id, "fullname": fullname, "website": website},
+    )
+
+
+async def set_name(tx: Tx, user_id: str, name: str) -> None:
+    await tx.exec("UPDATE users SET name = :name WHERE id = :id", {"id": user_id, "name": name})
+
+
+async def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
+    await tx.exec(
+        "UPDATE users SET password_hash = :password_hash WHERE id = :id",
+        {"id": user_id, "password_hash": password_hash},
+    )
+
+
+async def verify_email(tx: Tx, user_id: str, email: str, now: int) -> bool:
+    """False if the address is no longer the user's. True also when it was verified before."""
+    changed = await tx.exec(
+        """
+        UPDATE users SET email_verified_at = coalesce(email_verified_at, :now) WHERE id = :id AND email = :email
+        """,
+        {"id": user_id, "email": email, "now": now},
+    )
+    return changed == 1
+
+
+async def move_email(tx: Tx, user_id: str, email: str, now: int) -> bool:
+    """False if another account has the address by now."""
+    row = await tx.one(
+        """
+        UPDATE users SET email = :email, email_verified_at = :now
+        WHERE id = :id AND NOT EXISTS (SELECT 1 FROM users other WHERE other.email = :email AND other.id <> :id)
+        RETURNING id
+        """,
+        {"id": user_id, "email": email, "now": now},
+    )
+    return row is not None
+
+
+async def set_disabled(tx: Tx, user_id: str, disabled_at: int | None) -> None:
+    await tx.exec("UPDATE users SET disabled_at = :at WHERE id = :id", {"id": user_id, "at": disabled_at})
+
+
+async def set_operator(tx: Tx, user_id: str, operator: int) -> None:
+    await tx.exec("UPDATE users SET operator = :operator WHERE id = :id", {"id": user_id, "operator": operator})
+
+
+async def set_user_can_pay(tx: Tx, user_id: str, can_pay: int) -> None:
+    await tx.exec("UPDATE users SET can_pay = :can_pay WHERE id = :id", {"id": user_id, "can_pay": can_pay})
+
+
+async def remove_user(tx: Tx, user_id: str) -> None:
+    await tx.exec("DELETE FROM users WHERE id = :id", {"id": user_id})
+
+
+async def list_users(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
+    """By id, so by age. `search` is part of a name or an address, in lower case."""
+    return await tx.all(
+        f"""
+        SELECT {USER} FROM users u
+        WHERE u.id > :after
+            AND (:search = '' OR lower(u.name) LIKE :pattern ESCAPE '!' OR u.email LIKE :pattern ESCAPE '!')
+        ORDER BY u.id LIMIT :most
+        """,
+        {"after": after, "search": search, "pattern": like(search), "most": most},
+    )
+
+
+def like(part: str) -> str:
+    """A LIKE pattern, escaped with `!`, for texts that contain `part`."""
+    for special in "!%_":
+        part = part.replace(special, "!" + special)
+    return f"%{part}%"
+
+
+async def reach(tx: Tx, milestone: str, now: int) -> bool:
+    """Whether it was reached just now, by this caller."""
+    row = await tx.one(
+        "INSERT INTO milestones (name, reached_at) VALUES (:name, :now) ON CONFLICT DO NOTHING RETURNING name",
+        {"name": milestone, "now": now},
+    )
+    return row is not None
+
+
+async def reached(tx: Tx | Database, milestone: str) -> bool:
+    return await tx.one("SELECT 1 FROM milestones WHERE name = :name", {"name": milestone}) is not None

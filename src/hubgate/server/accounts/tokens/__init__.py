@@ -1,0 +1,1 @@
+"""Personal tokens: what scripts and git present. Shown once, stored as a hash."""

@@ -1,0 +1,38 @@
+"""A personal token as it is listed: never the token itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hubgate.server.accounts.roles import TokenRole
+from hubgate.server.clock import MINUTE
+from hubgate.server.errors import Unprocessable
+
+NOTED_EVERY = 5 * MINUTE
+LONGEST_NAME = 96
+MOST_PER_USER = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalToken:
+    """The order of the fields is that of `store.COLUMNS`."""
+
+    id: str
+    user_id: str
+    name: str
+    role: TokenRole
+    last_four: str
+    created_at: int
+    last_used_at: int | None
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> "PersonalToken":
+        token_id, user_id, name, role, *rest = values
+        return cls(token_id, user_id, name, TokenRole(role), *rest)
+
+
+def check_token_name(given: str) -> str:
+    name = " ".join(given.split())
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        raise Unprocessable(f"A token's name has 1 to {LONGEST_NAME} characters.")
+    return name

@@ -1,0 +1,100 @@
+"""Statements on personal tokens."""
+
+from collections.abc import Sequence
+
+from hubgate.server.accounts.model import Person, person_of
+from hubgate.server.accounts.store import IN_ORDER, MEMBERSHIPS, PERSON
+from hubgate.server.accounts.tokens.model import PersonalToken
+from hubgate.server.storage.database import Database, Tx
+
+COLUMNS = "t.id, t.user_id, t.name, t.role, t.last_four, t.created_at, t.last_used_at"
+_WIDTH = 7
+
+_BY_KEY = f"""
+    SELECT {PERSON}, {COLUMNS} FROM access_tokens t JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
+    WHERE t.key = :key AND u.disabled_at IS NULL {IN_ORDER}
+"""
+
+
+async def find(db: Database, key: bytes) -> tuple[Person, PersonalToken] | None:
+    """The token with its user and their memberships, all as they are now."""
+    rows = await db.few(_BY_KEY, {"key": key})
+    if not rows:
+        return None
+    return person_of(rows), PersonalToken.of(tuple(rows[0])[-_WIDTH:])
+
+
+async def add(tx: Tx, key: bytes, token: PersonalToken) -> None:
+    await tx.exec(
+        """
+        INSERT INTO access_tokens (key, id, user_id, name, role, last_four, created_at)
+        VALUES (:key, :id, :user_id, :name, :role, :last_four, :created_at)
+        """,
+        {
+            "key": key,
+            "id": token.id,
+            "user_id": token.user_id,
+            "name": token.name,
+            "role": token.role.value,
+            "last_four": token.last_four,
+            "created_at": token.created_at,
+        },
+    )
+
+
+async def of_user(tx: Tx, user_id: str) -> Sequence[PersonalToken]:
+    rows = await tx.all(
+        f"SELECT {COLUMNS} FROM access_tokens t WHERE t.user_id = :user_id ORDER BY t.created_at, t.id",
+        {"user_id": user_id},
+    )
+    return [PersonalToken.of(tuple(row)) for row in rows]
+
+
+async def by_id(tx: Tx | Database, user_id: str, token_id: str) -> PersonalToken | None:
+    row = await tx.one(
+        f"SELECT {COLUMNS} FROM access_tokens t WHERE t.id = :id AND t.user_id = :user_id",
+        {"id": token_id, "user_id": user_id},
+    )
+    return PersonalToken.of(tuple(row)) if row else None
+
+
+async def rename(tx: Tx, user_id: str, token_id: str, name: str) -> bool:
+    sql = "UPDATE access_tokens SET name = :name WHERE id = :id AND user_id = :user_id"
+    return await tx.exec(sql, {"id": token_id, "user_id": user_id, "name": name}) == 1
+
+
+async def replace_key(tx: Tx, user_id: str, token_id: str, key: bytes, last_four: str, now: int) -> bool:
+    """From here on the old text finds nothing."""
+    changed = await tx.exec(
+        """
+        UPDATE access_tokens SET key = :key, last_four = :last_four, created_at = :now, last_used_at = NULL
+        WHERE id = :id AND user_id = :user_id
+        """,
+        {"id": token_id, "user_id": user_id, "key": key, "last_four": last_four, "now": now},
+    )
+    return changed == 1
+
+
+async def remove(tx: Tx, user_id: str, token_id: str) -> bool:
+    sql = "DELETE FROM access_tokens WHERE id = :id AND user_id = :user_id"
+    return await tx.exec(sql, {"id": token_id, "user_id": user_id}) == 1
+
+
+async def remove_all(tx: Tx, user_id: str) -> None:
+    await tx.exec("DELETE FROM access_tokens WHERE user_id = :user_id", {"user_id": user_id})
+
+
+async def remove_by_key(tx: Tx, key: bytes) -> tuple[str, str] | None:
+    """The user's e-mail address and the token's name, if there was such a token."""
+    row = await tx.one(
+        """
+        DELETE FROM access_tokens WHERE key = :key
+        RETURNING name, (SELECT email FROM users WHERE users.id = access_tokens.user_id) AS email
+        """,
+        {"key": key},
+    )
+    return (row["email"], row["name"]) if row else None
+
+
+async def note_use(tx: Tx, token_id: str, now: int) -> None:
+    await tx.exec("UPDATE access_tokens SET last_used_at = :now WHERE id = :id", {"id": token_id, "now": now})

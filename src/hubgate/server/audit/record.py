@@ -1,0 +1,39 @@
+"""Writing an entry: one insert, in the transaction of the change."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hubgate.server.audit import store
+from hubgate.server.audit.model import Actor, Entry, Kind
+from hubgate.server.ids import new_id
+from hubgate.server.storage.database import Tx
+
+LONGEST_USER_AGENT = 300
+
+
+async def record(
+    tx: Tx, org_id: str, kind: Kind, message: str, actor: Actor, now: int, data: Mapping[str, Any] | None = None
+) -> None:
+    """`message` is a sentence without its subject: "added ada as admin"."""
+    entry = Entry(
+        id=new_id(now),
+        org_id=org_id,
+        created_at=now,
+        type=kind.value,
+        message=message,
+        author_id=actor.user_id,
+        author_name=actor.name,
+        ip=actor.ip,
+        user_agent=actor.user_agent[:LONGEST_USER_AGENT] if actor.user_agent else None,
+        data=_json(data),
+        token=_json(actor.token),
+        oauth=_json(actor.oauth),
+        batch=None,
+    )
+    await store.add(tx, entry)
+
+
+def _json(value: Mapping[str, Any] | None) -> str | None:
+    """Keys in order, so that the text is the same wherever it is made."""
+    return None if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,43 @@
+"""Statements on the outbox."""
+
+from collections.abc import Sequence
+
+from hubgate.server.storage.database import Row, Tx
+
+
+async def add(tx: Tx, mail_id: str, sealed: bytes, due_at: int, expires_at: int) -> None:
+    await tx.exec(
+        """
+        INSERT INTO mails (id, sealed, attempts, due_at, expires_at) VALUES (:id, :sealed, 0, :due_at, :expires_at)
+        """,
+        {"id": mail_id, "sealed": sealed, "due_at": due_at, "expires_at": expires_at},
+    )
+
+
+async def due(tx: Tx, now: int, most: int) -> Sequence[Row]:
+    return await tx.all(
+        "SELECT id, sealed, attempts, due_at, expires_at FROM mails WHERE due_at <= :now ORDER BY due_at LIMIT :most",
+        {"now": now, "most": most},
+    )
+
+
+async def move(tx: Tx, mail_id: str, due_at: int, later: int) -> bool:
+    """Take it, or put off the next try; False if another sender was faster."""
+    changed = await tx.exec(
+        "UPDATE mails SET due_at = :later, attempts = attempts + 1 WHERE id = :id AND due_at = :due_at",
+        {"id": mail_id, "due_at": due_at, "later": later},
+    )
+    return changed == 1
+
+
+async def remove(tx: Tx, mail_id: str) -> None:
+    await tx.exec("DELETE FROM mails WHERE id = :id", {"id": mail_id})
+
+
+async def sealed(tx: Tx) -> Sequence[Row]:
+    return await tx.all("SELECT id, sealed FROM mails")
+
+
+async def reseal(tx: Tx, mail_id: str, old: bytes, new: bytes) -> bool:
+    sql = "UPDATE mails SET sealed = :new WHERE id = :id AND sealed = :old"
+    return await tx.exec(sql, {"id": mail_id, "old": old, "new": new}) == 1

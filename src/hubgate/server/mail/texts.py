@@ -1,0 +1,50 @@
+"""Every mail the hub sends. Short, and each says what to do if it was not you."""
+
+from hubgate.server.mail.message import Message
+
+
+def confirm_address(recipient: str, link: str) -> Message:
+    return Message(recipient, "Confirm your e-mail", f"Open {link} within 24 hours. Not you? Ignore this.")
+
+
+def already_known(recipient: str, reset_link: str) -> Message:
+    text = f"Someone tried to join with this address, which has an account. Forgot your password? {reset_link}"
+    return Message(recipient, "You already have an account", f"{text} Not you? Ignore this.")
+
+
+def address_in_use(recipient: str, sign_in_link: str) -> Message:
+    text = f"An account was to be moved to this address, which has one already. Sign in to it: {sign_in_link}"
+    return Message(recipient, "You already have an account", f"{text} Not you? Ignore this.")
+
+
+def address_changed(recipient: str, new: str, link: str) -> Message:
+    text = f"Your account now uses {new}. Not you? Ask whoever runs this hub to restore it: {link}"
+    return Message(recipient, "Your e-mail address was changed", text)
+
+
+def reset_password(recipient: str, link: str) -> Message:
+    text = f"Open {link} within 1 hour. Not you? Your password is unchanged."
+    return Message(recipient, "Reset your password", text)
+
+
+def password_changed(recipient: str, time: str, ip: str, link: str) -> Message:
+    text = f"Changed {time} from {ip}. Other sign-ins ended. Not you? Reset it: {link}"
+    return Message(recipient, "Your password was changed", text)
+
+
+def new_token(recipient: str, name: str, time: str, ip: str, link: str) -> Message:
+    return Message(recipient, f"New token: {name}", f"Created {time} from {ip}. Not you? Revoke: {link}")
+
+
+def token_revoked(recipient: str, name: str, link: str) -> Message:
+    text = f"Someone reported it as leaked, so it no longer works. Make another: {link}"
+    return Message(recipient, f"Token revoked: {name}", text)
+
+
+def invited_to_organization(recipient: str, organization: str, inviter: str, link: str) -> Message:
+    text = f"{inviter} invites you to {organization}. Open {link} within 7 days. Not expected? Ignore this."
+    return Message(recipient, f"Join {organization}", text)
+
+
+def invited_to_hub(recipient: str, link: str) -> Message:
+    return Message(recipient, "You are invited", f"Open {link} within 7 days to join. Not expected? Ignore this.")

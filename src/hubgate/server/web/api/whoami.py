@@ -1,0 +1,138 @@
+"""`GET /api/whoami-v2`: who the token's user is, as much of it as the token may see."""
+
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller, caller_of
+from hubgate.server.access.identity import Identity, Kind
+from hubgate.server.access.policy import decide, require
+from hubgate.server.access.resource import Account
+from hubgate.server.accounts.model import Membership
+from hubgate.server.clock import iso
+from hubgate.server.errors import Unauthorized
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.avatars import avatar_url
+
+BILLING_MODE = "postpaid"
+
+
+class Org(msgspec.Struct, rename="camel"):
+    type: Literal["org"]
+    id: str
+    name: str
+    fullname: str
+    email: str | None
+    avatar_url: str
+    role_in_org: str
+    plan: str
+    period_end: int | None = None
+    can_pay: bool | UnsetType = UNSET
+    billing_mode: str | UnsetType = UNSET
+
+
+class AccessToken(msgspec.Struct, rename="camel"):
+    display_name: str
+    role: str
+    created_at: str
+
+
+class Auth(msgspec.Struct, rename="camel"):
+    type: str
+    access_token: AccessToken | UnsetType = UNSET
+    expires_at: str | UnsetType = UNSET
+
+
+class WhoAmI(msgspec.Struct, rename="camel"):
+    type: Literal["user"]
+    id: str
+    name: str
+    orgs: list[Org]
+    auth: Auth
+    fullname: str | UnsetType = UNSET
+    email: str | UnsetType = UNSET
+    email_verified: bool | UnsetType = UNSET
+    can_pay: bool | UnsetType = UNSET
+    billing_mode: str | UnsetType = UNSET
+    period_end: int | UnsetType | None = UNSET
+    is_pro: bool | UnsetType = UNSET
+    avatar_url: str | UnsetType = UNSET
+
+
+def routes() -> list[Route]:
+    return [
+        Route(
+            "GET",
+            "/api/whoami-v2",
+            _whoami,
+            Surface.API,
+            Action.ACCOUNT_IDENTIFY.rule.name,
+            "Who the token's user is",
+            answers={
+                200: ("The user, as far as the token's scopes reach.", WhoAmI),
+                401: ("No token, or one that is no longer good.", None),
+            },
+        )
+    ]
+
+
+async def _whoami(request: HubRequest) -> JsonResponse:
+    caller = caller_of(request)
+    if caller.person is None:
+        raise Unauthorized("Send a token: this says whose it is.")
+    require(caller.identity, Action.ACCOUNT_IDENTIFY, Account(caller.user.id))
+    return JsonResponse(describe(caller))
+
+
+def describe(caller: Caller) -> WhoAmI:
+    user, identity = caller.user, caller.identity
+    account = Account(user.id)
+    said = WhoAmI(
+        type="user",
+        id=user.id,
+        name=user.name,
+        orgs=[_org(membership, identity) for membership in _in_reach(caller)],
+        auth=_auth(caller),
+    )
+    if decide(identity, Action.ACCOUNT_READ_PROFILE, account).allowed:
+        said.fullname, said.avatar_url, said.is_pro = user.shown_name, avatar_url(user.id), False
+    if decide(identity, Action.ACCOUNT_READ_EMAIL, account).allowed:
+        said.email, said.email_verified = user.email, user.email_verified_at is not None
+    if decide(identity, Action.ACCOUNT_READ_BILLING, account).allowed:
+        said.can_pay, said.billing_mode, said.period_end = bool(user.can_pay), BILLING_MODE, None
+    return said
+
+
+def _in_reach(caller: Caller) -> list[Membership]:
+    """An app's token knows of the organizations it was given, an exchanged one of its own."""
+    reaches = caller.identity.role_in
+    return [m for m in caller.signed_in.memberships if reaches(m.organization.id) is not None]
+
+
+def _org(membership: Membership, identity: Identity) -> Org:
+    organization = membership.organization
+    said = Org(
+        type="org",
+        id=organization.id,
+        name=organization.name,
+        fullname=organization.shown_name,
+        email=None,
+        avatar_url=avatar_url(organization.id),
+        role_in_org=membership.role.label,
+        plan=organization.plan,
+    )
+    if not identity.is_app or "read-billing" in identity.scopes:
+        said.can_pay, said.billing_mode = bool(organization.can_pay), BILLING_MODE
+    return said
+
+
+def _auth(caller: Caller) -> Auth:
+    token = caller.token
+    if caller.identity.kind is Kind.PERSONAL and token is not None:
+        return Auth("access_token", access_token=AccessToken(token.name, token.role.value, iso(token.created_at)))
+    return Auth("oauth")

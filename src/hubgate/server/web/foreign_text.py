@@ -1,0 +1,13 @@
+"""Names that others chose, made safe to look at: nothing that turns the text around or hides in it (attack O33)."""
+
+import unicodedata
+
+SHOWN = 60
+# Joiners that scripts and emoji need are among the format characters too, but no name must have them to be read.
+_HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
+
+
+def shown(text: str) -> str:
+    """For templates: `{{ user.fullname|shown }}`, inside <bdi>."""
+    clean = "".join(character for character in text if unicodedata.category(character) not in _HIDDEN)
+    return clean if len(clean) <= SHOWN else clean[: SHOWN - 1] + "…"

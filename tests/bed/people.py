@@ -1,0 +1,117 @@
+"""Users, organizations and tokens for a test, made by the hub's own use cases, and browsers that are signed in."""
+
+import email
+import email.policy
+import re
+from dataclasses import dataclass
+from email.message import EmailMessage
+
+import httpx
+from tests.bed.processes import until
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import signup, store
+from hubgate.server.accounts.model import Organization, User, Visitor
+from hubgate.server.accounts.organizations import members, settings
+from hubgate.server.accounts.roles import Role, TokenRole
+from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.signup import Candidate
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+
+PASSWORD = "correct horse battery"
+HOME = Visitor("127.0.0.1", "tests")
+
+
+def make_user(
+    hub: RunningHub, name: str, *, verified: bool = True, operator: bool = False, password: str = PASSWORD
+) -> User:
+    """With the address NAME@example.org."""
+
+    async def work(opened: Hub) -> User:
+        candidate = Candidate(name, f"{name.lower()}@example.org", password)
+        return await signup.create_by_operator(opened.accounts, candidate, verified=verified, operator=operator)
+
+    return hub.call(work)
+
+
+def make_organization(hub: RunningHub, name: str, admin: User, plan: str = "free", **others: str) -> Organization:
+    """`others` are further members with their roles: `bob="write"`."""
+
+    async def work(opened: Hub) -> Organization:
+        organization = await settings.found(opened.accounts, admin, name, "", SYSTEM, plan)
+        for other, role in others.items():
+            user = await store.user_by_name(opened.db, other)
+            assert user is not None, other
+            await members.add(opened.accounts, organization, user, Role.parse(role), SYSTEM)
+        return organization
+
+    return hub.call(work)
+
+
+def make_token(hub: RunningHub, user: User, role: str = "write", name: str = "test") -> str:
+    async def work(opened: Hub) -> str:
+        text, _ = await personal.create(opened.accounts, user, name, TokenRole(role), HOME.ip)
+        return text
+
+    return hub.call(work)
+
+
+def api(hub: RunningHub, token: str | None = None) -> httpx.Client:
+    """A program that calls the API with a token."""
+    return hub.client(headers={"authorization": f"Bearer {token}"} if token else {})
+
+
+@dataclass
+class Page:
+    """What a client without JavaScript sees: it fetches a page, fills the named fields and posts the rest back."""
+
+    response: httpx.Response
+
+    def hidden(self, action: str | None = None) -> dict[str, str]:
+        """The hidden fields of the form that posts to `action`; of the first form in <main> without one."""
+        text = self.response.text
+        start = text.index(f'action="{action}"') if action else text.index("<form", text.index("<main"))
+        form = text[start : text.index("</form>", start)]
+        return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form))
+
+
+def browser_of(hub: RunningHub, user: User | None = None) -> httpx.Client:
+    """A browser, signed in as `user`; redirects are not followed."""
+    client = hub.client()
+    if user is not None:
+
+        async def work(opened: Hub) -> str:
+            return await opened.db.write(lambda tx: browsers.start(tx, user.id, HOME, opened.clock()))
+
+        client.cookies.set("token", hub.call(work), domain=hub.settings.host)
+    return client
+
+
+def submit(client: httpx.Client, page: str, action: str | None = None, **fields: str | list[str]) -> httpx.Response:
+    """Fetch `page`, fill a form on it and post it."""
+    shown = client.get(page)
+    assert shown.status_code == 200, (page, shown.status_code, shown.headers.get("location"))
+    hidden = Page(shown).hidden(action)
+    return client.post(action or page, data={**hidden, **fields})
+
+
+def mails_to(hub: RunningHub, address: str, count: int = 1) -> list[EmailMessage]:
+    """The mails to an address, oldest first, once there are as many."""
+    folder = hub.settings.data_dir / "mail"
+
+    def found() -> list[EmailMessage]:
+        files = sorted(folder.glob("*.eml"), key=lambda file: (file.stat().st_mtime_ns, file.name))
+        mails = [email.message_from_bytes(file.read_bytes(), policy=email.policy.default) for file in files]
+        return [mail for mail in mails if mail["To"] == address]
+
+    until(lambda: len(found()) >= count)
+    return found()
+
+
+def link_in(mail: EmailMessage) -> str:
+    """The path of the link, as the hub's own host is the only one that is mailed."""
+    found = re.search(r"https?://[^/\s]+(/\S+)", mail.get_content())
+    assert found, mail.get_content()
+    return found.group(1)
