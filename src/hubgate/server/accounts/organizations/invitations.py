@@ -64,6 +64,8 @@ async def invite_to_hub(accounts: Accounts, email: str) -> str:
     checking = Checking()
     email = checking.field("email", check_email, email)
     checking.done()
+    if accounts.signup == "closed":
+        raise Conflict("HUBGATE_SIGNUP is closed: nobody could accept it. Run: hubgate admin user create")
     now, secret = accounts.clock(), secrets.token_urlsafe(32)
     invitation = Invitation(new_id(now), None, email, None, Role.READ, None, now, now + LASTS)
     link = accounts.link(f"/invitations/{secret}")

@@ -14,6 +14,8 @@ from hubgate.server.errors import FieldErrors, NotFound, Unprocessable
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
+_GONE = "This organization is gone already."
+
 
 async def found(
     accounts: Accounts, owner: User, name: str, fullname: str, actor: Actor, plan: str = PLANS[0]
@@ -58,9 +60,10 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
     checking = Checking()
     name = checking.field("name", check_name, name)
     checking.done()
-    now, old = accounts.clock(), organization.name
+    now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
+        old = await _held_name(tx, organization)
         if not await account_store.claim_name(tx, name, "org", organization.id):
             raise FieldErrors({"name": f"{name} is taken."})
         if name_key(name) != name_key(old):
@@ -76,7 +79,8 @@ async def set_plan(accounts: Accounts, organization: Organization, plan: str, ac
     plan, now = _known_plan(plan), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await store.set_plan(tx, organization.id, plan)
+        if not await store.set_plan(tx, organization.id, plan):
+            raise NotFound(_GONE)
         data = {"from": organization.plan, "to": plan}
         await record(tx, organization.id, Kind.ORG_SET_PLAN, f"set the plan to {plan}", actor, now, data)
 
@@ -87,7 +91,8 @@ async def set_billing(accounts: Accounts, organization: Organization, can_pay: b
     now, word = accounts.clock(), "on" if can_pay else "off"
 
     async def unit(tx: Tx) -> None:
-        await store.set_can_pay(tx, organization.id, int(can_pay))
+        if not await store.set_can_pay(tx, organization.id, int(can_pay)):
+            raise NotFound(_GONE)
         await record(tx, organization.id, Kind.ORG_SET_BILLING, f"turned billing {word}", actor, now)
 
     await accounts.db.write(unit)
@@ -98,12 +103,20 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await account_store.retire_name(tx, organization.name)
-        if not await store.remove(tx, organization.id):
-            raise NotFound("This organization is gone already.")
-        await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {organization.name}", actor, now)
+        name = await _held_name(tx, organization)
+        await account_store.retire_name(tx, name)
+        await store.remove(tx, organization.id)
+        await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)
 
     await accounts.db.write(unit)
+
+
+async def _held_name(tx: Tx, organization: Organization) -> str:
+    """Of several renames and deletions at once, each sees what the one before has left."""
+    name = await store.hold_name(tx, organization.id)
+    if name is None:
+        raise NotFound(_GONE)
+    return name
 
 
 def _known_plan(plan: str) -> str:

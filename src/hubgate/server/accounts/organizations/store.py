@@ -51,6 +51,12 @@ async def add(tx: Tx, organization: Organization) -> None:
     )
 
 
+async def hold_name(tx: Tx, org_id: str) -> str | None:
+    """The name as it is now, kept from changing until this unit ends. None if the organization is gone."""
+    row = await tx.one("UPDATE organizations SET name = name WHERE id = :id RETURNING name", {"id": org_id})
+    return row["name"] if row else None
+
+
 async def set_name(tx: Tx, org_id: str, name: str) -> None:
     await tx.exec("UPDATE organizations SET name = :name WHERE id = :id", {"id": org_id, "name": name})
 
@@ -62,12 +68,13 @@ async def set_profile(tx: Tx, org_id: str, fullname: str, website: str) -> None:
     )
 
 
-async def set_plan(tx: Tx, org_id: str, plan: str) -> None:
-    await tx.exec("UPDATE organizations SET plan = :plan WHERE id = :id", {"id": org_id, "plan": plan})
+async def set_plan(tx: Tx, org_id: str, plan: str) -> bool:
+    return await tx.exec("UPDATE organizations SET plan = :plan WHERE id = :id", {"id": org_id, "plan": plan}) == 1
 
 
-async def set_can_pay(tx: Tx, org_id: str, can_pay: int) -> None:
-    await tx.exec("UPDATE organizations SET can_pay = :can_pay WHERE id = :id", {"id": org_id, "can_pay": can_pay})
+async def set_can_pay(tx: Tx, org_id: str, can_pay: int) -> bool:
+    sql = "UPDATE organizations SET can_pay = :can_pay WHERE id = :id"
+    return await tx.exec(sql, {"id": org_id, "can_pay": can_pay}) == 1
 
 
 async def remove(tx: Tx, org_id: str) -> bool:
@@ -96,13 +103,13 @@ async def begin_change_of_members(tx: Tx, org_id: str) -> bool:
     return await tx.exec(sql, {"id": org_id}) == 1
 
 
-async def begin_change_where_admin(tx: Tx, user_id: str) -> None:
-    """The same for every organization that the user administers."""
-    for row in await tx.all(
-        "SELECT org_id FROM memberships WHERE user_id = :user_id AND role = :admin ORDER BY org_id",
-        {"user_id": user_id, "admin": Role.ADMIN.value},
-    ):
+async def begin_change_where_member(tx: Tx, user_id: str) -> list[tuple[str, Role]]:
+    """The same for every organization of the user; their ids, and what the user is there from now on."""
+    org_ids = "SELECT org_id FROM memberships WHERE user_id = :user_id ORDER BY org_id"
+    for row in await tx.all(org_ids, {"user_id": user_id}):
         await begin_change_of_members(tx, row["org_id"])
+    rows = await tx.all("SELECT org_id, role FROM memberships WHERE user_id = :user_id", {"user_id": user_id})
+    return [(row["org_id"], Role(row["role"])) for row in rows]
 
 
 async def only_admin_of(tx: Tx, user_id: str) -> list[str]:
