@@ -1,19 +1,14 @@
-"""What users do with their own account: profile, rename, export, deletion."""
-
-from typing import Any
+"""What users do with their own account: profile, rename, deletion."""
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.model import Person, User
+from hubgate.server.accounts.model import User
 from hubgate.server.accounts.names import check_name, name_key
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.profile_fields import check_fullname, check_website
-from hubgate.server.accounts.sessions import browsers
-from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
-from hubgate.server.clock import iso
 from hubgate.server.errors import Conflict, FieldErrors, NotFound
 from hubgate.server.storage.database import Tx
 
@@ -59,6 +54,7 @@ async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
             data = {"user": name, "userId": user.id, "role": role.label}
             text = f"removed {name}, whose account was deleted"
             await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
+            await org_store.drop_invitations_by(tx, org_id, user.id)
         await store.retire_name(tx, name)
         await store.remove_user(tx, user.id)
 
@@ -71,44 +67,3 @@ async def _held_name(tx: Tx, user: User) -> str:
     if name is None:
         raise NotFound("This account is gone already.")
     return name
-
-
-async def export(accounts: Accounts, person: Person) -> dict[str, Any]:
-    """All that the hub keeps about a user; of credentials, what is listed."""
-    user = person.user
-    tokens = await personal.of_user(accounts, user.id)
-    sessions = await browsers.of_user(accounts, user.id)
-    return {
-        "user": {
-            "id": user.id,
-            "name": user.name,
-            "fullname": user.fullname,
-            "email": user.email,
-            "emailVerifiedAt": iso(user.email_verified_at) if user.email_verified_at else None,
-            "website": user.website,
-            "createdAt": iso(user.created_at),
-        },
-        "organizations": [
-            {"id": m.organization.id, "name": m.organization.name, "role": m.role.label} for m in person.memberships
-        ],
-        "tokens": [
-            {
-                "id": token.id,
-                "name": token.name,
-                "role": token.role.value,
-                "createdAt": iso(token.created_at),
-                "lastUsedAt": iso(token.last_used_at) if token.last_used_at else None,
-            }
-            for token in tokens
-        ],
-        "sessions": [
-            {
-                "id": session.id,
-                "createdAt": iso(session.created_at),
-                "lastUsedAt": iso(session.last_used_at),
-                "ip": session.ip,
-                "userAgent": session.user_agent,
-            }
-            for session in sessions
-        ],
-    }

@@ -71,14 +71,6 @@ async def account_named(tx: Tx | Database, name: str) -> User | Organization | N
     return Organization(*found) if found else None
 
 
-async def begin_change_of_user(tx: Tx, user_id: str) -> bool:
-    """Wait for others that delete this user or make them a member; comes before the same for an organization.
-
-    False if the user is gone.
-    """
-    return await tx.exec("UPDATE users SET name = name WHERE id = :id", {"id": user_id}) == 1
-
-
 async def claim_name(tx: Tx, name: str, kind: str, owner_id: str) -> bool:
     """Take a name that nobody has or had; one's own former name may be taken again."""
     row = await tx.one(
@@ -94,6 +86,12 @@ async def claim_name(tx: Tx, name: str, kind: str, owner_id: str) -> bool:
 
 async def retire_name(tx: Tx, name: str) -> None:
     await tx.exec("UPDATE names SET current = 0 WHERE key = :key", {"key": name_key(name)})
+
+
+async def names_of(tx: Tx, owner_id: str) -> list[str]:
+    """In lower case: the present one and all former ones."""
+    rows = await tx.all("SELECT key FROM names WHERE owner_id = :owner_id ORDER BY key", {"owner_id": owner_id})
+    return [row["key"] for row in rows]
 
 
 async def add_user(tx: Tx, user: User, password_hash: str | None) -> bool:
@@ -130,7 +128,10 @@ async def set_profile(tx: Tx, user_id: str, fullname: str, website: str) -> None
 
 
 async def hold_name(tx: Tx, user_id: str) -> str | None:
-    """The name as it is now, kept from changing until this unit ends. None if the user is gone."""
+    """The name as it is now, kept from changing until this unit ends. None if the user is gone.
+
+    Deletions and new memberships of one user wait for one another here, before they wait for an organization.
+    """
     row = await tx.one("UPDATE users SET name = name WHERE id = :id RETURNING name", {"id": user_id})
     return row["name"] if row else None
 

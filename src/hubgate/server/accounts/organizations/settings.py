@@ -6,6 +6,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.names import check_name, name_key
 from hubgate.server.accounts.organizations import store
+from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
 from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
@@ -13,8 +14,6 @@ from hubgate.server.audit.record import record
 from hubgate.server.errors import FieldErrors, NotFound, Unprocessable
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
-
-_GONE = "This organization is gone already."
 
 
 async def found(
@@ -29,6 +28,8 @@ async def found(
     organization = Organization(new_id(now), name, fullname, "", _known_plan(plan), 0, now)
 
     async def unit(tx: Tx) -> None:
+        if await account_store.hold_name(tx, owner.id) is None:
+            raise NotFound("This account is gone.")
         if not await account_store.claim_name(tx, name, "org", organization.id):
             raise FieldErrors({"name": f"{name} is taken."})
         await store.add(tx, organization)
@@ -49,6 +50,9 @@ async def set_profile(
     now, changes = accounts.clock(), {"fullname": fullname, "website": website}
 
     async def unit(tx: Tx) -> None:
+        latest = await begin_as_admin(tx, organization, actor)
+        if (latest.fullname, latest.website) == (fullname, website):
+            return
         await store.set_profile(tx, organization.id, fullname, website)
         await record(tx, organization.id, Kind.ORG_UPDATE_SETTINGS, "changed the profile", actor, now, changes)
 
@@ -63,7 +67,9 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        old = await _held_name(tx, organization)
+        old = (await begin_as_admin(tx, organization, actor)).name
+        if name == old:
+            return
         if not await account_store.claim_name(tx, name, "org", organization.id):
             raise FieldErrors({"name": f"{name} is taken."})
         if name_key(name) != name_key(old):
@@ -76,23 +82,28 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
 
 
 async def set_plan(accounts: Accounts, organization: Organization, plan: str, actor: Actor) -> None:
+    """By the operator."""
     plan, now = _known_plan(plan), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        if not await store.set_plan(tx, organization.id, plan):
-            raise NotFound(_GONE)
-        data = {"from": organization.plan, "to": plan}
+        old = (await begin(tx, organization)).plan
+        if old == plan:
+            return
+        await store.set_plan(tx, organization.id, plan)
+        data = {"from": old, "to": plan}
         await record(tx, organization.id, Kind.ORG_SET_PLAN, f"set the plan to {plan}", actor, now, data)
 
     await accounts.db.write(unit)
 
 
 async def set_billing(accounts: Accounts, organization: Organization, can_pay: bool, actor: Actor) -> None:
+    """Whether a payment method is set up. By an admin or the operator."""
     now, word = accounts.clock(), "on" if can_pay else "off"
 
     async def unit(tx: Tx) -> None:
-        if not await store.set_can_pay(tx, organization.id, int(can_pay)):
-            raise NotFound(_GONE)
+        if bool((await begin(tx, organization)).can_pay) is can_pay:
+            return
+        await store.set_can_pay(tx, organization.id, int(can_pay))
         await record(tx, organization.id, Kind.ORG_SET_BILLING, f"turned billing {word}", actor, now)
 
     await accounts.db.write(unit)
@@ -103,20 +114,12 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        name = await _held_name(tx, organization)
+        name = (await begin_as_admin(tx, organization, actor)).name
         await account_store.retire_name(tx, name)
         await store.remove(tx, organization.id)
         await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)
 
     await accounts.db.write(unit)
-
-
-async def _held_name(tx: Tx, organization: Organization) -> str:
-    """Of several renames and deletions at once, each sees what the one before has left."""
-    name = await store.hold_name(tx, organization.id)
-    if name is None:
-        raise NotFound(_GONE)
-    return name
 
 
 def _known_plan(plan: str) -> str:
