@@ -93,11 +93,9 @@ async def begin_change(tx: Tx, org_id: str) -> Organization | None:
 
     None if the organization is gone.
     """
-    sql = f"""
-        UPDATE organizations AS o SET members_version = members_version + 1 WHERE o.id = :id RETURNING {ORGANIZATION}
-    """
-    row = await tx.one(sql, {"id": org_id})
-    return Organization(*row) if row else None
+    # Two statements: SQLite knows no table alias in RETURNING.
+    sql = "UPDATE organizations SET members_version = members_version + 1 WHERE id = :id"
+    return await organization(tx, org_id) if await tx.exec(sql, {"id": org_id}) else None
 
 
 async def begin_change_where_member(tx: Tx, user_id: str) -> list[tuple[str, Role]]:
