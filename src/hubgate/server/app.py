@@ -25,8 +25,11 @@ from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
 from hubgate.server.web import avatars, compatibility, probes
-from hubgate.server.web.api import credentials, sessions, tokens, whoami
-from hubgate.server.web.pages import apidocs, home, theme
+from hubgate.server.web.api import credentials, members, overviews, sessions, tokens, whoami
+from hubgate.server.web.pages import apidocs, home, profiles, theme
+from hubgate.server.web.pages.doors import table as door_pages
+from hubgate.server.web.pages.operator import table as operator_pages
+from hubgate.server.web.pages.organizations import table as organization_pages
 from hubgate.server.web.pages.settings import table as settings_pages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
@@ -85,8 +88,14 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *tokens.routes(hub.accounts),
         *sessions.routes(hub.accounts),
         *credentials.routes(hub.accounts),
+        *overviews.routes(hub.accounts),
+        *members.routes(hub.accounts, settings.base_url),
         *settings_pages.routes(pages, hub.accounts),
-        *home.routes(pages),
+        *organization_pages.routes(pages, hub.accounts),
+        *operator_pages.routes(pages, hub.accounts),
+        *profiles.routes(pages, hub.accounts),
+        *door_pages.routes(pages, hub.accounts),
+        *home.routes(pages, hub.accounts),
         *theme.routes(pages),
         *static_routes(),
         *extra_routes,

@@ -42,6 +42,11 @@ async def remove(tx: Tx, mail_id: str) -> None:
     await tx.exec("DELETE FROM mails WHERE id = :id", {"id": mail_id})
 
 
+async def count(tx: Tx) -> int:
+    rows = await tx.all("SELECT count(*) AS n FROM mails")
+    return int(rows[0]["n"])
+
+
 async def sealed(tx: Tx) -> Sequence[Row]:
     return await tx.all("SELECT id, sealed FROM mails")
 

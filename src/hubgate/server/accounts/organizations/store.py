@@ -88,6 +88,11 @@ async def list_all(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
     )
 
 
+async def count_by_plan(tx: Tx) -> dict[str, int]:
+    rows = await tx.all("SELECT plan, count(*) AS n FROM organizations GROUP BY plan")
+    return {row["plan"]: row["n"] for row in rows}
+
+
 async def begin_change(tx: Tx, org_id: str) -> Organization | None:
     """Wait for other changes of this organization and its members; what is read from here on is the latest.
 
