@@ -11,7 +11,6 @@ from functools import partial
 
 import msgspec
 
-from hubgate.server import failpoint
 from hubgate.server.clock import DAY, MINUTE, SECOND, Clock
 from hubgate.server.errors import HubError
 from hubgate.server.ids import new_id
@@ -29,7 +28,7 @@ TAKEN_FOR = 2 * MINUTE
 PAUSES = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, 60 * MINUTE)
 WORTH_SENDING_FOR = DAY
 # A command waits this long for a slow server before it leaves its mail to the background process.
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 3.0
 
 
 @dataclass
@@ -123,7 +122,6 @@ class Outbox:
             return NotSent("it was sealed under a key that is gone", permanent=True)
         except NotSent as error:
             return error
-        failpoint.hit("mail.after_sending")
         return None
 
 
