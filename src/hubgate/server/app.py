@@ -25,7 +25,7 @@ from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
 from hubgate.server.web import avatars, compatibility, probes
-from hubgate.server.web.api import credentials, members, overviews, sessions, tokens, whoami
+from hubgate.server.web.api import audit, credentials, members, overviews, sessions, tokens, whoami
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
 from hubgate.server.web.pages.operator import table as operator_pages
@@ -90,6 +90,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *credentials.routes(hub.accounts),
         *overviews.routes(hub.accounts),
         *members.routes(hub.accounts, settings.base_url),
+        *audit.routes(hub.accounts),
         *settings_pages.routes(pages, hub.accounts),
         *organization_pages.routes(pages, hub.accounts),
         *operator_pages.routes(pages, hub.accounts),
