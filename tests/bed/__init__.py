@@ -4,6 +4,7 @@
     engines.py     a fresh, migrated database on either engine, in milliseconds
     running.py     a hub on a real socket in this process, with a clock that stands still
     processes.py   a hub as its operator runs it: `hubgate serve` in a process of its own, to be killed
+    operator.py    the operator's shell
     testbuild.py   routes that exist only in tests
     receiver.py    a real HTTP receiver
     mailserver.py  a real SMTP server

@@ -8,33 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import SECRET_KEY, Engine
+from tests.bed.operator import Operator
 from tests.bed.processes import HUBGATE, environment, hub_process, hubgate
-
-
-class Operator:
-    """An operator's shell with the settings of one hub."""
-
-    def __init__(self, engine: Engine, folder: Path) -> None:
-        self.folder = folder
-        self.variables = {
-            "HUBGATE_DATABASE_URL": engine.fresh_url(),
-            "HUBGATE_SECRET_KEY": SECRET_KEY,
-            "HUBGATE_DATA_DIR": str(folder / "data"),
-        }
-        (folder / "data").mkdir(mode=0o700)
-
-    def run(self, *arguments: str, **variables: str):
-        return hubgate(*arguments, cwd=self.folder, **{**self.variables, **variables})
-
-    def json(self, *arguments: str, **variables: str):
-        done = self.run(*arguments, "--json", **variables)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-
-@pytest.fixture
-def operator(engine: Engine, tmp_path: Path) -> Operator:
-    return Operator(engine, tmp_path)
 
 
 def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
@@ -47,6 +22,7 @@ def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
         "database",
         "clock",
         "keys",
+        "audit log",
     }
 
 
