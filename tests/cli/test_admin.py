@@ -203,8 +203,10 @@ def test_migrate_says_what_it_did(engine: Engine, tmp_path: Path) -> None:
 def test_an_older_file_is_not_moved_under_a_running_server(tmp_path: Path) -> None:
     with hub_process(tmp_path) as hub:
         database = sqlite3.connect(tmp_path / "var/hubgate.db", isolation_level=None)
-        database.execute("DROP TABLE leases")
-        database.execute("DROP TABLE rate_limits")
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            if table not in ("signing_keys", "alembic_version"):
+                database.execute(f"DROP TABLE {table}")
         database.execute("UPDATE alembic_version SET version_num = '0001'")
         database.close()
         for command in (["migrate"], ["serve", "--port", "0"]):
