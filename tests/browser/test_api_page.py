@@ -13,8 +13,8 @@ from hubgate.server.web.pages.api_reading import shapes, subjects
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[str]:
-    with staged() as url:
-        yield url
+    with staged() as stage:
+        yield stage.url
 
 
 @pytest.mark.browser
