@@ -8,6 +8,7 @@
     testbuild.py   routes that exist only in tests
     receiver.py    a real HTTP receiver
     mailserver.py  a real SMTP server
+    clients.py     public clients, each in an environment of its own
     browser.py     a real Chromium
     plugin.py      the fixtures made of these
 
