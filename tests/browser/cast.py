@@ -1,7 +1,8 @@
 """The people on the stage: enough of everything that every page has something to show, with names that test it."""
 
-import asyncio
 from dataclasses import dataclass
+
+from tests.bed.blocking import blocking
 
 from hubgate.server.accounts import own_account, signup, store
 from hubgate.server.accounts.model import Organization, User, Visitor
@@ -36,7 +37,7 @@ def assemble(settings: Settings) -> Cast:
         finally:
             await hub.close()
 
-    return asyncio.run(work())
+    return blocking(work())
 
 
 async def _assemble(hub: Hub) -> Cast:
