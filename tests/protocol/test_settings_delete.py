@@ -25,7 +25,7 @@ def test_consequences_are_told_with_counts(hub: RunningHub) -> None:
     with browser_of(hub, ada) as client:
         page = client.get(PATH).text
     assert "This deletes <bdi>ada</bdi> with 2 access tokens and 1 membership, for good. Type <bdi>ada</bdi>." in page
-    assert "Delete <bdi>ada</bdi></button>" in page
+    assert "Delete <bdi>ada</bdi></span></button>" in page
     assert ">Cancel</a>" in page
     assert exists(hub, "ada")
 

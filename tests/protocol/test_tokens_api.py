@@ -5,6 +5,9 @@ from typing import Any
 
 import httpx
 import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.bed.engines import settings_for
 from tests.bed.people import api, browser_of, make_token, make_user
 from tests.bed.processes import until
@@ -182,3 +185,28 @@ def test_a_disabled_users_tokens_are_dead_at_the_next_request(hub: RunningHub, n
         assert client.get(PATH).status_code == 401
         switch(enabled=True)
         assert client.get(WHOAMI).status_code == 200
+
+
+def test_what_a_token_is_answered_matches_the_document(hub: RunningHub) -> None:
+    """The fuzzer of test_openapi.py is nobody, so it sees refusals alone."""
+    ada = make_user(hub, "ada")
+    headers = {"authorization": f"Bearer {make_token(hub, ada)}"}
+    browser_of(hub, ada).close()
+    config = schemathesis.Config.from_dict({"generation": {"allow-x00": False}})
+    document = schemathesis.openapi.from_url(f"{hub.url}/api/openapi.json", config=config)
+    operations = [result.ok() for result in document.include(path_regex="^/api/settings/").get_all_operations()]
+    assert len(operations) >= 8
+    seen = set()
+    for operation in operations:
+
+        @given(case=operation.as_strategy())
+        @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+        def examine(case: schemathesis.Case) -> None:
+            response = case.call(headers=headers)
+            seen.add(response.status_code)
+            # That a cursor comes from us, or that a name has more than spaces, JSON Schema cannot say.
+            case.validate_response(response, headers=headers, excluded_checks=[positive_data_acceptance])
+
+        examine()
+    assert {200, 403, 404} <= seen
+    assert max(seen) < 500

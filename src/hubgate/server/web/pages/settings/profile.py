@@ -61,6 +61,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     async def confirm_again(request: HubRequest) -> Response:
         user = require_own(request, _WRITE).user
+        if user.email_verified_at is not None:
+            return pages.see(PATH, f"{user.email} is verified.")
         await addresses.ask_confirmation(accounts, user)
         return pages.see(PATH, f"A link is on its way to {user.email}.")
 
