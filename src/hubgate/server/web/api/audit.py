@@ -71,7 +71,9 @@ def routes(accounts: Accounts) -> list[Route]:
         response.headers["link"] = next_link(accounts.base_url, path, pairs, encode_cursor(end))
         return response
 
-    def route(path: str, handler: OfOrganization, summary: str, query: tuple[Query, ...], meaning: str, shape: object) -> Route:
+    def route(
+        path: str, handler: OfOrganization, summary: str, query: tuple[Query, ...], meaning: str, shape: object
+    ) -> Route:
         answers = {200: (meaning, shape), **_REFUSALS}
         return organization_route(
             accounts, "GET", PATH + path, handler, Surface.API, _ACTION, summary, query=query, answers=answers
