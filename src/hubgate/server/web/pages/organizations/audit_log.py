@@ -136,5 +136,5 @@ def _app(entry: Entry) -> str:
         app = stored_object(entry.oauth)
         return str(app.get("name") or app.get("clientId") or "")
     if entry.token is not None:
-        return f"Token …{stored_object(entry.token).get('last4', '')}"
+        return f"Token {stored_object(entry.token).get('last4', '')}"
     return ""
