@@ -1,6 +1,7 @@
 """The words for what a member of an organization, and a personal token, may do. `access` judges by them."""
 
 from enum import Enum, IntEnum
+from functools import cached_property
 
 
 class Role(IntEnum):
@@ -11,7 +12,7 @@ class Role(IntEnum):
     WRITE = 3
     ADMIN = 4
 
-    @property
+    @cached_property
     def label(self) -> str:
         """The wire spelling."""
         return self.name.lower()

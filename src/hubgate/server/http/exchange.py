@@ -45,9 +45,7 @@ class Exchange:
 
     @property
     def _manner(self) -> Manner:
-        if self.route is None:
-            return Manner(self._surface_by_prefix)
-        return Manner(self.route.surface, self.route.secret_address, self.route.leads_away)
+        return self.route.manner if self.route else Manner(self._surface_by_prefix)
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -68,17 +68,18 @@ class BoundedBody:
         self._cap = cap
         self._received = 0
         self._deadline = asyncio.get_running_loop().time() + seconds
-        announced = {
-            name: value for name, value in scope["headers"] if name in (b"content-length", b"transfer-encoding")
-        }
-        self._length = int(announced.get(b"content-length", b"0"))
-        self._over = asyncio.Event()
-        if not self._length and b"transfer-encoding" not in announced:
-            self._over.set()
+        self._length, chunked = 0, False
+        for name, value in scope["headers"]:
+            if name == b"content-length":
+                self._length = int(value)
+            elif name == b"transfer-encoding":
+                chunked = True
+        # None without a body: nothing is to be waited for.
+        self._over = asyncio.Event() if self._length or chunked else None
 
     @property
     def complete(self) -> bool:
-        return self._over.is_set()
+        return self._over is None or self._over.is_set()
 
     def refuse_announced(self) -> None:
         if self._length > self._cap:
@@ -93,14 +94,15 @@ class BoundedBody:
         self._received += len(message.get("body", b""))
         if self._received > self._cap:
             raise self._too_large()
-        if not message.get("more_body", False):
+        if self._over is not None and not message.get("more_body", False):
             self._over.set()
         return message
 
     async def gone(self) -> Message:
         """The `receive` of a response. It waits for the client to go and never takes a part of the body, which the
         handler may still be reading while its answer streams (git does)."""
-        await self._over.wait()
+        if self._over is not None:
+            await self._over.wait()
         while (message := await self._receive())["type"] != "http.disconnect":
             continue
         return message

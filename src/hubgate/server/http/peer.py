@@ -19,6 +19,8 @@ def client_address(scope: Scope, trusted: Networks) -> str:
     Read from the right: what stands further left was written by whoever sent it.
     """
     client = scope.get("client")
+    if not trusted:
+        return _canonical(client[0]) if client else UNKNOWN
     peer = _parsed(client[0]) if client else None
     if peer is None:
         return UNKNOWN
@@ -53,6 +55,12 @@ def _parsed(text: str) -> Address | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    address = _parsed(text)
+    return UNKNOWN if address is None else str(address)
 
 
 def _within(address: Address, networks: Networks) -> bool:

@@ -8,12 +8,14 @@ one segment and file names with `%3F` in them. A fixed segment wins over a param
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from starlette.types import ASGIApp
 
 from hubgate.server.errors import BadRequest, MethodNotAllowed
+from hubgate.server.http.headers import Manner
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 
@@ -59,9 +61,17 @@ class Route:
     # Its form may end at an app of another origin.
     leads_away: bool = False
 
+    @cached_property
+    def manner(self) -> Manner:
+        return Manner(self.surface, self.secret_address, self.leads_away)
 
-@dataclass(frozen=True)
-class Found:
+    @cached_property
+    def parameters(self) -> list[str]:
+        """The names in its path, in order."""
+        return [match.group(1) for part in self.path.split("/") if (match := _PARAMETER.match(part))]
+
+
+class Found(NamedTuple):
     """The place a path leads to. `route` refuses when nothing there has the method."""
 
     method: str
@@ -90,7 +100,7 @@ class Found:
 
     @property
     def params(self) -> dict[str, str]:
-        return dict(zip(_names(self.route.path), map(_decoded, self.raw_params), strict=True))
+        return dict(zip(self.route.parameters, map(_decoded, self.raw_params), strict=True))
 
     def _match(self) -> Route | None:
         return self.by_method.get(self.method) or (self.by_method.get("GET") if self.method == "HEAD" else None)
@@ -120,8 +130,16 @@ class RouteTable:
             if route.method in node.routes:
                 raise ValueError(f"{route.method} {route.path} is in the table twice")
             node.routes[route.method] = route
+        self._without_parameters = {
+            route.path.encode(): self._node_for(route.path) for route in self.routes if not route.parameters
+        }
 
     def find(self, method: str, raw_path: bytes) -> Found | None:
+        if node := self._without_parameters.get(raw_path):
+            # What the walk below would find first.
+            fixed = Found(method, node.routes, [])
+            if fixed.has_method:
+                return fixed
         try:
             segments = raw_path.decode("ascii").split("/")[1:]
         except UnicodeDecodeError:
@@ -169,10 +187,6 @@ def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, li
                 yield found, [value, *params]
     if node.rest and node.rest.routes:
         yield node.rest, ["/".join(segments[at:])]
-
-
-def _names(path: str) -> list[str]:
-    return [match.group(1) for part in path.split("/") if (match := _PARAMETER.match(part))]
 
 
 def _decoded(part: str) -> str:
