@@ -5,7 +5,6 @@ Structs rather than dataclasses where every request makes some: a frozen datacla
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import msgspec
 
@@ -55,17 +54,13 @@ class Membership(msgspec.Struct, frozen=True):
     role: Role
 
 
-@dataclass(frozen=True)
-class Person:
+class Person(msgspec.Struct, frozen=True):
     """A user with all memberships, as they were when the request came in."""
 
     user: User
     memberships: Sequence[Membership]
-
-    @cached_property
-    def roles(self) -> Mapping[str, Role]:
-        """By organization id."""
-        return {membership.organization.id: membership.role for membership in self.memberships}
+    # By organization id.
+    roles: Mapping[str, Role]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +78,15 @@ _ORGANIZATION = _USER + 7
 def person_of(rows: Sequence[Row]) -> Person:
     """From rows that begin with `store.PERSON`: the user again and again, each time with one membership or none."""
     first = tuple(rows[0])
-    memberships = []
+    memberships, roles = [], {}
     for row in rows:
         values = tuple(row)
         if values[_USER] is not None:
-            role = ROLES[values[_ORGANIZATION]]
+            role = roles[values[_USER]] = ROLES[values[_ORGANIZATION]]
             memberships.append(Membership(Organization(*values[_USER:_ORGANIZATION]), role))
     # Here, because engines have opinions of their own on where a dash belongs.
     memberships.sort(key=_by_name)
-    return Person(User(*first[:_USER]), memberships)
+    return Person(User(*first[:_USER]), memberships, roles)
 
 
 def _by_name(membership: Membership) -> str:
