@@ -71,6 +71,18 @@ async def test_a_long_backlog_does_not_keep_others_waiting(storage: Engine, cloc
         assert await sizes(db, OTHER) == [1, 1]
 
 
+async def test_looking_for_work_does_not_walk_the_log(storage: Engine, clock: FrozenClock) -> None:
+    """It happens every second, for ever."""
+    async with opened(storage.fresh_url()) as db:
+        await found(db)
+        await write_entries(db, 4 * BATCH)
+        while await sealer_on(db, clock).seal(ACME):
+            continue
+        explain = "EXPLAIN QUERY PLAN" if storage.name == "sqlite" else "EXPLAIN"
+        plan = await db.read_long(lambda tx: tx.all(f"{explain} {store.NEXT_UNSEALED}", {"after": ""}))
+        assert "ix_audit_entries_unsealed" in " ".join(str(value) for row in plan for value in row)
+
+
 async def test_an_organization_that_cannot_be_sealed_does_not_hold_up_the_rest(
     storage: Engine, clock: FrozenClock
 ) -> None:

@@ -5,6 +5,7 @@ verify stays: it is evidence, and `hubgate doctor` names it.
 """
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -48,23 +49,28 @@ class Retention:
         return True
 
     async def _drop(self, org_id: str, sealed_before: int) -> bool:
-        try:
-            return await self.db.write_long(lambda tx: self._unit(tx, org_id, sealed_before))
-        except Overtaken:
-            return True
+        found = await self.db.read_long(partial(self._droppable, org_id=org_id, sealed_before=sealed_before))
+        if found is None:
+            return False
+        # Overtaken by a sealer, its turn comes again.
+        with suppress(Overtaken):
+            await self.db.write_long(partial(self._forget, old=found[0], batch=found[1]))
+        return True
 
-    async def _unit(self, tx: Tx, org_id: str, sealed_before: int) -> bool:
+    async def _droppable(self, tx: Tx, org_id: str, sealed_before: int) -> tuple[Head, Batch] | None:
         head = await store.head(tx, org_id)
         if head is None or not Heads(self.secret).is_genuine(head):
-            return False
+            return None
         kept = await store.batches(tx, org_id, head.dropped, 1)
         if not kept or kept[0].sealed_at >= sealed_before or not await self._is_sound(tx, head, kept[0]):
-            return False
-        await store.drop_entries(tx, org_id, kept[0].seq)
-        await store.mark_dropped(tx, org_id, kept[0].seq, self.clock())
-        if not await store.put_head(tx, Heads(self.secret).vouched(replace(head, dropped=kept[0].seq)), head):
+            return None
+        return head, kept[0]
+
+    async def _forget(self, tx: Tx, old: Head, batch: Batch) -> None:
+        await store.drop_entries(tx, batch.org_id, batch.seq)
+        await store.mark_dropped(tx, batch.org_id, batch.seq, self.clock())
+        if not await store.put_head(tx, Heads(self.secret).vouched(replace(old, dropped=batch.seq)), old):
             raise Overtaken
-        return True
 
     async def _is_sound(self, tx: Tx, head: Head, batch: Batch) -> bool:
         if head.is_broken and batch.dropped_at is not None:

@@ -1,7 +1,7 @@
 """Sealing: new entries of each organization become the next batch of its chain.
 
 Use cases insert entries and never wait for this. A transaction may commit long after others that began later: its entry
-belongs to the batch that finds it, whatever time it bears. One unit makes a batch, so that a death at any moment leaves
+belongs to the batch that finds it, whatever time it bears. One unit keeps a batch, so that a death at any moment leaves
 the chain as it was before or after; of two sealers at once, one finds the number taken and does nothing.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hubgate.server import failpoint
 from hubgate.server.audit import chain, store
 from hubgate.server.audit.head import Heads
-from hubgate.server.audit.model import Entry, Head
+from hubgate.server.audit.model import Batch, Entry, Head
 from hubgate.server.clock import Clock
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
@@ -26,6 +26,16 @@ ORGANIZATIONS_AT_ONCE = 20
 
 class Overtaken(Exception):
     """Somebody else moved the chain meanwhile; nothing of this unit remains."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A batch that fits behind the head `old`, and the head that it makes."""
+
+    entries: Sequence[Entry]
+    batch: Batch
+    old: Head | None
+    new: Head
 
 
 @dataclass
@@ -52,18 +62,25 @@ class Sealer:
 
     async def seal(self, org_id: str) -> int:
         """One batch. How many entries it holds."""
+        # Looked up and hashed first: whoever writes waits for the writing alone.
+        draft = await self.db.read_long(lambda tx: self._draft(tx, org_id))
+        if draft is None:
+            return 0
         try:
-            return await self.db.write_long(lambda tx: self._unit(tx, org_id))
+            await self.db.write_long(lambda tx: _keep(tx, draft))
         except Overtaken:
             return 0
+        return draft.batch.entries
 
-    async def _unit(self, tx: Tx, org_id: str) -> int:
+    async def _draft(self, tx: Tx, org_id: str) -> Draft | None:
         old = await store.head(tx, org_id)
-        end = await self._end(tx, org_id, old)
         entries = await store.unsealed(tx, org_id, BATCH)
-        if entries:
-            await self._extend(tx, old, end, entries)
-        return len(entries)
+        if not entries:
+            return None
+        end = await self._end(tx, org_id, old)
+        batch = chain.sealed_batch(org_id, end.seq + 1, self.clock(), end.hash, entries)
+        new = Heads(self.secret).vouched(replace(end, seq=batch.seq, hash=batch.hash))
+        return Draft(entries, batch, old, new)
 
     async def _end(self, tx: Tx, org_id: str, old: Head | None) -> Head:
         """What to continue from. A head that is not ours is not healed by the next batch: it stays on record."""
@@ -82,12 +99,12 @@ class Sealer:
             broken=seq + 1,
         )
 
-    async def _extend(self, tx: Tx, old: Head | None, end: Head, entries: Sequence[Entry]) -> None:
-        batch = chain.sealed_batch(end.org_id, end.seq + 1, self.clock(), end.hash, entries)
-        if not await store.add_batch(tx, batch):
-            raise Overtaken
-        await store.put_in_batch(tx, entries, batch.seq)
-        failpoint.hit("audit.sealing")
-        head = Heads(self.secret).vouched(replace(end, seq=batch.seq, hash=batch.hash))
-        if not await store.put_head(tx, head, old):
-            raise Overtaken
+
+async def _keep(tx: Tx, draft: Draft) -> None:
+    """All of it, or nothing if the chain was moved since the draft was made."""
+    if not await store.add_batch(tx, draft.batch):
+        raise Overtaken
+    await store.put_in_batch(tx, draft.entries, draft.batch.seq)
+    failpoint.hit("audit.sealing")
+    if not await store.put_head(tx, draft.new, draft.old):
+        raise Overtaken

@@ -36,12 +36,14 @@ async def add(tx: Tx, entry: Entry) -> None:
 # Sealing ------------------------------------------------------------------------------------------------------------
 
 
+NEXT_UNSEALED = (
+    "SELECT org_id FROM audit_entries WHERE batch IS NULL AND org_id > :after ORDER BY batch, org_id LIMIT 1"
+)
+
+
 async def next_unsealed(db: Database, after: str) -> str | None:
-    """The next organization, by id, that has entries to seal. One step in the index, however many they are."""
-    row = await db.one(
-        "SELECT org_id FROM audit_entries WHERE batch IS NULL AND org_id > :after ORDER BY org_id LIMIT 1",
-        {"after": after},
-    )
+    """The next organization, by id, that has entries to seal. One step in the index, however long the logs are."""
+    row = await db.one(NEXT_UNSEALED, {"after": after})
     return row["org_id"] if row else None
 
 
@@ -49,7 +51,7 @@ async def unsealed(tx: Tx, org_id: str, most: int) -> list[Entry]:
     rows = await tx.all(
         f"""
         SELECT {ENTRY} FROM audit_entries e WHERE e.org_id = :org_id AND e.batch IS NULL
-        ORDER BY e.created_at, e.id LIMIT :most
+        ORDER BY e.batch, e.created_at, e.id LIMIT :most
         """,
         {"org_id": org_id, "most": most},
     )
@@ -154,7 +156,7 @@ async def in_batches(tx: Tx, org_id: str, first: int, last: int, most: int) -> l
     rows = await tx.all(
         f"""
         SELECT {ENTRY} FROM audit_entries e WHERE e.org_id = :org_id AND e.batch BETWEEN :first AND :last
-        ORDER BY e.batch, e.position, e.id LIMIT :most
+        ORDER BY e.batch, e.position LIMIT :most
         """,
         {"org_id": org_id, "first": first, "last": last, "most": most},
     )
@@ -166,7 +168,7 @@ async def ids_in_batches(tx: Tx, org_id: str, first: int, last: int) -> list[tup
     rows = await tx.all(
         """
         SELECT batch, id FROM audit_entries WHERE org_id = :org_id AND batch BETWEEN :first AND :last
-        ORDER BY batch, position, id
+        ORDER BY batch, position
         """,
         {"org_id": org_id, "first": first, "last": last},
     )

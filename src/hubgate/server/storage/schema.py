@@ -229,8 +229,15 @@ audit_entries = Table(
     Column("position", BigInteger),
     Index(None, "org_id", "created_at", "id"),
     Index(None, "org_id", "batch", "position"),
+    # Led by `batch`, or SQLite would take the index above and walk all that is sealed.
     Index(
-        "ix_audit_entries_unsealed", "org_id", "created_at", "id", sqlite_where=_UNSEALED, postgresql_where=_UNSEALED
+        "ix_audit_entries_unsealed",
+        "batch",
+        "org_id",
+        "created_at",
+        "id",
+        sqlite_where=_UNSEALED,
+        postgresql_where=_UNSEALED,
     ),
 )
 

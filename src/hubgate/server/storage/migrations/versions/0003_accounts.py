@@ -168,7 +168,7 @@ def _audit() -> None:
     op.create_index(
         "ix_audit_entries_unsealed",
         "audit_entries",
-        ["org_id", "created_at", "id"],
+        ["batch", "org_id", "created_at", "id"],
         sqlite_where=unsealed,
         postgresql_where=unsealed,
     )
