@@ -14,7 +14,7 @@ from hubgate.server.worker import store
 
 log = logging.getLogger("hubgate.worker")
 
-# Far beyond clock skew and beyond any step; renewed before each step.
+# Half of it is far beyond clock skew and beyond any step; a step begins with at least that much left.
 LEASE_SECONDS = 60
 RELEASE_SECONDS = 2.0
 
@@ -38,9 +38,11 @@ class LoopRunner:
         await asyncio.gather(*(self._run_one(loop, secrets.token_hex(8)) for loop in loops))
 
     async def _run_one(self, loop: Loop, holder: str) -> None:
+        held_until = 0
         while not self.stop.is_set():
             try:
-                more = await self._holds(loop, holder) and await loop.step()
+                held_until = await self._lease(loop, holder, held_until)
+                more = held_until > 0 and await loop.step()
             except Exception:
                 log.exception("loop %s failed and will try again", loop.name)
                 more = False
@@ -48,10 +50,16 @@ class LoopRunner:
                 await self._pause(loop.every_seconds)
         await self._release(loop, holder)
 
-    async def _holds(self, loop: Loop, holder: str) -> bool:
+    async def _lease(self, loop: Loop, holder: str, held_until: int) -> int:
+        """Until when the loop is ours; 0 while it is another's."""
         now = self.clock()
         expires_at = now + LEASE_SECONDS * SECOND
-        return await self.db.write(lambda tx: store.acquire(tx, loop.name, holder, now, expires_at))
+        if held_until - now > LEASE_SECONDS * SECOND // 2:
+            # An idle hub must not write to its disk every second only to stay the holder.
+            return held_until
+        return (
+            expires_at if await self.db.write(lambda tx: store.acquire(tx, loop.name, holder, now, expires_at)) else 0
+        )
 
     async def _release(self, loop: Loop, holder: str) -> None:
         """A courtesy: without it the lease simply runs out."""

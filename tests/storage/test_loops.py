@@ -1,0 +1,86 @@
+"""Background loops: one runner among all, also after a death, and none that writes without need."""
+
+import asyncio
+
+from tests.bed.clock import FrozenClock
+from tests.bed.engines import Engine, opened
+
+from hubgate.server.clock import SECOND
+from hubgate.server.storage.database import Database
+from hubgate.server.worker import store
+from hubgate.server.worker.loops import LEASE_SECONDS, Loop, LoopRunner
+
+ACQUIRED = "SELECT expires_at FROM leases WHERE name = 'test'"
+
+
+class Counted:
+    """A loop that counts its steps and stops everything after `most`."""
+
+    def __init__(self, clock: FrozenClock, stop: asyncio.Event, most: int, seconds: float = 0.0) -> None:
+        self.steps = 0
+        self._clock, self._stop, self._most, self._seconds = clock, stop, most, seconds
+
+    async def step(self) -> bool:
+        self.steps += 1
+        self._clock.advance(self._seconds)
+        if self.steps >= self._most:
+            self._stop.set()
+        return True
+
+    def loop(self) -> Loop:
+        return Loop("test", every_seconds=0.01, step=self.step)
+
+
+async def until_of(db: Database) -> int | None:
+    row = await db.one(ACQUIRED)
+    return row["expires_at"] if row else None
+
+
+async def test_two_runners_one_holder(storage: Engine, clock: FrozenClock) -> None:
+    url, stop = storage.fresh_url(), asyncio.Event()
+    async with opened(url) as here, opened(url) as there:
+        first, second = Counted(clock, stop, 30), Counted(clock, stop, 30)
+        await asyncio.gather(
+            LoopRunner(here, clock, stop).run([first.loop()]), LoopRunner(there, clock, stop).run([second.loop()])
+        )
+        # The other may begin a last step when the first hands back, and not before.
+        assert max(first.steps, second.steps) == 30
+        assert min(first.steps, second.steps) <= 1
+        assert await until_of(here) is None, "handed back"
+
+
+async def test_a_dead_holder_is_followed(storage: Engine, clock: FrozenClock) -> None:
+    stop = asyncio.Event()
+    async with opened(storage.fresh_url()) as db:
+        expires_at = clock() + LEASE_SECONDS * SECOND
+        assert await db.write(lambda tx: store.acquire(tx, "test", "the dead", clock(), expires_at))
+        follower = Counted(clock, stop, 1)
+        asked = 0
+
+        def watched() -> int:
+            nonlocal asked
+            asked += 1
+            return clock()
+
+        running = asyncio.create_task(LoopRunner(db, watched, stop).run([follower.loop()]))
+        while asked < 4:
+            await asyncio.sleep(0.01)
+        assert follower.steps == 0, "it tried, and was told that it is another's"
+        clock.advance(LEASE_SECONDS)
+        await asyncio.wait_for(running, 20)
+        assert follower.steps == 1
+
+
+async def test_a_holder_renews_in_time_and_not_at_every_step(storage: Engine, clock: FrozenClock) -> None:
+    stop, left = asyncio.Event(), []
+    async with opened(storage.fresh_url()) as db:
+        counted = Counted(clock, stop, 100, seconds=1)
+
+        async def step() -> bool:
+            left.append((await until_of(db) or 0) - clock())
+            return await counted.step()
+
+        await LoopRunner(db, clock, stop).run([Loop("test", 0.01, step)])
+    assert len(left) == 100
+    assert min(left) >= LEASE_SECONDS * SECOND // 2, "half of it is left when a step begins"
+    assert left.count(LEASE_SECONDS * SECOND) == 4, "it was renewed every thirty steps of a second"
