@@ -151,6 +151,22 @@ def test_the_export_is_a_download_of_everything_newest_first(hub: RunningHub, ad
     assert messages == [*(f"added user{number}" for number in reversed(range(1203))), "created acme"]
 
 
+def test_the_export_holds_the_newest_hundred_thousand(hub: RunningHub, ada: User, acme: Organization) -> None:
+    run_sql(
+        hub,
+        """
+        WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n <= 100000)
+        INSERT INTO audit_entries (id, org_id, created_at, type, message, author_name)
+        SELECT CAST(n AS text), CAST(:org_id AS text), n, 'org.add_user', 'added', 'x' FROM numbers
+        """,
+        org_id=acme.id,
+    )
+    with api(hub, make_token(hub, ada)) as client:
+        entries = client.get(EXPORT).json()
+    assert len(entries) == 100_000
+    assert [entries[0]["message"], entries[1]["_id"], entries[-1]["_id"]] == ["created acme", "100001", "3"]
+
+
 @pytest.mark.parametrize(
     ("q", "found"),
     [

@@ -143,6 +143,16 @@ def test_a_column_cannot_pose_as_its_neighbour() -> None:
     assert "was changed" in (flaw(batch, FIRST, [forged]) or "")
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("created_at", "x"), ("created_at", 2**62), ("data", "[" * 100_000), ("data", "nonsense"), ("message", b"\0")],
+)
+def test_what_no_column_should_hold_is_a_change_and_no_crash(column: str, value: object) -> None:
+    honest = Entry("1" * 24, "a" * 24, 5, "t", "m", None, "n", None, None, None, None, None, None, 7, 1)
+    batch = sealed_batch("a" * 24, 7, 5, FIRST, [honest])
+    assert "was changed" in (flaw(batch, FIRST, [replace(honest, **{column: value})]) or "")
+
+
 @calmly
 @given(PLAIN)
 def test_canonical_json_reads_back_and_is_stable(value: object) -> None:

@@ -117,14 +117,17 @@ def flaw(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> str | None:
         return f"lacks entry {missing.pop()} of {batch.entries:,}"
     if missing:
         return f"lacks {len(missing):,} of {batch.entries:,} entries"
-    try:
-        again = sealed_batch(batch.org_id, batch.seq, batch.sealed_at, previous, entries)
-    except (ValueError, RecursionError, OverflowError, OSError):
-        # A JSON text that is none, or a time that is none.
-        again = None
-    if again is None or again.hash != batch.hash:
+    if _hash_again(batch, previous, entries) != batch.hash:
         return "was changed: an entry, their order, or the batch itself"
     return None
+
+
+def _hash_again(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> bytes | None:
+    try:
+        return sealed_batch(batch.org_id, batch.seq, batch.sealed_at, previous, entries).hash
+    except (ValueError, TypeError, RecursionError, OverflowError, OSError):
+        # A JSON text or a time that is none; SQLite lets any column hold anything.
+        return None
 
 
 def head_text(head: Head) -> str:
