@@ -6,13 +6,20 @@ from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.app import Hub
 from hubgate.server.clock import iso
-from hubgate.server.errors import NotFound
+from hubgate.server.errors import Conflict, NotFound
 
 
 async def user(hub: Hub, name: str) -> User:
     found = await store.user_by_name(hub.db, name)
     if found is None:
         raise NotFound(f"There is no user {name}. See them all with: hubgate admin user list")
+    return found
+
+
+async def enabled_user(hub: Hub, name: str) -> User:
+    found = await user(hub, name)
+    if found.disabled_at is not None:
+        raise Conflict(f"{found.name} is disabled. Run first: hubgate admin user enable {found.name}")
     return found
 
 

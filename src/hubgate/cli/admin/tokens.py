@@ -11,7 +11,6 @@ from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.model import PersonalToken
 from hubgate.server.app import Hub
 from hubgate.server.clock import iso
-from hubgate.server.errors import Conflict
 
 # Where the mail to the user says that the token was made.
 _HERE = "the operator's command line"
@@ -31,9 +30,7 @@ def configure(subjects: Any) -> None:
 
 def _create(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, Any]:
-        user = await named.user(hub, options.user)
-        if user.disabled_at is not None:
-            raise Conflict(f"{user.name} is disabled. Run first: hubgate admin user enable {user.name}")
+        user = await named.enabled_user(hub, options.user)
         text, token = await personal.create(hub.accounts, user, options.name, TokenRole(options.role), _HERE)
         return {"token": text, "user": user.name, **_described(token)}
 

@@ -125,7 +125,7 @@ def _changed(options: argparse.Namespace, change: Callable[[Accounts, User], Awa
 
 def _reset_password(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, str]:
-        user, expires_at = await named.user(hub, options.name), hub.clock() + Purpose.RESET.lasts
+        user, expires_at = await named.enabled_user(hub, options.name), hub.clock() + Purpose.RESET.lasts
         link = await by_operator.send_reset(hub.accounts, user)
         return {"name": user.name, "email": user.email, "link": link, "expiresAt": iso(expires_at)}
 

@@ -67,7 +67,7 @@ async def verify(accounts: Accounts, user: User) -> None:
 async def send_reset(accounts: Accounts, user: User) -> str:
     """The link, also mailed."""
     if user.disabled_at is not None:
-        raise Conflict(f"{user.name} is disabled. Run first: hubgate admin user enable {user.name}")
+        raise Conflict(f"{user.name} is disabled. Enable the account first.")
     now = accounts.clock()
     link = await accounts.db.write(lambda tx: mail_reset(accounts, tx, user, now))
     accounts.outbox.hurry()
