@@ -1,0 +1,72 @@
+"""Renames and deletions of one user at once, by two hubs on one database: one name stays, or none."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.bed.at_once import at_once
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import make_user
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts import own_account, store
+from hubgate.server.accounts.model import User
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.errors import HubError
+
+ROUNDS = 12
+
+
+@pytest.fixture
+def hubs(engine: Engine, tmp_path: Path) -> Iterator[tuple[RunningHub, RunningHub]]:
+    url = engine.fresh_url()
+    with running(settings_for(url, tmp_path)) as one, running(settings_for(url, tmp_path)) as other:
+        yield one, other
+
+
+def tried(hub: RunningHub, work: Callable[[Hub], object]) -> bool:
+    async def run(opened: Hub) -> bool:
+        try:
+            await work(opened)  # type: ignore[misc]
+        except HubError:
+            return False
+        return True
+
+    return hub.call(run)
+
+
+def rename(hub: RunningHub, user: User, name: str) -> bool:
+    return tried(hub, lambda opened: own_account.rename(opened.accounts, user, name))
+
+
+def delete(hub: RunningHub, user: User) -> bool:
+    return tried(hub, lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
+
+
+def current_names(hub: RunningHub, user: User) -> list[str]:
+    async def read(opened: Hub) -> list[str]:
+        sql = "SELECT key FROM names WHERE owner_id = :id AND current = 1"
+        return [row["key"] for row in await opened.db.read_long(lambda tx: tx.all(sql, {"id": user.id}))]
+
+    return hub.call(read)
+
+
+def test_after_two_renames_a_user_has_one_name(hubs: tuple[RunningHub, RunningHub]) -> None:
+    one, other = hubs
+    for number in range(ROUNDS):
+        user = make_user(one, f"user{number}")
+        assert at_once([partial(rename, one, user, f"left{number}"), partial(rename, other, user, f"right{number}")])
+        latest = one.call(lambda opened, user=user: store.user(opened.db, user.id))
+        assert latest is not None
+        assert current_names(one, user) == [latest.name]
+
+
+def test_a_deleted_user_has_no_name_whoever_renames_meanwhile(hubs: tuple[RunningHub, RunningHub]) -> None:
+    one, other = hubs
+    for number in range(ROUNDS):
+        user = make_user(one, f"user{number}")
+        _, deleted = at_once([partial(rename, one, user, f"new{number}"), partial(delete, other, user)])
+        assert deleted
+        assert current_names(one, user) == []
