@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -314,9 +315,14 @@ def test_a_slow_mail_server_does_not_keep_a_command(sqlite_operator: Operator, t
     operator = sqlite_operator
     with mail_server(tmp_path) as server:
         server.answers.clear()
+        started = time.monotonic()
+        operator.json("admin", "user", "list")
+        usual = time.monotonic() - started
         arguments = ("admin", "user", "create", "ada", "--email", "ada@example.org")
         done = operator.run(*arguments, HUBGATE_SMTP_URL=server.url())
         assert (done.returncode, done.stderr) == (0, "")
+        # It waits three seconds; the mail server has twenty to answer.
+        assert time.monotonic() - started < 15 + 2 * usual
         assert len(server.received) == 1
         server.answers.set()
         _send_later(operator, server.url())
