@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from email.message import EmailMessage
+from email.policy import default
 from email.utils import format_datetime
 from ipaddress import ip_address
 
@@ -18,11 +19,13 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def as_email(message: Message, mail_id: str, sender: str, base_url: str, now: int) -> EmailMessage:
-    """`email` folds and refuses line breaks in headers, so no name can smuggle one in."""
-    mail = EmailMessage()
+    """`email` folds and refuses line breaks in headers; what it would decode to one is taken apart here."""
+    # A foreign address goes out as it is (RFC 6532): encoded, a long one is folded into a header that is none.
+    mail = EmailMessage(default.clone(utf8=not message.recipient.isascii()))
     mail["From"] = sender
     mail["To"] = message.recipient
-    mail["Subject"] = " ".join(message.subject.split())
+    # An encoded word (RFC 2047) in a name may hold a line break, or bytes that cannot be written.
+    mail["Subject"] = " ".join(message.subject.split()).replace("=?", "= ?")
     mail["Date"] = format_datetime(datetime.fromtimestamp(now / SECOND, UTC))
     # The same on every try, so that a mail server can drop a repetition.
     mail["Message-ID"] = f"<{mail_id}@{sender.rpartition('@')[2].rstrip('>')}>"

@@ -122,6 +122,9 @@ class Outbox:
             return NotSent("it was sealed under a key that is gone", permanent=True)
         except NotSent as error:
             return error
+        except ValueError as error:
+            # Tried again it would fail again, and hold up all that is due after it.
+            return NotSent(f"it cannot be written: {type(error).__name__}", permanent=True)
         return None
 
 
