@@ -7,7 +7,7 @@ from tests.bed.people import Page, browser_of, make_organization, make_token, ma
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.app import Hub, build_app
 
@@ -86,7 +86,7 @@ def test_a_session_that_has_ended_sends_no_form(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         hidden = Page(client.get("/settings/profile")).hidden()
-        hub.call(lambda opened: browsers.end_all(opened.accounts, ada.id))
+        hub.call(lambda opened: opened.db.write(lambda tx: session_store.remove_all(tx, ada.id)))
         statuses = {path: client.post(path, data=hidden).status_code for path in FORMS}
     assert statuses == dict.fromkeys(FORMS, 401)
 

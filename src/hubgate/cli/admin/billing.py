@@ -26,7 +26,7 @@ def _set(options: argparse.Namespace) -> int:
             await by_operator.set_billing(hub.accounts, user, can_pay)
             return named.described_user(await named.user(hub, options.name))
         if organization := await store.organization_by_name(hub.db, options.name):
-            await settings.set_billing(hub.accounts, organization, can_pay, SYSTEM)
+            await settings.set_billing_by_operator(hub.accounts, organization, can_pay, SYSTEM)
             return named.described_organization(await named.organization(hub, options.name))
         raise NotFound(f"There is no user or organization {options.name}.")
 

@@ -4,12 +4,13 @@ from hubgate.server.accounts import store
 from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
+from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
 from hubgate.server.accounts.links import mailed
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.password_again import require_password
+from hubgate.server.accounts.password_again import hold_password, require_password
 from hubgate.server.accounts.signup import mail_confirmation
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.mail import texts
@@ -23,7 +24,13 @@ async def ask_confirmation(accounts: Accounts, user: User) -> None:
     if user.email_verified_at is not None:
         return
     await accounts.limiter.take(MAILS_TO_RECIPIENT, user.email)
-    await accounts.db.write(lambda tx: mail_confirmation(accounts, tx, user, accounts.clock()))
+    now = accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        await hold(tx, user)
+        await mail_confirmation(accounts, tx, user, now)
+
+    await accounts.db.write(unit)
     accounts.outbox.hurry()
 
 
@@ -54,11 +61,12 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
     if new == user.email:
         checking.refuse("email", "This is your address already.")
     checking.done()
-    await require_password(accounts, user, "password", password)
+    known_hash = await require_password(accounts, user, "password", password)
     await accounts.limiter.take(MAILS_TO_RECIPIENT, new)
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
+        await hold_password(tx, user, "password", known_hash)
         # An address that was mistyped before must not stay able to take the account over.
         await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)
         if await store.user_by_email(tx, new):

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.holding import hold
+from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.passwords_changed import mail_reset
@@ -43,12 +45,14 @@ async def every_organization(accounts: Accounts) -> Sequence[tuple[Organization,
 
 
 async def disable(accounts: Accounts, user: User) -> None:
-    """Its tokens do not work until it is enabled again; its sessions end, so that none comes back with it."""
+    """Its tokens do not work until it is enabled again. Its sessions end and so do its mailed links, so that none comes
+    back with it: a thief may have asked to move the account to another address."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
         await store.set_disabled(tx, user.id, now)
         await session_store.remove_all(tx, user.id)
+        await link_store.remove_all(tx, user.id)
 
     await accounts.db.write(unit)
 
@@ -69,7 +73,12 @@ async def send_reset(accounts: Accounts, user: User) -> str:
     if user.disabled_at is not None:
         raise Conflict(f"{user.name} is disabled. Enable the account first.")
     now = accounts.clock()
-    link = await accounts.db.write(lambda tx: mail_reset(accounts, tx, user, now))
+
+    async def unit(tx: Tx) -> str:
+        await hold(tx, user)
+        return await mail_reset(accounts, tx, user, now)
+
+    link = await accounts.db.write(unit)
     accounts.outbox.hurry()
     return link
 

@@ -3,13 +3,14 @@
 from hubgate.server.accounts import store
 from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.names import check_name, name_key
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
-from hubgate.server.errors import Conflict, FieldErrors, NotFound
+from hubgate.server.errors import Conflict, FieldErrors
 from hubgate.server.storage.database import Tx
 
 
@@ -28,7 +29,7 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
     checking.done()
 
     async def unit(tx: Tx) -> None:
-        old = await _held_name(tx, user)
+        old = await hold(tx, user)
         if not await store.claim_name(tx, name, "user", user.id):
             raise FieldErrors({"username": f"{name} is taken."})
         if name_key(name) != name_key(old):
@@ -41,29 +42,22 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
 async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
     """For good; the name stays reserved. Organizations that only this user administers come first."""
     now = accounts.clock()
-
-    async def unit(tx: Tx) -> None:
-        name = await _held_name(tx, user)
-        memberships = await org_store.begin_change_where_member(tx, user.id)
-        orphans = await org_store.only_admin_of(tx, user.id)
-        if orphans:
-            who = "You are" if actor.user_id == user.id else f"{name} is"
-            names = ", ".join(orphans)
-            raise Conflict(f"{who} the only admin of {names}. Make someone else admin there, or delete it, first.")
-        for org_id, role in memberships:
-            data = {"user": name, "userId": user.id, "role": role.label}
-            text = f"removed {name}, whose account was deleted"
-            await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
-            await org_store.drop_invitations_by(tx, org_id, user.id)
-        await store.retire_name(tx, name)
-        await store.remove_user(tx, user.id)
-
-    await accounts.db.write(unit)
+    await accounts.db.write(lambda tx: remove(tx, user, actor, now))
 
 
-async def _held_name(tx: Tx, user: User) -> str:
-    """Of several renames and deletions at once, each sees what the one before has left."""
-    name = await store.hold_name(tx, user.id)
-    if name is None:
-        raise NotFound("This account is gone already.")
-    return name
+async def remove(tx: Tx, user: User, actor: Actor, now: int) -> None:
+    """The same inside a unit."""
+    name = await hold(tx, user)
+    memberships = await org_store.begin_change_where_member(tx, user.id)
+    orphans = await org_store.only_admin_of(tx, user.id)
+    if orphans:
+        who = "You are" if actor.user_id == user.id else f"{name} is"
+        names = ", ".join(orphans)
+        raise Conflict(f"{who} the only admin of {names}. Make someone else admin there, or delete it, first.")
+    for org_id, role in memberships:
+        data = {"user": name, "userId": user.id, "role": role.label}
+        text = f"removed {name}, whose account was deleted"
+        await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
+        await org_store.drop_invitations_by(tx, org_id, user.id)
+    await store.retire_name(tx, name)
+    await store.remove_user(tx, user.id)

@@ -7,9 +7,10 @@ from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person, User
 from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.accounts.password_again import require_password
+from hubgate.server.accounts.password_again import hold_password, require_password
 from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.audit.model import Actor
+from hubgate.server.storage.database import Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +34,10 @@ async def delete_own(accounts: Accounts, user: User, typed: str, password: str, 
     if typed.strip() != user.name:
         checking.refuse("name", f"Type {user.name}, as it is written here.")
     checking.done()
-    await require_password(accounts, user, "password", password)
-    await own_account.delete(accounts, user, actor)
+    known_hash, now = await require_password(accounts, user, "password", password), accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        await hold_password(tx, user, "password", known_hash)
+        await own_account.remove(tx, user, actor, now)
+
+    await accounts.db.write(unit)

@@ -9,7 +9,7 @@ from hubgate.server.accounts.links import mailed
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User, Visitor
-from hubgate.server.accounts.password_again import require_password
+from hubgate.server.accounts.password_again import hold_password, require_password
 from hubgate.server.accounts.passwords import check_password, hash_password
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import store as session_store
@@ -25,10 +25,11 @@ async def change(accounts: Accounts, user: User, current: str, new: str, visitor
     checking = Checking()
     checking.field("new_password", check_password, new)
     checking.done()
-    await require_password(accounts, user, "current_password", current)
+    known_hash = await require_password(accounts, user, "current_password", current)
     password_hash, now = await hash_password(new), accounts.clock()
 
     async def unit(tx: Tx) -> str:
+        await hold_password(tx, user, "current_password", known_hash)
         await store.set_password(tx, user.id, password_hash)
         # Whoever knew the old password may have a link waiting that would take the account over.
         await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)

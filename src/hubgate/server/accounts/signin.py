@@ -44,7 +44,7 @@ async def sign_in(
     user_id, known_hash, now = user.id, stored, accounts.clock()
 
     async def unit(tx: Tx) -> str | None:
-        # A password that was changed while it was being compared opens nothing: the change has ended all sessions.
+        # Changed or disabled while it was being compared, it opens nothing: that has ended all sessions.
         if not await store.hold_password(tx, user_id, known_hash):
             return None
         return await browsers.replace(tx, old, user_id, visitor, now)

@@ -70,8 +70,11 @@ async def account_named(tx: Tx | Database, name: str) -> User | Organization | N
 
 
 async def hold_password(tx: Tx, user_id: str, password_hash: str) -> bool:
-    """Whether the user still has it, and then keeps it until this unit ends."""
-    sql = "UPDATE users SET password_hash = password_hash WHERE id = :id AND password_hash = :password_hash"
+    """Whether the user still has it and is not disabled, and then keeps it until this unit ends."""
+    sql = """
+        UPDATE users SET password_hash = password_hash
+        WHERE id = :id AND password_hash = :password_hash AND disabled_at IS NULL
+    """
     return await tx.exec(sql, {"id": user_id, "password_hash": password_hash}) == 1
 
 
@@ -181,10 +184,6 @@ async def move_email(tx: Tx, user_id: str, email: str, now: int) -> bool:
 
 async def set_disabled(tx: Tx, user_id: str, disabled_at: int | None) -> None:
     await tx.exec("UPDATE users SET disabled_at = :at WHERE id = :id", {"id": user_id, "at": disabled_at})
-
-
-async def set_operator(tx: Tx, user_id: str, operator: int) -> None:
-    await tx.exec("UPDATE users SET operator = :operator WHERE id = :id", {"id": user_id, "operator": operator})
 
 
 async def set_user_can_pay(tx: Tx, user_id: str, can_pay: int) -> None:

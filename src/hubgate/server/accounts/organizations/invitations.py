@@ -7,6 +7,7 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
+from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
 from hubgate.server.accounts.model import Organization, Person, User
 from hubgate.server.accounts.organizations import store
@@ -43,12 +44,16 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
     invitee, now = invitee.strip(), accounts.clock()
     user, recipient = await _find(accounts, invitee)
     email = None if user else recipient
+    # As the invited is called, not as the inviter spelled it.
+    called = user.name if user else recipient
     await accounts.limiter.take(MAILS_TO_RECIPIENT, recipient)
     secret = secrets.token_urlsafe(32)
     user_id = user.id if user else None
     invitation = Invitation(new_id(now), organization.id, email, user_id, role, actor.user_id, now, now + LASTS)
 
     async def unit(tx: Tx) -> None:
+        if user is not None:
+            await hold(tx, user)
         await begin_as_admin(tx, organization, actor)
         if member := await _member(tx, organization, user, recipient):
             raise FieldErrors({"invitee": f"{member.name} is a member already."})
@@ -58,8 +63,8 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
         await store.add_invitation(tx, fingerprint(secret), invitation)
         link = accounts.link(f"/invitations/{secret}")
         await accounts.outbox.add(tx, texts.invited_to_organization(recipient, organization.name, actor.name, link))
-        data = {"invitee": invitee, "role": role.label}
-        text = f"invited {invitee} as {role.label}"
+        data = {"invitee": called, "role": role.label}
+        text = f"invited {called} as {role.label}"
         await record(tx, organization.id, Kind.ORG_INVITE_USER, text, actor, now, data)
 
     await accounts.db.write(unit)

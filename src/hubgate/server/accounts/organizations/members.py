@@ -1,7 +1,7 @@
 """Who belongs to an organization, and as what. The last admin cannot go, whoever tries what at the same time."""
 
-from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
@@ -44,9 +44,8 @@ async def add(accounts: Accounts, organization: Organization, user: User, role: 
 
 
 async def begin_joining(tx: Tx, organization: Organization, user: User) -> Organization:
-    """First the user, then the organization: so does the deletion of a user, and neither waits for the other."""
-    if await account_store.hold_name(tx, user.id) is None:
-        raise NotFound("This account is gone.")
+    """First the user, then the organization."""
+    await hold(tx, user)
     return await begin(tx, organization)
 
 

@@ -3,6 +3,7 @@
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.names import check_name, name_key
 from hubgate.server.accounts.organizations import store
@@ -11,7 +12,7 @@ from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
-from hubgate.server.errors import FieldErrors, NotFound, Unprocessable
+from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
@@ -28,8 +29,7 @@ async def found(
     organization = Organization(new_id(now), name, fullname, "", _known_plan(plan), 0, now)
 
     async def unit(tx: Tx) -> None:
-        if await account_store.hold_name(tx, owner.id) is None:
-            raise NotFound("This account is gone.")
+        await hold(tx, owner)
         if not await account_store.claim_name(tx, name, "org", organization.id):
             raise FieldErrors({"name": f"{name} is taken."})
         await store.add(tx, organization)
@@ -97,16 +97,31 @@ async def set_plan(accounts: Accounts, organization: Organization, plan: str, ac
 
 
 async def set_billing(accounts: Accounts, organization: Organization, can_pay: bool, actor: Actor) -> None:
-    """Whether a payment method is set up. By an admin or the operator."""
-    now, word = accounts.clock(), "on" if can_pay else "off"
+    """Whether a payment method is set up. By an admin."""
+    now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        if bool((await begin(tx, organization)).can_pay) is can_pay:
-            return
-        await store.set_can_pay(tx, organization.id, int(can_pay))
-        await record(tx, organization.id, Kind.ORG_SET_BILLING, f"turned billing {word}", actor, now)
+        latest = await begin_as_admin(tx, organization, actor)
+        await _put_billing(tx, latest, can_pay, actor, now)
 
     await accounts.db.write(unit)
+
+
+async def set_billing_by_operator(accounts: Accounts, organization: Organization, can_pay: bool, actor: Actor) -> None:
+    now = accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        await _put_billing(tx, await begin(tx, organization), can_pay, actor, now)
+
+    await accounts.db.write(unit)
+
+
+async def _put_billing(tx: Tx, latest: Organization, can_pay: bool, actor: Actor, now: int) -> None:
+    if bool(latest.can_pay) is can_pay:
+        return
+    await store.set_can_pay(tx, latest.id, int(can_pay))
+    word = "on" if can_pay else "off"
+    await record(tx, latest.id, Kind.ORG_SET_BILLING, f"turned billing {word}", actor, now)
 
 
 async def delete(accounts: Accounts, organization: Organization, actor: Actor) -> None:

@@ -54,10 +54,6 @@ async def end(accounts: Accounts, user_id: str, session_id: str) -> bool:
     return await accounts.db.write(lambda tx: store.remove(tx, user_id, session_id))
 
 
-async def end_all(accounts: Accounts, user_id: str) -> None:
-    await accounts.db.write(lambda tx: store.remove_all(tx, user_id))
-
-
 async def end_others(accounts: Accounts, user_id: str, kept_id: str) -> int:
     """All but the one of this browser; how many."""
     return await accounts.db.write(lambda tx: store.remove_others(tx, user_id, kept_id))

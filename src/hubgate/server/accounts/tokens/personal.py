@@ -6,6 +6,7 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import OneUse, use_up
+from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import store
@@ -36,6 +37,8 @@ async def create(
     async def unit(tx: Tx) -> None:
         if use is not None:
             await use_up(tx, use)
+        # One after the other, so that many at once do not all count the same.
+        await hold(tx, user)
         if await store.count(tx, user.id) >= MOST_PER_USER:
             raise FieldErrors({"name": f"A user has at most {MOST_PER_USER} tokens. Revoke one first."})
         await store.add(tx, key, token)

@@ -38,7 +38,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def save(request: HubRequest, organization: Organization) -> Response:
         given, actor = request.form_fields, actor_of(request)
         await settings.set_plan(accounts, organization, given.get("plan"), actor)
-        await settings.set_billing(accounts, organization, given.get("can_pay") == "on", actor)
+        await settings.set_billing_by_operator(accounts, organization, given.get("can_pay") == "on", actor)
         return pages.see(way_back(request, _PATH), f"Saved {organization.name}.")
 
     return [
