@@ -9,11 +9,14 @@ from hubgate.server.accounts.organizations.store import Member
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
-from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
 LAST_ADMIN = "The last admin cannot leave. Make someone else admin first."
+
+# All of a user's memberships are read with every request of theirs, and by anyone who looks at their profile.
+MOST_PER_USER = 500
 
 CURSOR = (str,)
 
@@ -53,13 +56,21 @@ async def join(tx: Tx, organization: Organization, user: User, role: Role, now: 
     """False if the user is a member already. Further invitations of theirs are answered by this."""
     if not await store.add_member(tx, organization.id, user.id, role, now):
         return False
+    if await is_in_too_many(tx, user):
+        raise Unprocessable(f"{user.name} is in {MOST_PER_USER} organizations, which is the most. Leave one first.")
     await _drop_invitations_of(tx, organization, user)
     return True
 
 
+async def is_in_too_many(tx: Tx, user: User) -> bool:
+    """By now, in a unit that holds the user, so that many at once do not all count the same."""
+    return await store.count_memberships(tx, user.id) > MOST_PER_USER
+
+
 async def record_added(tx: Tx, organization: Organization, user: User, role: Role, actor: Actor, now: int) -> None:
     data = {"user": user.name, "userId": user.id, "role": role.label}
-    await record(tx, organization.id, Kind.ORG_ADD_USER, f"added {user.name} as {role.label}", actor, now, data)
+    text = f"joined as {role.label}" if actor.user_id == user.id else f"added {user.name} as {role.label}"
+    await record(tx, organization.id, Kind.ORG_ADD_USER, text, actor, now, data)
 
 
 async def change_role(accounts: Accounts, organization: Organization, user: User, role: Role, actor: Actor) -> None:

@@ -8,6 +8,7 @@ from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.names import check_name, name_key
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
+from hubgate.server.accounts.organizations.members import MOST_PER_USER, is_in_too_many
 from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
@@ -34,6 +35,8 @@ async def found(
             raise FieldErrors({"name": f"{name} is taken."})
         await store.add(tx, organization)
         await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
+        if await is_in_too_many(tx, owner):
+            raise FieldErrors({"name": f"One is in at most {MOST_PER_USER} organizations. Leave one first."})
         await record(tx, organization.id, Kind.ORG_CREATE, f"created {name}", actor, now, {"name": name})
 
     await accounts.db.write(unit)

@@ -167,6 +167,11 @@ async def remove_member(tx: Tx, org_id: str, user_id: str) -> bool:
     return await tx.exec(sql, {"org_id": org_id, "user_id": user_id}) == 1
 
 
+async def count_memberships(tx: Tx, user_id: str) -> int:
+    row = await tx.one("SELECT count(*) AS n FROM memberships WHERE user_id = :user_id", {"user_id": user_id})
+    return int(row["n"]) if row else 0
+
+
 async def count_members(tx: Tx | Database, org_id: str) -> int:
     row = await tx.one("SELECT count(*) AS n FROM memberships WHERE org_id = :org_id", {"org_id": org_id})
     return int(row["n"]) if row else 0

@@ -5,6 +5,8 @@ import msgspec
 from hubgate.server.clock import DAY, MINUTE
 
 LASTS = 30 * DAY
+# All of them are read for the user's own page.
+MOST_PER_USER = 500
 # Use is written down this often, so that a page view does not cost a write.
 NOTED_EVERY = 5 * MINUTE
 

@@ -85,6 +85,19 @@ async def remove_all(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM sessions WHERE user_id = :user_id", {"user_id": user_id})
 
 
+async def drop_beyond(tx: Tx, user_id: str, most: int) -> None:
+    """All but the `most` that were used last."""
+    await tx.exec(
+        """
+        DELETE FROM sessions WHERE key IN (
+            SELECT key FROM sessions WHERE user_id = :user_id
+            ORDER BY last_used_at DESC, id DESC LIMIT 1000 OFFSET :most
+        )
+        """,
+        {"user_id": user_id, "most": most},
+    )
+
+
 async def drop_expired(tx: Tx, alive_since: int, most: int) -> int:
     return await tx.exec(
         """

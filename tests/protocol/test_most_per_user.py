@@ -1,0 +1,98 @@
+"""What every request reads of a user is bounded: nobody makes the hub slow for all by having more and more of it."""
+
+import pytest
+from tests.bed.organizations import role_in
+from tests.bed.people import PASSWORD, browser_of, make_organization, make_user, submit
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.organizations import members
+from hubgate.server.accounts.roles import Role
+from hubgate.server.accounts.sessions.model import MOST_PER_USER as MOST_SESSIONS
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.errors import Unprocessable
+from hubgate.server.storage.database import Tx
+
+
+def put_into_organizations(hub: RunningHub, user: User, count: int) -> None:
+    async def unit(tx: Tx) -> None:
+        ids = [f"{number:024x}" for number in range(count)]
+        await tx.exec_many(
+            """
+            INSERT INTO organizations (id, name, fullname, website, plan, can_pay, created_at, members_version)
+            VALUES (:id, :name, '', '', 'free', 0, 1, 0)
+            """,
+            [{"id": i, "name": f"org{i}"} for i in ids],
+        )
+        await tx.exec_many(
+            "INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org, :user, 4, 1)",
+            [{"org": i, "user": user.id} for i in ids],
+        )
+
+    hub.call(lambda opened: opened.db.write_long(unit))
+
+
+def test_organizations(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", bob)
+    put_into_organizations(hub, ada, members.MOST_PER_USER - 1)
+    with browser_of(hub, ada) as browser:
+        assert submit(browser, "/organizations/new", name="the-last", fullname="").status_code == 303
+        refused = submit(browser, "/organizations/new", name="one-more", fullname="")
+        assert refused.status_code == 422
+        assert "500 organizations" in refused.text
+        assert browser.get("/one-more").status_code == 404
+
+    async def add(opened: Hub) -> None:
+        await members.add(opened.accounts, acme, ada, Role.READ, SYSTEM)
+
+    with pytest.raises(Unprocessable, match="ada is in 500 organizations"):
+        hub.call(add)
+    assert role_in(hub, acme, ada) is None
+
+
+def test_an_invitation_waits_until_there_is_room(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", bob)
+    put_into_organizations(hub, ada, members.MOST_PER_USER)
+    page = "/organizations/acme/settings/members"
+    with browser_of(hub, bob) as admin:
+        assert submit(admin, page, page, invitee="ada", role="read").status_code == 303
+    with browser_of(hub, ada) as browser:
+        shown = browser.get("/settings/organizations").text
+        accept = shown[shown.index("/settings/organizations/invitations/") :].partition('"')[0]
+        assert submit(browser, "/settings/organizations", accept).status_code == 422
+        # The only admin cannot leave, so this one is given up in the table.
+        sql = "DELETE FROM memberships WHERE org_id = :id"
+        hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, {"id": f"{0:024x}"})))
+        assert submit(browser, "/settings/organizations", accept).status_code == 303
+    assert role_in(hub, acme, ada) == "read"
+
+
+def test_sessions(hub: RunningHub) -> None:
+    """The one not used for the longest time makes room."""
+    ada = make_user(hub, "ada")
+    now = hub.clock()
+
+    async def unit(tx: Tx) -> None:
+        sql = """
+            INSERT INTO sessions (key, id, user_id, created_at, last_used_at, ip, user_agent)
+            VALUES (:key, :id, :user_id, 1, :used, '', '')
+        """
+        numbers = range(MOST_SESSIONS)
+        rows = [{"key": b"%032d" % n, "id": f"{n:024x}", "user_id": ada.id, "used": now - n} for n in numbers]
+        await tx.exec_many(sql, rows)
+
+    hub.call(lambda opened: opened.db.write_long(unit))
+    with browser_of(hub) as browser:
+        assert submit(browser, "/login", username="ada", password=PASSWORD).status_code == 303
+        assert browser.get("/settings/profile").status_code == 200
+
+    async def left(tx: Tx) -> list[str]:
+        return [row["id"] for row in await tx.all("SELECT id FROM sessions ORDER BY id")]
+
+    ids = hub.call(lambda opened: opened.db.read_long(left))
+    assert len(ids) == MOST_SESSIONS
+    assert f"{MOST_SESSIONS - 1:024x}" not in ids
+    assert f"{MOST_SESSIONS - 2:024x}" in ids
