@@ -90,6 +90,14 @@ def test_o54_signing_in_rightly_is_never_throttled(hub: RunningHub) -> None:
             assert guess(client, "ada", PASSWORD).status_code == 303
 
 
+def test_o54_nor_are_many_browsers_at_once(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    with ExitStack() as stack:
+        browsers = [stack.enter_context(hub.client()) for _ in range(30)]
+        answers = at_once([filled(browser, "/login", username="ada", password=PASSWORD) for browser in browsers])
+    assert {answer.status_code for answer in answers} == {303}
+
+
 def test_o54_an_address_is_locked_and_can_lock_no_more_accounts(engine: Engine, tmp_path: Path) -> None:
     settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.1/32")
     with running(settings) as hub, hub.client() as client:

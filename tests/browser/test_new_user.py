@@ -130,7 +130,7 @@ def test_from_the_set_up_link_to_signing_out(browser: Browser, hub: HubProcess, 
     assert ada.page.locator("table").get_by_text("laptop").count() == 1
 
     ada.page.goto("/organizations/acme/settings/audit-log")
-    for sentence in ("created acme", "invited olga as write", "added olga as write", "from write to admin"):
+    for sentence in ("created acme", "invited olga as write", "joined as write", "from write to admin"):
         ada.sees(sentence)
 
     ada.page.get_by_role("button", name="Your menu").click()

@@ -19,6 +19,7 @@ def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
         "configuration",
         "permissions",
         "public address",
+        "mail",
         "database",
         "clock",
         "keys",

@@ -143,7 +143,7 @@ def test_signed_out_one_signs_in_and_comes_back(hub: RunningHub) -> None:
     link = invite(hub, acme, boss, "ada")
     with hub.client() as client:
         shown = client.get(link)
-        assert "acme invites you as write." in shown.text
+        assert "acme invites you, with the role write." in shown.text
         door = shown.text.partition('href="/login?')[2].partition('"')[0]
         response = submit(client, f"/login?{door}", username="ada", password=PASSWORD)
         assert response.headers["location"] == link

@@ -128,7 +128,7 @@ def test_founding_joining_withdrawing_and_leaving(hub: RunningHub) -> None:
             ("org.create", "ada", "created acme"),
             ("org.invite_user", "ada", "invited bob as write"),
             ("org.invite_user", "ada", "invited carol@example.com as read"),
-            ("org.add_user", "bob", "added bob as write"),
+            ("org.add_user", "bob", "joined as write"),
             ("org.revoke_invitation", "ada", "withdrew the invitation of carol@example.com"),
             ("org.remove_user", "bob", "left acme"),
         ]

@@ -8,7 +8,7 @@ from hubgate.server.ids import is_id, new_id
 
 
 def test_ids_are_24_hex_and_ordered_by_second() -> None:
-    made = [new_id(second * SECOND) for second in (1, 2, 1_790_000_000, 4_000_000_000)]
+    made = [new_id(moment) for moment in (SECOND, SECOND + 1, 2 * SECOND - 1, 2 * SECOND, 4_000_000_000 * SECOND)]
     assert made == sorted(made)
     assert all(is_id(one) for one in made)
     assert not is_id(made[0].upper() + "x")

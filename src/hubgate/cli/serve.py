@@ -28,6 +28,8 @@ def _announce(settings: Settings, setup_link: str | None) -> None:
     print(f"  listening     http://{host}:{settings.port}")
     if setup_link:
         print(f"  set it up     {setup_link}   (makes you the operator, once)")
+    if not settings.smtp_url:
+        print(f"  mail          is written to {settings.data_dir / 'mail'} (HUBGATE_SMTP_URL sends it)")
     if settings.metrics_listen:
         print(f"  metrics       http://{settings.metrics_listen}/metrics")
     print(f"  look around   {settings.base_url}/docs/api")

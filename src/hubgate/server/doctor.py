@@ -38,7 +38,7 @@ class Finding:
 
 
 async def examine(settings: Settings, clock: Clock = system_clock) -> list[Finding]:
-    findings = [_configuration(settings), *_folder(settings), _public_address(settings)]
+    findings = [_configuration(settings), *_folder(settings), _public_address(settings), _mail(settings)]
     try:
         hub = await open_hub(settings, clock)
     except (StartupError, OSError) as error:
@@ -86,6 +86,13 @@ def _public_address(settings: Settings) -> Finding:
     return Finding(
         "public address", "warn", f"{settings.base_url} is plain http: passwords and tokens travel readable. Use https."
     )
+
+
+def _mail(settings: Settings) -> Finding:
+    if settings.smtp_url:
+        return Finding("mail", "ok", "is sent through HUBGATE_SMTP_URL")
+    level: Literal["ok", "warn"] = "ok" if _is_loopback(urlsplit(settings.base_url).hostname or "") else "warn"
+    return Finding("mail", level, f"is written to {settings.data_dir / 'mail'}. Set HUBGATE_SMTP_URL to send it.")
 
 
 def _is_loopback(host: str) -> bool:

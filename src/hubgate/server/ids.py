@@ -1,4 +1,4 @@
-"""Identifiers: 24 lower-case hex characters, ordered by the second of their making."""
+"""Identifiers: 24 lower-case hex characters, ordered by the microsecond of their making."""
 
 import re
 import secrets
@@ -12,8 +12,8 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{24}\Z")
 
 
 def new_id(now: int) -> str:
-    """Four bytes of seconds, then eight random ones: unique without asking the database."""
-    return f"{now // SECOND & 0xFFFFFFFF:08x}{secrets.token_hex(8)}"
+    """Four bytes of seconds, 20 bits of microseconds, 44 random ones: unique without asking the database."""
+    return f"{now // SECOND & 0xFFFFFFFF:08x}{now % SECOND:05x}{secrets.randbits(44):011x}"
 
 
 def is_id(text: str) -> bool:

@@ -4,7 +4,7 @@ from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.limits import FAILED_SIGN_INS_OF_ACCOUNT
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.passwords import password_matches
+from hubgate.server.accounts.passwords import password_matches, turn
 from hubgate.server.errors import FieldErrors
 from hubgate.server.storage.database import Tx
 
@@ -16,11 +16,12 @@ async def require_password(accounts: Accounts, user: User, field: str, given: st
 
     Comparing takes long enough for another to change the password: hand the hash on to `hold_password`.
     """
-    place = await accounts.limiter.take(FAILED_SIGN_INS_OF_ACCOUNT, user.id)
-    stored = await store.password_hash(accounts.db, user.id)
-    if not await password_matches(given, stored) or stored is None:
-        raise FieldErrors({field: NOT_YOURS})
-    await accounts.limiter.give_back(place)
+    async with turn():
+        place = await accounts.limiter.take(FAILED_SIGN_INS_OF_ACCOUNT, user.id)
+        stored = await store.password_hash(accounts.db, user.id)
+        if not await password_matches(given, stored) or stored is None:
+            raise FieldErrors({field: NOT_YOURS})
+        await accounts.limiter.give_back(place)
     return stored
 
 

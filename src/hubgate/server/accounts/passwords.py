@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from weakref import WeakKeyDictionary
 
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
@@ -17,6 +18,20 @@ _ITERATIONS = 2
 _LANES = 1
 # A salt and a hash of zeros, which no password has.
 _NOBODYS_HASH = f"$argon2id$v=19$m={_MEMORY_KIB},t={_ITERATIONS},p={_LANES}${'A' * 22}${'A' * 43}"
+
+
+# Each comparison takes 19 MiB and a core, and counts as a failure until it is over: more at once would let right
+# passwords of many browsers look like guesses, and guesses take the machine.
+_AT_ONCE = 4
+_turns: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
+
+
+def turn() -> asyncio.Semaphore:
+    """To be held from counting a try to knowing its outcome."""
+    loop = asyncio.get_running_loop()
+    if loop not in _turns:
+        _turns[loop] = asyncio.Semaphore(_AT_ONCE)
+    return _turns[loop]
 
 
 def check_password(given: str) -> str:

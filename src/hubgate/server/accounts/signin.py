@@ -8,7 +8,7 @@ from hubgate.server.accounts.emails import email_key
 from hubgate.server.accounts.limits import FAILED_SIGN_INS_FROM_ADDRESS, FAILED_SIGN_INS_OF_ACCOUNT, network_of
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.names import name_key
-from hubgate.server.accounts.passwords import password_matches
+from hubgate.server.accounts.passwords import password_matches, turn
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.errors import Forbidden, Unprocessable
@@ -28,17 +28,8 @@ async def sign_in(
     accounts: Accounts, username: str, password: str, visitor: Visitor, old: Session | None = None
 ) -> str:
     """The value for the session cookie. `old` is the session this browser had, which ends."""
-    username = username.strip()
-    # The address first: one that is locked must not go on to lock accounts.
-    by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
-    user = await _named(accounts, username)
-    by_account = await accounts.limiter.take(
-        FAILED_SIGN_INS_OF_ACCOUNT, user.id if user else f"nobody {name_key(username)}"
-    )
-    stored = await store.password_hash(accounts.db, user.id) if user else None
-    if not await password_matches(password, stored) or user is None or stored is None:
-        raise WrongPassword
-    await asyncio.gather(accounts.limiter.give_back(by_account), accounts.limiter.give_back(by_address))
+    async with turn():
+        user, stored = await _proven(accounts, username.strip(), password, visitor)
     if user.disabled_at is not None:
         raise Forbidden("This account is disabled. Ask whoever runs this hub.")
     user_id, known_hash, now = user.id, stored, accounts.clock()
@@ -53,6 +44,21 @@ async def sign_in(
     if cookie is None:
         raise WrongPassword
     return cookie
+
+
+async def _proven(accounts: Accounts, username: str, password: str, visitor: Visitor) -> tuple[User, str]:
+    """The user whose password it is, and the hash it was compared with. A failure stays counted."""
+    # The address first: one that is locked must not go on to lock accounts.
+    by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
+    user = await _named(accounts, username)
+    by_account = await accounts.limiter.take(
+        FAILED_SIGN_INS_OF_ACCOUNT, user.id if user else f"nobody {name_key(username)}"
+    )
+    stored = await store.password_hash(accounts.db, user.id) if user else None
+    if not await password_matches(password, stored) or user is None or stored is None:
+        raise WrongPassword
+    await asyncio.gather(accounts.limiter.give_back(by_account), accounts.limiter.give_back(by_address))
+    return user, stored
 
 
 async def admit(accounts: Accounts, user: User, visitor: Visitor, old: Session | None = None) -> str:

@@ -130,7 +130,10 @@ async def setup_is_open(accounts: Accounts) -> bool:
 async def require_setup(accounts: Accounts, secret: str) -> None:
     fits = hmac.compare_digest(f"/setup/{secret}".encode(), setup_path(accounts).encode())
     if not fits or not await setup_is_open(accounts):
-        raise NotFound("This set-up link was used. More operators are made with: hubgate admin user create --operator")
+        raise NotFound(
+            "This set-up link was used. Sign in, or make another operator: "
+            "hubgate admin user create NAME --email ADDRESS --operator"
+        )
 
 
 async def create_first_operator(accounts: Accounts, candidate: Candidate) -> User:

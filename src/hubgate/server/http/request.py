@@ -57,7 +57,7 @@ class HubRequest(Request):
                 raise Unprocessable("A text holds a NUL character.")
             return msgspec.json.decode(body, type=shape)
         except msgspec.ValidationError as error:
-            raise Unprocessable(str(error)[:300]) from error
+            raise Unprocessable(str(error).replace("Invalid enum value", "Unknown value")[:300]) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadRequest(f"The body is not JSON: {error}") from error
         except RecursionError:

@@ -188,6 +188,8 @@ async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
         email = checking.field("invitee", check_email, invitee)
         checking.done()
         return None, email
+    if not invitee:
+        raise FieldErrors({"invitee": "Type a user name or an e-mail address."})
     user = await account_store.user_by_name(accounts.db, invitee)
     if user is None or user.disabled_at is not None:
         raise FieldErrors({"invitee": f"There is no user {invitee}. Invite by e-mail instead."})

@@ -38,7 +38,10 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         if opened.organization is None:
             lines = ["This hub takes no new accounts. Ask whoever runs it."]
         else:
-            lines = [f"{opened.organization.name} invites you as {opened.invitation.role.label}. Sign in to answer."]
+            role = opened.invitation.role.label
+            lines = [f"{opened.organization.name} invites you, with the role {role}. Sign in to answer."]
+            if opened.invitation.email is not None:
+                lines.append("No account? This hub takes no new ones. Ask whoever runs it.")
         return pages.page(request, NOTICE, title="You are invited", lines=lines, link=link)
 
     async def answer(request: HubRequest) -> Response:
