@@ -107,6 +107,14 @@ def test_sql_stands_only_in_stores() -> None:
             assert not SQL.search(text), f"{path}: {text[:60]}"
 
 
+def test_tests_run_coroutines_beside_the_browsers_loop() -> None:
+    """Playwright keeps a loop running in the main thread, so `asyncio.run` fails in whichever test comes after it."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        for line in path.read_text().splitlines():
+            inside = line.startswith(" ") and "asyncio.run(" in line
+            assert not inside or "to_thread" in line or path.name in ("running.py", "test_architecture.py"), path
+
+
 def test_every_package_says_what_it_owns() -> None:
     for path in FILES:
         if path.name == "__init__.py" and path.parent.name != "versions":

@@ -1,6 +1,5 @@
 """`hubgate doctor` on the audit log: content with what it sealed, and naming whatever was done to it with plain SQL."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.bed.audit_log import ACME, found, sealer_on, verified, write_entries
+from tests.bed.blocking import blocking
 from tests.bed.clock import FrozenClock
 from tests.bed.engines import SECRET_KEY, Engine, opened, settings_for
 from tests.bed.processes import hubgate
@@ -43,7 +43,7 @@ class Log:
             finally:
                 await hub.close()
 
-        asyncio.run(run())
+        blocking(run())
 
     def sql(self, *statements: str) -> None:
         async def work(hub: Hub) -> None:

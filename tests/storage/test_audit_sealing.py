@@ -10,6 +10,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from tests.bed.audit_log import ACME, ADA, OTHER, SECRET, found, sealer_on, verified, write_entries
+from tests.bed.blocking import blocking
 from tests.bed.clock import START, FrozenClock
 from tests.bed.engines import Engine, opened
 from tests.bed.processes import environment
@@ -224,7 +225,7 @@ def test_killed_anywhere_the_chain_is_whole(storage: Engine, moment: str, tmp_pa
             await found(db)
             await write_entries(db, 7)
 
-    asyncio.run(prepare())
+    blocking(prepare())
     killed = subprocess.run([sys.executable, "-c", _KILLED, url, moment], env=environment(), timeout=60, check=False)
     assert killed.returncode == -9
 
@@ -237,7 +238,7 @@ def test_killed_anywhere_the_chain_is_whole(storage: Engine, moment: str, tmp_pa
             assert await sizes(db) == [8]
             assert (await verified(db)).flaws == []
 
-    asyncio.run(look())
+    blocking(look())
 
 
 async def test_retention_drops_whole_batches_and_keeps_their_hashes(storage: Engine, clock: FrozenClock) -> None:

@@ -1,10 +1,9 @@
 """Names, e-mail addresses, passwords and the text of tokens: the rules that need no database."""
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.bed.blocking import blocking
 
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.names import check_name, name_key
@@ -92,7 +91,7 @@ def test_passwords() -> None:
         assert not await password_matches("correct horsf", stored)
         assert not await password_matches("correct horse", None)
 
-    asyncio.run(run())
+    blocking(run())
     for bad in ("short", "x" * 1025):
         with pytest.raises(Unprocessable):
             check_password(bad)
