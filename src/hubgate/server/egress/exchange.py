@@ -35,6 +35,7 @@ class Connection(asyncio.Protocol):
         self.is_reusable = False
         self._transport: asyncio.Transport | None = None
         self._pending: asyncio.Future[Answer] | None = None
+        self._parser = httptools.HttpResponseParser(self)
         self._begin(Answer(), 0)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

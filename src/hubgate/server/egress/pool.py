@@ -105,22 +105,19 @@ class Pool:
         if proxy is None:
             raise NotReached("no proxy")
         loop = asyncio.get_running_loop()
-        transport, greeting = await loop.create_connection(_ProxyGreeting, proxy.hostname, proxy.port or 3128)
+        transport, greeting = await loop.create_connection(_ProxyGreeting, proxy.hostname or "", proxy.port or 3128)
         try:
             transport.write(_connect_request(address, target.port, proxy.username, proxy.password))
             await greeting.passed
             connection = Connection()
-            upgraded: asyncio.BaseTransport | None = transport
-            if tls is not None:
-                upgraded = await loop.start_tls(transport, connection, tls, server_hostname=name)
-            else:
-                transport.set_protocol(connection)
-            if upgraded is None:
-                raise NotReached("the connection was closed during the handshake")
+            transport.set_protocol(connection)
+            upgraded = await loop.start_tls(transport, connection, tls, server_hostname=name) if tls else transport
         except BaseException:
             transport.abort()
             raise
-        connection.connection_made(upgraded)
+        # None if the other side left during the handshake: the exchange then finds no transport.
+        if upgraded is not None:
+            connection.connection_made(upgraded)
         return connection
 
 
@@ -140,7 +137,7 @@ class _ProxyGreeting(asyncio.Protocol):
         elif b"\r\n\r\n" in self._head or len(self._head) > MOST_HEAD_BYTES:
             self.passed.set_exception(NotReached(f"the proxy refused: {self._head[:100]!r}"))
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _: Exception | None) -> None:
         if not self.passed.done():
             self.passed.set_exception(NotReached("the proxy closed the connection"))
 
