@@ -5,6 +5,9 @@ import secrets
 
 from hubgate.server.clock import SECOND
 
+# Comes after every id, for lists that begin with the newest.
+AFTER_ALL = "g"
+
 _OBJECT_ID = re.compile(r"[0-9a-f]{24}\Z")
 
 

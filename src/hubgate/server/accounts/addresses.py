@@ -9,9 +9,9 @@ from hubgate.server.accounts.links import mailed
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.signin import NO_MATCH, WrongPassword, require_password
+from hubgate.server.accounts.password_again import require_password
 from hubgate.server.accounts.signup import mail_confirmation
-from hubgate.server.errors import Conflict, FieldErrors, NotFound
+from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.mail import texts
 from hubgate.server.storage.database import ConstraintViolated, Tx
 
@@ -54,14 +54,13 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
     if new == user.email:
         checking.refuse("email", "This is your address already.")
     checking.done()
-    try:
-        await require_password(accounts, user, password)
-    except WrongPassword:
-        raise FieldErrors({"password": NO_MATCH}) from None
+    await require_password(accounts, user, "password", password)
     await accounts.limiter.take(MAILS_TO_RECIPIENT, new)
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
+        # An address that was mistyped before must not stay able to take the account over.
+        await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)
         if await store.user_by_email(tx, new):
             # Told to the address, not to the asker: who has an account is nobody's business.
             await accounts.outbox.add(tx, texts.address_in_use(new, accounts.link("/login")))
@@ -83,7 +82,9 @@ async def change(accounts: Accounts, secret: str) -> None:
             raise Conflict(_TAKEN)
         # Links mailed to the old address must not open the account any more.
         await link_store.remove_all(tx, user.id)
-        await accounts.outbox.add(tx, texts.address_changed(user.email, link.email, accounts.base_url))
+        if user.email_verified_at is not None:
+            # An address that was never proven may be a stranger's, to whom the new one is not told.
+            await accounts.outbox.add(tx, texts.address_changed(user.email, link.email, accounts.base_url))
 
     try:
         await accounts.db.write(unit)

@@ -1,18 +1,15 @@
-"""What users do with their own account: profile, rename, export, deletion."""
-
-from typing import Any
+"""What users do with their own account: profile, rename, deletion."""
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.model import Person, User
+from hubgate.server.accounts.model import User
 from hubgate.server.accounts.names import check_name, name_key
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.profile_fields import check_fullname, check_website
-from hubgate.server.accounts.sessions import browsers
-from hubgate.server.accounts.tokens import personal
-from hubgate.server.clock import iso
-from hubgate.server.errors import Conflict, FieldErrors
+from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.record import record
+from hubgate.server.errors import Conflict, FieldErrors, NotFound
 from hubgate.server.storage.database import Tx
 
 
@@ -31,66 +28,42 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
     checking.done()
 
     async def unit(tx: Tx) -> None:
+        old = await _held_name(tx, user)
         if not await store.claim_name(tx, name, "user", user.id):
             raise FieldErrors({"username": f"{name} is taken."})
-        if name_key(name) != name_key(user.name):
-            await store.retire_name(tx, user.name)
+        if name_key(name) != name_key(old):
+            await store.retire_name(tx, old)
         await store.set_name(tx, user.id, name)
 
     await accounts.db.write(unit)
 
 
-async def delete(accounts: Accounts, user: User) -> None:
+async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
     """For good; the name stays reserved. Organizations that only this user administers come first."""
+    now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await org_store.begin_change_where_admin(tx, user.id)
+        name = await _held_name(tx, user)
+        memberships = await org_store.begin_change_where_member(tx, user.id)
         orphans = await org_store.only_admin_of(tx, user.id)
         if orphans:
+            who = "You are" if actor.user_id == user.id else f"{name} is"
             names = ", ".join(orphans)
-            raise Conflict(f"You are the only admin of {names}. Make someone else admin there, or delete it, first.")
-        await store.retire_name(tx, user.name)
+            raise Conflict(f"{who} the only admin of {names}. Make someone else admin there, or delete it, first.")
+        for org_id, role in memberships:
+            data = {"user": name, "userId": user.id, "role": role.label}
+            text = f"removed {name}, whose account was deleted"
+            await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
+            await org_store.drop_invitations_by(tx, org_id, user.id)
+        await store.retire_name(tx, name)
         await store.remove_user(tx, user.id)
 
     await accounts.db.write(unit)
 
 
-async def export(accounts: Accounts, person: Person) -> dict[str, Any]:
-    """All that the hub keeps about a user; of credentials, what is listed."""
-    user = person.user
-    tokens = await personal.of_user(accounts, user.id)
-    sessions = await browsers.of_user(accounts, user.id)
-    return {
-        "user": {
-            "id": user.id,
-            "name": user.name,
-            "fullname": user.fullname,
-            "email": user.email,
-            "emailVerifiedAt": iso(user.email_verified_at) if user.email_verified_at else None,
-            "website": user.website,
-            "createdAt": iso(user.created_at),
-        },
-        "organizations": [
-            {"id": m.organization.id, "name": m.organization.name, "role": m.role.label} for m in person.memberships
-        ],
-        "tokens": [
-            {
-                "id": token.id,
-                "name": token.name,
-                "role": token.role.value,
-                "createdAt": iso(token.created_at),
-                "lastUsedAt": iso(token.last_used_at) if token.last_used_at else None,
-            }
-            for token in tokens
-        ],
-        "sessions": [
-            {
-                "id": session.id,
-                "createdAt": iso(session.created_at),
-                "lastUsedAt": iso(session.last_used_at),
-                "ip": session.ip,
-                "userAgent": session.user_agent,
-            }
-            for session in sessions
-        ],
-    }
+async def _held_name(tx: Tx, user: User) -> str:
+    """Of several renames and deletions at once, each sees what the one before has left."""
+    name = await store.hold_name(tx, user.id)
+    if name is None:
+        raise NotFound("This account is gone already.")
+    return name

@@ -9,13 +9,13 @@ from hubgate.server.accounts.links import mailed
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User, Visitor
+from hubgate.server.accounts.password_again import require_password
 from hubgate.server.accounts.passwords import check_password, hash_password
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import store as session_store
-from hubgate.server.accounts.signin import NO_MATCH, WrongPassword, require_password
 from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.clock import iso
-from hubgate.server.errors import FieldErrors, NotFound
+from hubgate.server.errors import NotFound
 from hubgate.server.mail import texts
 from hubgate.server.storage.database import Tx
 
@@ -25,15 +25,16 @@ async def change(accounts: Accounts, user: User, current: str, new: str, visitor
     checking = Checking()
     checking.field("new_password", check_password, new)
     checking.done()
-    try:
-        await require_password(accounts, user, current)
-    except WrongPassword:
-        raise FieldErrors({"current_password": NO_MATCH}) from None
+    await require_password(accounts, user, "current_password", current)
     password_hash, now = await hash_password(new), accounts.clock()
 
     async def unit(tx: Tx) -> str:
         await store.set_password(tx, user.id, password_hash)
-        await _tell(accounts, tx, user, now, visitor)
+        # Whoever knew the old password may have a link waiting that would take the account over.
+        await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)
+        await link_store.remove_of(tx, user.id, Purpose.RESET)
+        if user.email_verified_at is not None:
+            await _tell(accounts, tx, user, now, visitor)
         return await browsers.start_anew(tx, user.id, visitor, now)
 
     cookie = await accounts.db.write(unit)

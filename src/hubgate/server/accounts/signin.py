@@ -41,14 +41,6 @@ async def sign_in(accounts: Accounts, username: str, password: str, visitor: Vis
     return user, await accounts.db.write(unit)
 
 
-async def require_password(accounts: Accounts, user: User, password: str) -> None:
-    """Ask again before what a borrowed browser must not do. Failures count as failed sign-ins do."""
-    place = await accounts.limiter.take(FAILED_SIGN_INS_OF_ACCOUNT, user.id)
-    if not await password_matches(password, await store.password_hash(accounts.db, user.id)):
-        raise WrongPassword
-    await accounts.limiter.give_back(place)
-
-
 async def _named(accounts: Accounts, username: str) -> User | None:
     if "@" in username:
         return await store.user_by_email(accounts.db, email_key(username))

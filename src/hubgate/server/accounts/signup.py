@@ -26,7 +26,7 @@ _SETUP = "setup link"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A checked form. The password is empty for a user who will set one by mail."""
+    """The password is empty for a user who will set one by mail."""
 
     name: str
     email: str
@@ -77,7 +77,14 @@ def require_open(accounts: Accounts) -> None:
 
 async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verified: bool, operator: bool) -> User:
     """Whatever the sign-up setting. Without a password the user sets one through the reset page."""
-    check_fullname(candidate.fullname)
+    checking = Checking()
+    candidate = Candidate(
+        checking.field("username", check_name, candidate.name),
+        checking.field("email", check_email, candidate.email),
+        checking.field("password", check_password, candidate.password) if candidate.password else "",
+        checking.field("fullname", check_fullname, candidate.fullname),
+    )
+    checking.done()
     password_hash = await hash_password(candidate.password) if candidate.password else None
     try:
         return await _create(accounts, candidate, password_hash, verified=verified, operator=operator)

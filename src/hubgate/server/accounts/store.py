@@ -60,6 +60,17 @@ async def password_hash(tx: Tx | Database, user_id: str) -> str | None:
     return row["password_hash"] if row else None
 
 
+async def account_named(tx: Tx | Database, name: str) -> User | Organization | None:
+    """Whoever has this name or had it before a rename."""
+    row = await tx.one("SELECT kind, owner_id FROM names WHERE key = :key", {"key": name_key(name)})
+    if row is None:
+        return None
+    if row["kind"] == "user":
+        return await user(tx, row["owner_id"])
+    found = await tx.one(f"SELECT {ORGANIZATION} FROM organizations o WHERE o.id = :id", {"id": row["owner_id"]})
+    return Organization(*found) if found else None
+
+
 async def claim_name(tx: Tx, name: str, kind: str, owner_id: str) -> bool:
     """Take a name that nobody has or had; one's own former name may be taken again."""
     row = await tx.one(
@@ -75,6 +86,12 @@ async def claim_name(tx: Tx, name: str, kind: str, owner_id: str) -> bool:
 
 async def retire_name(tx: Tx, name: str) -> None:
     await tx.exec("UPDATE names SET current = 0 WHERE key = :key", {"key": name_key(name)})
+
+
+async def names_of(tx: Tx, owner_id: str) -> list[str]:
+    """In lower case: the present one and all former ones."""
+    rows = await tx.all("SELECT key FROM names WHERE owner_id = :owner_id ORDER BY key", {"owner_id": owner_id})
+    return [row["key"] for row in rows]
 
 
 async def add_user(tx: Tx, user: User, password_hash: str | None) -> bool:
@@ -108,6 +125,15 @@ async def set_profile(tx: Tx, user_id: str, fullname: str, website: str) -> None
         "UPDATE users SET fullname = :fullname, website = :website WHERE id = :id",
         {"id": user_id, "fullname": fullname, "website": website},
     )
+
+
+async def hold_name(tx: Tx, user_id: str) -> str | None:
+    """The name as it is now, kept from changing until this unit ends. None if the user is gone.
+
+    Deletions and new memberships of one user wait for one another here, before they wait for an organization.
+    """
+    row = await tx.one("UPDATE users SET name = name WHERE id = :id RETURNING name", {"id": user_id})
+    return row["name"] if row else None
 
 
 async def set_name(tx: Tx, user_id: str, name: str) -> None:

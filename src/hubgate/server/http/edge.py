@@ -104,7 +104,8 @@ class Edge:
         found = self.table.find(request.method, request.scope["raw_path"])
         if found is not None:
             # Known before anything is refused, so that every refusal has the shape of its surface.
-            exchange.surface, exchange.route = found.surface, found.path
+            exchange.route = found.nearest
+            request.secret_address = found.nearest.secret_address
         return found
 
     def _preflight(self, request: HubRequest, exchange: Exchange) -> Response:
@@ -115,7 +116,7 @@ class Edge:
             raise NotFound(NOTHING_HERE)
         open_routes = [route for route in found.routes if route.surface.value.cors] if found else []
         if open_routes:
-            exchange.surface = open_routes[0].surface
+            exchange.route = open_routes[0]
         allowed = sorted(route.method for route in open_routes) if found else ["DELETE", "GET", "PATCH", "POST", "PUT"]
         headers = {"allow": ", ".join(found.methods)} if found else {}
         return Response(status_code=204, headers=headers | (preflight(allowed) if allowed else {}))

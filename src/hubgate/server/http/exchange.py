@@ -9,8 +9,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Scope, Send
 
 from hubgate.server.clock import iso, system_clock
-from hubgate.server.http.headers import StandardHeaders
+from hubgate.server.http.headers import Manner, StandardHeaders
 from hubgate.server.http.intake import BoundedBody
+from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.logs import RequestLine, log_request
 from hubgate.server.metrics import Metrics
@@ -26,22 +27,32 @@ _GIVEN_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}\Z")
 
 class Exchange:
     def __init__(self, scope: Scope, send: Send, surface: Surface, headers: StandardHeaders) -> None:
-        self.surface = surface
-        self.route = NO_ROUTE
+        self.route: Route | None = None
         self.request_id = _request_id(scope)
         self.status = 0
         self.cut = False
         self.body: BoundedBody | None = None
+        self._surface_by_prefix = surface
         self._headers = headers
         self._send = send
         self._is_head = scope["method"] == "HEAD"
         self._method = scope["method"] if scope["method"] in _METHODS else "other"
         self._started = time.perf_counter()
 
+    @property
+    def surface(self) -> Surface:
+        return self.route.surface if self.route else self._surface_by_prefix
+
+    @property
+    def _manner(self) -> Manner:
+        if self.route is None:
+            return Manner(self._surface_by_prefix)
+        return Manner(self.route.surface, self.route.secret_address, self.route.leads_away)
+
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = self._headers.add(self.surface, self.request_id, list(message.get("headers", ())))
+            message["headers"] = self._headers.add(self._manner, self.request_id, list(message.get("headers", ())))
             if self.body is not None and not self.body.complete:
                 # Refused before it was read: without this a server may go on reading it without limit.
                 message["headers"].append((b"connection", b"close"))
@@ -53,14 +64,13 @@ class Exchange:
 
     def record(self, metrics: Metrics, client_ip: str) -> None:
         seconds = time.perf_counter() - self._started
-        metrics.request(self.route, self._method, self.status, seconds)
+        route = self.route.path if self.route else NO_ROUTE
+        metrics.request(route, self._method, self.status, seconds)
         moment = iso(system_clock())
         milliseconds = round(seconds * 1000, 1)
         log_request(
             log,
-            RequestLine(
-                moment, self.request_id, self._method, self.route, self.status, milliseconds, client_ip, self.cut
-            ),
+            RequestLine(moment, self.request_id, self._method, route, self.status, milliseconds, client_ip, self.cut),
         )
 
 

@@ -1,6 +1,8 @@
 """Headers on every answer: the request id, the security policy of its surface, CORS where browser apps call."""
 
 from collections.abc import Iterable
+from itertools import product
+from typing import NamedTuple
 
 from hubgate.server.http.surface import Surface
 
@@ -9,8 +11,10 @@ RawHeaders = list[tuple[bytes, bytes]]
 # Pages load nothing from elsewhere and run no inline script; nothing may frame them.
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+# Chromium applies it along the whole chain of redirects, and would silently block the way back to an app.
+_FORMS_STAY = "; form-action 'self'"
 # Uploaded content never runs in our origin.
 _FILE_POLICY = "default-src 'none'; sandbox"
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
@@ -25,16 +29,25 @@ _EXPOSE_HEADERS = (
 _PREFLIGHT_SECONDS = 7200
 
 
+class Manner(NamedTuple):
+    """What decides about the standard headers; see the fields of a route."""
+
+    surface: Surface
+    secret_address: bool = False
+    leads_away: bool = False
+
+
 class StandardHeaders:
-    """The fixed part is encoded once per surface: this runs on every answer."""
+    """The fixed part is encoded once per manner: this runs on every answer."""
 
     def __init__(self, secure: bool) -> None:
-        self._fixed = {surface: _encoded(_lines(surface, secure)) for surface in Surface}
+        manners = [Manner(*parts) for parts in product(Surface, (False, True), (False, True))]
+        self._fixed = {manner: _encoded(_lines(manner, secure)) for manner in manners}
 
-    def add(self, surface: Surface, request_id: str, given: RawHeaders) -> RawHeaders:
+    def add(self, manner: Manner, request_id: str, given: RawHeaders) -> RawHeaders:
         """What the handler said wins over what is standard."""
         names = {name.lower() for name, _ in given}
-        standard = [pair for pair in self._fixed[surface] if pair[0] not in names]
+        standard = [pair for pair in self._fixed[manner] if pair[0] not in names]
         return [*given, *standard, (b"x-request-id", request_id.encode())]
 
 
@@ -46,11 +59,15 @@ def preflight(methods: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _lines(surface: Surface, secure: bool) -> dict[str, str]:
+def _lines(manner: Manner, secure: bool) -> dict[str, str]:
+    surface = manner.surface
+    policy = _POLICIES.get(surface, _DATA_POLICY)
+    if surface is Surface.PAGE and not manner.leads_away:
+        policy += _FORMS_STAY
     lines = {
-        "content-security-policy": _POLICIES.get(surface, _DATA_POLICY),
+        "content-security-policy": policy,
         "x-content-type-options": "nosniff",
-        "referrer-policy": "same-origin",
+        "referrer-policy": "no-referrer" if manner.secret_address else "same-origin",
         "cache-control": "no-store",
     }
     if surface is Surface.PAGE:

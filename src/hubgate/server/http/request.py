@@ -19,6 +19,7 @@ class HubRequest(Request):
 
     request_id: str
     client_ip: str
+    secret_address: bool = False
     form_fields: Fields
 
     def bound_body(self, receive: Receive) -> None:

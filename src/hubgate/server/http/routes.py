@@ -54,6 +54,10 @@ class Route:
     body_seconds: float = 30.0
     # A page's POST must carry its CSRF field; only an endpoint with a rule of its own says False.
     csrf: bool = True
+    # The address may hold a secret, in its path or in where to go next: no other page is told of it.
+    secret_address: bool = False
+    # Its form may end at an app of another origin.
+    leads_away: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,9 @@ class Found:
         return route
 
     @property
-    def path(self) -> str:
-        return self.routes[0].path
-
-    @property
-    def surface(self) -> Surface:
-        return (self._match() or self.routes[0]).surface
+    def nearest(self) -> Route:
+        """The route, or one of its neighbours, whose rules a refused method gets too."""
+        return self._match() or self.routes[0]
 
     @property
     def params(self) -> dict[str, str]:

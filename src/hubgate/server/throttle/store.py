@@ -21,6 +21,18 @@ TAKE = Batch(
 )
 
 
+async def take_only_place(tx: Tx, bucket: bytes, resets_at: int) -> bool:
+    """For what may happen once, in the transaction in which it happens; False if it has."""
+    row = await tx.one(
+        """
+        INSERT INTO rate_limits (bucket, hits, resets_at) VALUES (:bucket, 1, :resets_at)
+        ON CONFLICT DO NOTHING RETURNING bucket
+        """,
+        {"bucket": bucket, "resets_at": resets_at},
+    )
+    return row is not None
+
+
 async def give_back(tx: Tx, bucket: bytes, resets_at: int) -> None:
     await tx.exec(
         "UPDATE rate_limits SET hits = hits - 1 WHERE bucket = :bucket AND resets_at = :resets_at AND hits > 0",

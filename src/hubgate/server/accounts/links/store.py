@@ -31,6 +31,11 @@ async def take(tx: Tx, key: bytes, now: int) -> Link | None:
     return _link(await tx.one(sql, {"key": key, "now": now}))
 
 
+async def remove_of(tx: Tx, user_id: str, purpose: Purpose) -> None:
+    sql = "DELETE FROM links WHERE user_id = :user_id AND purpose = :purpose"
+    await tx.exec(sql, {"user_id": user_id, "purpose": purpose.value})
+
+
 async def remove_all(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM links WHERE user_id = :user_id", {"user_id": user_id})
 

@@ -10,19 +10,23 @@ from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
 from hubgate.server.accounts.model import Organization, Person, User
 from hubgate.server.accounts.organizations import store
-from hubgate.server.accounts.organizations.members import record_added
+from hubgate.server.accounts.organizations.changing import begin_as_admin
+from hubgate.server.accounts.organizations.members import begin_joining, join, record_added
 from hubgate.server.accounts.organizations.store import Invitation
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.clock import DAY
-from hubgate.server.errors import Conflict, FieldErrors, NotFound
+from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
 from hubgate.server.ids import new_id
 from hubgate.server.mail import texts
+from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Tx
 
 LASTS = 7 * DAY
+MOST_OPEN = 500
+CURSOR = (str,)
 GONE = "This invitation was used, withdrawn or is out of date. Ask for a new one."
 
 
@@ -45,9 +49,12 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
     invitation = Invitation(new_id(now), organization.id, email, user_id, role, actor.user_id, now, now + LASTS)
 
     async def unit(tx: Tx) -> None:
-        if user and await store.role_of(tx, organization.id, user.id):
-            raise FieldErrors({"invitee": f"{user.name} is a member already."})
+        await begin_as_admin(tx, organization, actor)
+        if member := await _member(tx, organization, user, recipient):
+            raise FieldErrors({"invitee": f"{member.name} is a member already."})
         await store.drop_same_invitations(tx, organization.id, email, user_id)
+        if await store.count_invitations(tx, organization.id, now) >= MOST_OPEN:
+            raise FieldErrors({"invitee": f"{MOST_OPEN} invitations are open. Withdraw some first."})
         await store.add_invitation(tx, fingerprint(secret), invitation)
         link = accounts.link(f"/invitations/{secret}")
         await accounts.outbox.add(tx, texts.invited_to_organization(recipient, organization.name, actor.name, link))
@@ -64,6 +71,8 @@ async def invite_to_hub(accounts: Accounts, email: str) -> str:
     checking = Checking()
     email = checking.field("email", check_email, email)
     checking.done()
+    if accounts.signup == "closed":
+        raise Conflict("HUBGATE_SIGNUP is closed: nobody could accept it. Run: hubgate admin user create")
     now, secret = accounts.clock(), secrets.token_urlsafe(32)
     invitation = Invitation(new_id(now), None, email, None, Role.READ, None, now, now + LASTS)
     link = accounts.link(f"/invitations/{secret}")
@@ -89,9 +98,16 @@ async def open_link(accounts: Accounts, secret: str) -> Opened:
     return Opened(invitation, await store.organization(accounts.db, invitation.org_id))
 
 
-async def of_organization(accounts: Accounts, organization: Organization) -> list[tuple[Invitation, str]]:
-    now = accounts.clock()
-    return await accounts.db.read_long(lambda tx: store.invitations_of_organization(tx, organization.id, now))
+async def of_organization(
+    accounts: Accounts, organization: Organization, asked: PageRequest
+) -> Page[tuple[Invitation, str]]:
+    """Oldest first, each with the name or address of who is invited."""
+    now, after = accounts.clock(), str(asked.after[0]) if asked.after else ""
+
+    async def unit(tx: Tx) -> list[tuple[Invitation, str]]:
+        return await store.invitations_of_organization(tx, organization.id, now, after, asked.fetch)
+
+    return page_of(await accounts.db.read_long(unit), asked, lambda row: (row[0].id,))
 
 
 async def of_user(accounts: Accounts, user: User) -> list[tuple[Invitation, str]]:
@@ -101,16 +117,22 @@ async def of_user(accounts: Accounts, user: User) -> list[tuple[Invitation, str]
 
 
 async def accept(accounts: Accounts, person: Person, invitation: Invitation, actor: Actor) -> None:
-    """The caller has seen to it that the person holds the link or is the one invited."""
+    """The caller has seen to it that the person holds the link or is the one invited.
+
+    One mailed to an address is good for whoever has the mail; one made out to a user is good for that user alone.
+    """
     now, user = accounts.clock(), person.user
+    if invitation.user_id not in (None, user.id):
+        raise Forbidden("This invitation is for another account. Sign in with that one.")
 
     async def unit(tx: Tx) -> None:
-        if invitation.org_id is None or not await store.begin_change_of_members(tx, invitation.org_id):
+        organization = await store.organization(tx, invitation.org_id) if invitation.org_id else None
+        if organization is None:
             raise NotFound(GONE)
-        organization = await store.organization(tx, invitation.org_id)
-        if organization is None or not await store.take_invitation(tx, invitation.id, now):
+        organization = await begin_joining(tx, organization, user)
+        if not await store.take_invitation(tx, invitation.id, now):
             raise NotFound(GONE)
-        if not await store.add_member(tx, organization.id, user.id, invitation.role, now):
+        if not await join(tx, organization, user, invitation.role, now):
             raise Conflict(f"You are a member of {organization.name} already.")
         await record_added(tx, organization, user, invitation.role, actor, now)
 
@@ -138,6 +160,7 @@ async def revoke(accounts: Accounts, organization: Organization, invitation_id: 
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
+        await begin_as_admin(tx, organization, actor)
         invitation = await store.invitation_by_id(tx, invitation_id, now)
         if invitation is None or invitation.org_id != organization.id:
             raise NotFound(GONE)
@@ -162,3 +185,11 @@ async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
     if user is None or user.disabled_at is not None:
         raise FieldErrors({"invitee": f"There is no user {invitee}. Invite by e-mail instead."})
     return user, user.email
+
+
+async def _member(tx: Tx, organization: Organization, user: User | None, email: str) -> User | None:
+    """The one invited, if a member by now. Admins see verified addresses of members, so this gives nobody away."""
+    if user is not None:
+        return user if await store.role_of(tx, organization.id, user.id) else None
+    found = await store.members(tx, organization.id, email=email, most=1)
+    return found[0].user if found else None

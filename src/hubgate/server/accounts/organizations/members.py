@@ -1,15 +1,33 @@
 """Who belongs to an organization, and as what. The last admin cannot go, whoever tries what at the same time."""
 
+from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
+from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
+from hubgate.server.accounts.organizations.store import Member
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
 LAST_ADMIN = "The last admin cannot leave. Make someone else admin first."
+
+CURSOR = (str,)
+
+
+async def listed(
+    accounts: Accounts, organization: Organization, asked: PageRequest, search: str = "", email: str = ""
+) -> Page[Member]:
+    """By name. `search` is part of a name or full name, `email` a whole verified address."""
+    after = str(asked.after[0]) if asked.after else ""
+
+    async def unit(tx: Tx) -> list[Member]:
+        return await store.members(tx, organization.id, search=search, email=email, after=after, most=asked.fetch)
+
+    return page_of(await accounts.db.read_long(unit), asked, lambda member: (member.user.name.lower(),))
 
 
 async def add(accounts: Accounts, organization: Organization, user: User, role: Role, actor: Actor) -> None:
@@ -17,13 +35,27 @@ async def add(accounts: Accounts, organization: Organization, user: User, role: 
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await _begin(tx, organization)
-        if not await store.add_member(tx, organization.id, user.id, role, now):
+        await begin_joining(tx, organization, user)
+        if not await join(tx, organization, user, role, now):
             raise Conflict(f"{user.name} is a member already.")
-        await store.drop_same_invitations(tx, organization.id, None, user.id)
         await record_added(tx, organization, user, role, actor, now)
 
     await accounts.db.write(unit)
+
+
+async def begin_joining(tx: Tx, organization: Organization, user: User) -> Organization:
+    """First the user, then the organization: so does the deletion of a user, and neither waits for the other."""
+    if await account_store.hold_name(tx, user.id) is None:
+        raise NotFound("This account is gone.")
+    return await begin(tx, organization)
+
+
+async def join(tx: Tx, organization: Organization, user: User, role: Role, now: int) -> bool:
+    """False if the user is a member already. Further invitations of theirs are answered by this."""
+    if not await store.add_member(tx, organization.id, user.id, role, now):
+        return False
+    await _drop_invitations_of(tx, organization, user)
+    return True
 
 
 async def record_added(tx: Tx, organization: Organization, user: User, role: Role, actor: Actor, now: int) -> None:
@@ -35,15 +67,13 @@ async def change_role(accounts: Accounts, organization: Organization, user: User
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await _begin(tx, organization)
-        old = await store.role_of(tx, organization.id, user.id)
-        if old is None:
-            raise NotFound(f"{user.name} is not a member of {organization.name}.")
+        await begin_as_admin(tx, organization, actor)
+        old = await _replaceable(tx, organization, user, role)
         if old is role:
             return
-        if old is Role.ADMIN and not await store.has_other_admin(tx, organization.id, user.id):
-            raise Conflict(LAST_ADMIN)
         await store.set_role(tx, organization.id, user.id, role)
+        if old is Role.ADMIN:
+            await store.drop_invitations_by(tx, organization.id, user.id)
         data = {"user": user.name, "userId": user.id, "from": old.label, "to": role.label}
         text = f"changed the role of {user.name} from {old.label} to {role.label}"
         await record(tx, organization.id, Kind.ORG_CHANGE_ROLE, text, actor, now, data)
@@ -53,23 +83,33 @@ async def change_role(accounts: Accounts, organization: Organization, user: User
 
 async def remove(accounts: Accounts, organization: Organization, user: User, actor: Actor) -> None:
     """Also how a member leaves. Their live tokens lose the organization at the next request (attack O44)."""
-    now = accounts.clock()
+    now, leaves = accounts.clock(), actor.user_id == user.id
 
     async def unit(tx: Tx) -> None:
-        await _begin(tx, organization)
-        role = await store.role_of(tx, organization.id, user.id)
-        if role is None:
-            raise NotFound(f"{user.name} is not a member of {organization.name}.")
-        if role is Role.ADMIN and not await store.has_other_admin(tx, organization.id, user.id):
-            raise Conflict(LAST_ADMIN)
+        await (begin(tx, organization) if leaves else begin_as_admin(tx, organization, actor))
+        role = await _replaceable(tx, organization, user, None)
         await store.remove_member(tx, organization.id, user.id)
+        # An invitation kept for that day would be the way back in.
+        await store.drop_invitations_by(tx, organization.id, user.id)
+        await _drop_invitations_of(tx, organization, user)
         data = {"user": user.name, "userId": user.id, "role": role.label}
-        text = f"left {organization.name}" if actor.user_id == user.id else f"removed {user.name}"
+        text = f"left {organization.name}" if leaves else f"removed {user.name}"
         await record(tx, organization.id, Kind.ORG_REMOVE_USER, text, actor, now, data)
 
     await accounts.db.write(unit)
 
 
-async def _begin(tx: Tx, organization: Organization) -> None:
-    if not await store.begin_change_of_members(tx, organization.id):
-        raise NotFound("This organization is gone.")
+async def _replaceable(tx: Tx, organization: Organization, user: User, new: Role | None) -> Role:
+    """The member's role, which may give way to `new`: an admin's only while there is another."""
+    role = await store.role_of(tx, organization.id, user.id)
+    if role is None:
+        raise NotFound(f"{user.name} is not a member of {organization.name}.")
+    goes = role is Role.ADMIN and new is not Role.ADMIN
+    if goes and not await store.has_other_admin(tx, organization.id, user.id):
+        raise Conflict(LAST_ADMIN)
+    return role
+
+
+async def _drop_invitations_of(tx: Tx, organization: Organization, user: User) -> None:
+    email = user.email if user.email_verified_at is not None else None
+    await store.drop_same_invitations(tx, organization.id, email, user.id)

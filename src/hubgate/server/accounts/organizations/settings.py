@@ -6,6 +6,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.names import check_name, name_key
 from hubgate.server.accounts.organizations import store
+from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
 from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
@@ -27,6 +28,8 @@ async def found(
     organization = Organization(new_id(now), name, fullname, "", _known_plan(plan), 0, now)
 
     async def unit(tx: Tx) -> None:
+        if await account_store.hold_name(tx, owner.id) is None:
+            raise NotFound("This account is gone.")
         if not await account_store.claim_name(tx, name, "org", organization.id):
             raise FieldErrors({"name": f"{name} is taken."})
         await store.add(tx, organization)
@@ -47,6 +50,9 @@ async def set_profile(
     now, changes = accounts.clock(), {"fullname": fullname, "website": website}
 
     async def unit(tx: Tx) -> None:
+        latest = await begin_as_admin(tx, organization, actor)
+        if (latest.fullname, latest.website) == (fullname, website):
+            return
         await store.set_profile(tx, organization.id, fullname, website)
         await record(tx, organization.id, Kind.ORG_UPDATE_SETTINGS, "changed the profile", actor, now, changes)
 
@@ -58,9 +64,12 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
     checking = Checking()
     name = checking.field("name", check_name, name)
     checking.done()
-    now, old = accounts.clock(), organization.name
+    now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
+        old = (await begin_as_admin(tx, organization, actor)).name
+        if name == old:
+            return
         if not await account_store.claim_name(tx, name, "org", organization.id):
             raise FieldErrors({"name": f"{name} is taken."})
         if name_key(name) != name_key(old):
@@ -73,20 +82,27 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
 
 
 async def set_plan(accounts: Accounts, organization: Organization, plan: str, actor: Actor) -> None:
+    """By the operator."""
     plan, now = _known_plan(plan), accounts.clock()
 
     async def unit(tx: Tx) -> None:
+        old = (await begin(tx, organization)).plan
+        if old == plan:
+            return
         await store.set_plan(tx, organization.id, plan)
-        data = {"from": organization.plan, "to": plan}
+        data = {"from": old, "to": plan}
         await record(tx, organization.id, Kind.ORG_SET_PLAN, f"set the plan to {plan}", actor, now, data)
 
     await accounts.db.write(unit)
 
 
 async def set_billing(accounts: Accounts, organization: Organization, can_pay: bool, actor: Actor) -> None:
+    """Whether a payment method is set up. By an admin or the operator."""
     now, word = accounts.clock(), "on" if can_pay else "off"
 
     async def unit(tx: Tx) -> None:
+        if bool((await begin(tx, organization)).can_pay) is can_pay:
+            return
         await store.set_can_pay(tx, organization.id, int(can_pay))
         await record(tx, organization.id, Kind.ORG_SET_BILLING, f"turned billing {word}", actor, now)
 
@@ -98,10 +114,10 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await account_store.retire_name(tx, organization.name)
-        if not await store.remove(tx, organization.id):
-            raise NotFound("This organization is gone already.")
-        await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {organization.name}", actor, now)
+        name = (await begin_as_admin(tx, organization, actor)).name
+        await account_store.retire_name(tx, name)
+        await store.remove(tx, organization.id)
+        await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)
 
     await accounts.db.write(unit)
 

@@ -70,8 +70,8 @@ async def set_can_pay(tx: Tx, org_id: str, can_pay: int) -> None:
     await tx.exec("UPDATE organizations SET can_pay = :can_pay WHERE id = :id", {"id": org_id, "can_pay": can_pay})
 
 
-async def remove(tx: Tx, org_id: str) -> bool:
-    return await tx.exec("DELETE FROM organizations WHERE id = :id", {"id": org_id}) == 1
+async def remove(tx: Tx, org_id: str) -> None:
+    await tx.exec("DELETE FROM organizations WHERE id = :id", {"id": org_id})
 
 
 async def list_all(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
@@ -80,39 +80,48 @@ async def list_all(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
         f"""
         SELECT {ORGANIZATION}, (SELECT count(*) FROM memberships m WHERE m.org_id = o.id) AS members
         FROM organizations o
-        WHERE o.id > :after AND (:search = '' OR lower(o.name) LIKE :pattern ESCAPE '!')
+        WHERE o.id > :after AND (:search = '' OR lower(o.name) LIKE lower(:pattern) ESCAPE '!'
+            OR lower(o.fullname) LIKE lower(:pattern) ESCAPE '!')
         ORDER BY o.id LIMIT :most
         """,
         {"after": after, "search": search, "pattern": like(search), "most": most},
     )
 
 
-async def begin_change_of_members(tx: Tx, org_id: str) -> bool:
-    """Wait for other changes of this organization's members; what is read after it is the latest (see the last admin).
+async def begin_change(tx: Tx, org_id: str) -> Organization | None:
+    """Wait for other changes of this organization and its members; what is read from here on is the latest.
 
-    False if the organization is gone.
+    None if the organization is gone.
     """
-    sql = "UPDATE organizations SET members_version = members_version + 1 WHERE id = :id"
-    return await tx.exec(sql, {"id": org_id}) == 1
+    sql = f"""
+        UPDATE organizations AS o SET members_version = members_version + 1 WHERE o.id = :id RETURNING {ORGANIZATION}
+    """
+    row = await tx.one(sql, {"id": org_id})
+    return Organization(*row) if row else None
 
 
-async def begin_change_where_admin(tx: Tx, user_id: str) -> None:
-    """The same for every organization that the user administers."""
-    for row in await tx.all(
-        "SELECT org_id FROM memberships WHERE user_id = :user_id AND role = :admin ORDER BY org_id",
-        {"user_id": user_id, "admin": Role.ADMIN.value},
-    ):
-        await begin_change_of_members(tx, row["org_id"])
+async def begin_change_where_member(tx: Tx, user_id: str) -> list[tuple[str, Role]]:
+    """The same for every organization of the user; their ids, and what the user is there from now on."""
+    org_ids = "SELECT org_id FROM memberships WHERE user_id = :user_id ORDER BY org_id"
+    for row in await tx.all(org_ids, {"user_id": user_id}):
+        await begin_change(tx, row["org_id"])
+    rows = await tx.all("SELECT org_id, role FROM memberships WHERE user_id = :user_id", {"user_id": user_id})
+    return [(row["org_id"], Role(row["role"])) for row in rows]
+
+
+# An admin whose account is disabled cannot act, so they do not count.
+_OTHER_ADMIN = """
+    SELECT 1 FROM memberships other JOIN users u ON u.id = other.user_id
+    WHERE other.role = :admin AND other.user_id <> :user_id AND u.disabled_at IS NULL AND other.org_id =
+"""
 
 
 async def only_admin_of(tx: Tx, user_id: str) -> list[str]:
     """Names of the organizations that would be left without an admin."""
     rows = await tx.all(
-        """
+        f"""
         SELECT o.name FROM memberships m JOIN organizations o ON o.id = m.org_id
-        WHERE m.user_id = :user_id AND m.role = :admin AND NOT EXISTS (
-            SELECT 1 FROM memberships other
-            WHERE other.org_id = m.org_id AND other.role = :admin AND other.user_id <> :user_id)
+        WHERE m.user_id = :user_id AND m.role = :admin AND NOT EXISTS ({_OTHER_ADMIN} m.org_id)
         ORDER BY lower(o.name)
         """,
         {"user_id": user_id, "admin": Role.ADMIN.value},
@@ -121,11 +130,8 @@ async def only_admin_of(tx: Tx, user_id: str) -> list[str]:
 
 
 async def has_other_admin(tx: Tx, org_id: str, user_id: str) -> bool:
-    row = await tx.one(
-        "SELECT 1 FROM memberships WHERE org_id = :org_id AND role = :admin AND user_id <> :user_id LIMIT 1",
-        {"org_id": org_id, "user_id": user_id, "admin": Role.ADMIN.value},
-    )
-    return row is not None
+    sql = f"{_OTHER_ADMIN} :org_id LIMIT 1"
+    return await tx.one(sql, {"org_id": org_id, "user_id": user_id, "admin": Role.ADMIN.value}) is not None
 
 
 async def add_member(tx: Tx, org_id: str, user_id: str, role: Role, now: int) -> bool:
@@ -166,12 +172,13 @@ async def count_members(tx: Tx | Database, org_id: str) -> int:
 async def members(
     tx: Tx, org_id: str, *, search: str = "", email: str = "", after: str = "", most: int = 1000
 ) -> list[Member]:
-    """By name in lower case. `search` is part of a name, `email` a whole verified address; both in lower case."""
+    """By name, whatever its case. `search` is part of a name, `email` a whole verified address."""
     rows = await tx.all(
         f"""
         SELECT {USER}, m.role, m.joined_at FROM memberships m JOIN users u ON u.id = m.user_id
         WHERE m.org_id = :org_id AND lower(u.name) > :after
-            AND (:search = '' OR lower(u.name) LIKE :pattern ESCAPE '!' OR lower(u.fullname) LIKE :pattern ESCAPE '!')
+            AND (:search = '' OR lower(u.name) LIKE lower(:pattern) ESCAPE '!'
+                OR lower(u.fullname) LIKE lower(:pattern) ESCAPE '!')
             AND (:email = '' OR (u.email = :email AND u.email_verified_at IS NOT NULL))
         ORDER BY lower(u.name) LIMIT :most
         """,
@@ -234,15 +241,31 @@ async def drop_same_invitations(tx: Tx, org_id: str | None, email: str | None, u
     )
 
 
-async def invitations_of_organization(tx: Tx, org_id: str, now: int) -> list[tuple[Invitation, str]]:
-    """Each with the name or address of who is invited."""
+async def drop_invitations_by(tx: Tx, org_id: str, user_id: str) -> None:
+    """Those that this user made."""
+    sql = "DELETE FROM invitations WHERE org_id = :org_id AND invited_by = :user_id"
+    await tx.exec(sql, {"org_id": org_id, "user_id": user_id})
+
+
+async def count_invitations(tx: Tx | Database, org_id: str, now: int) -> int:
+    row = await tx.one(
+        "SELECT count(*) AS n FROM invitations WHERE org_id = :org_id AND expires_at > :now",
+        {"org_id": org_id, "now": now},
+    )
+    return int(row["n"]) if row else 0
+
+
+async def invitations_of_organization(
+    tx: Tx, org_id: str, now: int, after: str, most: int
+) -> list[tuple[Invitation, str]]:
+    """By id, so by age, each with the name or address of who is invited."""
     rows = await tx.all(
         f"""
         SELECT {_INVITATION}, coalesce(u.name, i.email) AS invitee FROM invitations i
         LEFT JOIN users u ON u.id = i.user_id
-        WHERE i.org_id = :org_id AND i.expires_at > :now ORDER BY i.created_at, i.id
+        WHERE i.org_id = :org_id AND i.expires_at > :now AND i.id > :after ORDER BY i.id LIMIT :most
         """,
-        {"org_id": org_id, "now": now},
+        {"org_id": org_id, "now": now, "after": after, "most": most},
     )
     return [(_required(row), row["invitee"]) for row in rows]
 

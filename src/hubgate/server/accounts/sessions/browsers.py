@@ -7,7 +7,8 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person, Visitor
 from hubgate.server.accounts.sessions import store
 from hubgate.server.accounts.sessions.model import LASTS, NOTED_EVERY, Session
-from hubgate.server.ids import new_id
+from hubgate.server.ids import AFTER_ALL, new_id
+from hubgate.server.paging import PageRequest
 from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Database, Tx
 
@@ -31,8 +32,14 @@ def is_to_be_noted(session: Session, now: int) -> bool:
 
 
 async def of_user(accounts: Accounts, user_id: str) -> Sequence[Session]:
+    """All, the one used last first."""
     alive_since = accounts.clock() - LASTS
     return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, alive_since))
+
+
+async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Sequence[Session]:
+    alive_since, before = accounts.clock() - LASTS, str(asked.after[0]) if asked.after else AFTER_ALL
+    return await accounts.db.read_long(lambda tx: store.page_of_user(tx, user_id, alive_since, before, asked.fetch))
 
 
 async def end(accounts: Accounts, user_id: str, session_id: str) -> bool:
@@ -42,6 +49,11 @@ async def end(accounts: Accounts, user_id: str, session_id: str) -> bool:
 
 async def end_all(accounts: Accounts, user_id: str) -> None:
     await accounts.db.write(lambda tx: store.remove_all(tx, user_id))
+
+
+async def end_others(accounts: Accounts, user_id: str, kept_id: str) -> int:
+    """All but the one of this browser; how many."""
+    return await accounts.db.write(lambda tx: store.remove_others(tx, user_id, kept_id))
 
 
 async def start_anew(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:

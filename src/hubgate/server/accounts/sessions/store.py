@@ -45,9 +45,22 @@ async def of_user(tx: Tx, user_id: str, alive_since: int) -> Sequence[Session]:
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM sessions s WHERE s.user_id = :user_id AND s.last_used_at > :alive_since
-        ORDER BY s.last_used_at DESC
+        ORDER BY s.last_used_at DESC, s.id DESC
         """,
         {"user_id": user_id, "alive_since": alive_since},
+    )
+    return [Session(*row) for row in rows]
+
+
+async def page_of_user(tx: Tx, user_id: str, alive_since: int, before: str, most: int) -> Sequence[Session]:
+    """By age, which does not change while someone pages; `before` is the id of the last one that was shown."""
+    rows = await tx.all(
+        f"""
+        SELECT {COLUMNS} FROM sessions s
+        WHERE s.user_id = :user_id AND s.last_used_at > :alive_since AND s.id < :before
+        ORDER BY s.id DESC LIMIT :most
+        """,
+        {"user_id": user_id, "alive_since": alive_since, "before": before, "most": most},
     )
     return [Session(*row) for row in rows]
 
@@ -61,6 +74,11 @@ async def note_use(tx: Tx, session_id: str, now: int, ip: str) -> None:
 async def remove(tx: Tx, user_id: str, session_id: str) -> bool:
     sql = "DELETE FROM sessions WHERE id = :id AND user_id = :user_id"
     return await tx.exec(sql, {"id": session_id, "user_id": user_id}) == 1
+
+
+async def remove_others(tx: Tx, user_id: str, kept_id: str) -> int:
+    sql = "DELETE FROM sessions WHERE user_id = :user_id AND id <> :kept_id"
+    return await tx.exec(sql, {"user_id": user_id, "kept_id": kept_id})
 
 
 async def remove_all(tx: Tx, user_id: str) -> None:

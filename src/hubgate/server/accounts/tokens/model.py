@@ -33,6 +33,8 @@ class PersonalToken:
 
 def check_token_name(given: str) -> str:
     name = " ".join(given.split())
-    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+    if not 1 <= len(name) <= LONGEST_NAME:
         raise Unprocessable(f"A token's name has 1 to {LONGEST_NAME} characters.")
+    if not name.isprintable():
+        raise Unprocessable("A token's name holds no hidden characters.")
     return name

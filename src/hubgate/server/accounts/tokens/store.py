@@ -42,12 +42,21 @@ async def add(tx: Tx, key: bytes, token: PersonalToken) -> None:
     )
 
 
-async def of_user(tx: Tx, user_id: str) -> Sequence[PersonalToken]:
+async def of_user(tx: Tx, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:
+    """The newest first; `before` is the id of the last one that was shown."""
     rows = await tx.all(
-        f"SELECT {COLUMNS} FROM access_tokens t WHERE t.user_id = :user_id ORDER BY t.created_at, t.id",
-        {"user_id": user_id},
+        f"""
+        SELECT {COLUMNS} FROM access_tokens t WHERE t.user_id = :user_id AND t.id < :before
+        ORDER BY t.id DESC LIMIT :most
+        """,
+        {"user_id": user_id, "before": before, "most": most},
     )
     return [PersonalToken.of(tuple(row)) for row in rows]
+
+
+async def count(tx: Tx | Database, user_id: str) -> int:
+    row = await tx.one("SELECT count(*) AS n FROM access_tokens WHERE user_id = :user_id", {"user_id": user_id})
+    return int(row["n"]) if row else 0
 
 
 async def by_id(tx: Tx | Database, user_id: str, token_id: str) -> PersonalToken | None:
@@ -84,16 +93,25 @@ async def remove_all(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM access_tokens WHERE user_id = :user_id", {"user_id": user_id})
 
 
+_AT_ONCE = 100
+_KNOWN = f"SELECT key FROM access_tokens WHERE key IN ({', '.join(f':k{n}' for n in range(_AT_ONCE))})"
+
+
+async def known(tx: Tx, keys: Sequence[bytes]) -> list[bytes]:
+    """Those under which there is a token."""
+    found: list[bytes] = []
+    for start in range(0, len(keys), _AT_ONCE):
+        part = keys[start : start + _AT_ONCE]
+        # Filled up, so that it is always the same statement.
+        rows = await tx.all(_KNOWN, {f"k{n}": part[min(n, len(part) - 1)] for n in range(_AT_ONCE)})
+        found += [bytes(row["key"]) for row in rows]
+    return found
+
+
 async def remove_by_key(tx: Tx, key: bytes) -> tuple[str, str] | None:
-    """The user's e-mail address and the token's name, if there was such a token."""
-    row = await tx.one(
-        """
-        DELETE FROM access_tokens WHERE key = :key
-        RETURNING name, (SELECT email FROM users WHERE users.id = access_tokens.user_id) AS email
-        """,
-        {"key": key},
-    )
-    return (row["email"], row["name"]) if row else None
+    """The token's name and its user's id, if there was such a token."""
+    row = await tx.one("DELETE FROM access_tokens WHERE key = :key RETURNING name, user_id", {"key": key})
+    return (row["name"], row["user_id"]) if row else None
 
 
 async def note_use(tx: Tx, token_id: str, now: int) -> None:
