@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from hubgate import __version__
 from hubgate.server.access.caller import caller_of
 from hubgate.server.clock import iso
-from hubgate.server.errors import HubError, Unauthorized
+from hubgate.server.errors import FieldErrors, HubError, TooManyRequests, Unauthorized
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
 from hubgate.server.settings import Settings
@@ -53,11 +53,11 @@ class Pages:
         self,
         request: HubRequest,
         template: str,
-        status: int = 200,
+        status: int | None = None,
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        """`errors` are sentences by field of a form that has to be mended: the answer is then 422."""
+        """`errors` are sentences by field of a form that has to be mended. Without a `status` they make it 422."""
         csrf_value, new_cookie = self._csrf.field_for(request)
         done = flash.read(request, self._csrf.secret)
         html = self._templates.get_template(template).render(
@@ -69,12 +69,21 @@ class Pages:
             csrf_value=csrf_value,
             theme=chosen_theme(request),
             here=_here(request),
+            secret_address=request.secret_address,
         )
-        response = HTMLResponse(html, 422 if errors else status)
+        response = HTMLResponse(html, status or (422 if errors else 200))
         if done:
             flash.forget(response)
         if new_cookie is not None and _has_all_its_cookies(request):
             self._csrf.set_visitor_cookie(response, new_cookie)
+        return response
+
+    def mend(self, request: HubRequest, template: str, error: HubError, at: str, **values: Any) -> Response:
+        """The form again, with what is wrong: at its fields, or at the field `at` for all that names none."""
+        errors = error.fields if isinstance(error, FieldErrors) else {at: error.message}
+        response = self.page(request, template, error.status, errors, **values)
+        if isinstance(error, TooManyRequests):
+            response.headers["retry-after"] = str(error.retry_after)
         return response
 
     def see(self, path: str, done: str = "") -> Response:
