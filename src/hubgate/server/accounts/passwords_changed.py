@@ -47,13 +47,16 @@ async def ask_reset(accounts: Accounts, email: str) -> None:
     checking = Checking()
     email = checking.field("email", check_email, email)
     checking.done()
-    await accounts.limiter.take(MAILS_TO_RECIPIENT, email)
+    place = await accounts.limiter.take(MAILS_TO_RECIPIENT, email)
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
         user = await store.user_by_email(tx, email)
         if user is not None and user.disabled_at is None:
             await mail_reset(accounts, tx, user, now)
+        else:
+            # Saving takes most of the time, and time must not tell who has an account.
+            await accounts.limiter.keep(tx, place)
 
     await accounts.db.write(unit)
     accounts.outbox.hurry()

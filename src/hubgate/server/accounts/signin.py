@@ -1,5 +1,7 @@
 """Signing in: name or e-mail and password, with failures counted by account and by address (attack O54)."""
 
+import asyncio
+
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import email_key
@@ -8,37 +10,49 @@ from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.names import name_key
 from hubgate.server.accounts.passwords import password_matches
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.errors import Forbidden
+from hubgate.server.accounts.sessions.model import Session
+from hubgate.server.errors import Forbidden, Unprocessable
 from hubgate.server.storage.database import Tx
 
 NO_MATCH = "Name and password do not match."
 
 
-class WrongPassword(Forbidden):
+class WrongPassword(Unprocessable):
     """The one answer for an unknown account and for a wrong password."""
 
     def __init__(self) -> None:
         super().__init__(NO_MATCH)
 
 
-async def sign_in(accounts: Accounts, username: str, password: str, visitor: Visitor) -> tuple[User, str]:
-    """The user and the value for the session cookie."""
-    user = await _named(accounts, username.strip())
-    known = user.id if user else name_key(username.strip())
-    by_account = await accounts.limiter.take(FAILED_SIGN_INS_OF_ACCOUNT, known)
+async def sign_in(
+    accounts: Accounts, username: str, password: str, visitor: Visitor, old: Session | None = None
+) -> str:
+    """The value for the session cookie. `old` is the session this browser had, which ends."""
+    username = username.strip()
+    # The address first: one that is locked must not go on to lock accounts.
     by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
+    user = await _named(accounts, username)
+    by_account = await accounts.limiter.take(
+        FAILED_SIGN_INS_OF_ACCOUNT, user.id if user else f"nobody {name_key(username)}"
+    )
     stored = await store.password_hash(accounts.db, user.id) if user else None
-    if not await password_matches(password, stored) or user is None:
+    if not await password_matches(password, stored) or user is None or stored is None:
         raise WrongPassword
-    await accounts.limiter.give_back(by_account)
-    await accounts.limiter.give_back(by_address)
+    await asyncio.gather(accounts.limiter.give_back(by_account), accounts.limiter.give_back(by_address))
     if user.disabled_at is not None:
         raise Forbidden("This account is disabled. Ask whoever runs this hub.")
+    user_id, known_hash, now = user.id, stored, accounts.clock()
 
-    async def unit(tx: Tx) -> str:
-        return await browsers.start(tx, user.id, visitor, accounts.clock())
+    async def unit(tx: Tx) -> str | None:
+        # A password that was changed while it was being compared opens nothing: the change has ended all sessions.
+        if not await store.hold_password(tx, user_id, known_hash):
+            return None
+        return await browsers.replace(tx, old, user_id, visitor, now)
 
-    return user, await accounts.db.write(unit)
+    cookie = await accounts.db.write(unit)
+    if cookie is None:
+        raise WrongPassword
+    return cookie
 
 
 async def _named(accounts: Accounts, username: str) -> User | None:

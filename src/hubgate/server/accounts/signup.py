@@ -1,5 +1,6 @@
 """Joining: by oneself, by invitation, by the operator's hand, and as the first operator through the set-up link."""
 
+import asyncio
 import base64
 import hmac
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from hubgate.server.accounts.links import mailed
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.names import check_name
+from hubgate.server.accounts.organizations import invitations
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.accounts.organizations.store import Invitation
 from hubgate.server.accounts.passwords import check_password, hash_password
 from hubgate.server.accounts.profile_fields import check_fullname
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
@@ -49,17 +53,25 @@ def check_candidate(name: str, email: str, password: str) -> Candidate:
     return candidate
 
 
-async def join(accounts: Accounts, candidate: Candidate, ip: str, *, proven: bool = False) -> User | None:
+async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: Invitation | None = None) -> User | None:
     """The new user, or None if the address has an account: its owner is told by mail, and the visitor is not.
 
-    `proven`: the candidate came by a link that was mailed to the address.
+    An invitation lets one person in: to the hub alone it is used up, into an organization it becomes the new user's.
+    The address it was mailed to is proven by it.
     """
-    await accounts.limiter.take(SIGN_UPS_FROM_ADDRESS, network_of(ip))
-    await accounts.limiter.take(MAILS_TO_RECIPIENT, candidate.email)
+    if await store.name_was_claimed(accounts.db, candidate.name):
+        raise _taken(candidate.name)
+    sign_up = await accounts.limiter.take(SIGN_UPS_FROM_ADDRESS, network_of(ip))
+    mail = await accounts.limiter.take(MAILS_TO_RECIPIENT, candidate.email)
     # Also for a known address, so that time does not tell (the work is most of the answer).
     password_hash = await hash_password(candidate.password)
+    proven = invitation is not None and invitation.email == candidate.email
     try:
-        return await _create(accounts, candidate, password_hash, verified=proven)
+        return await _create(accounts, candidate, password_hash, verified=proven, invitation=invitation)
+    except FieldErrors:
+        # Another was faster with the name. Nothing was mailed, so nothing counts.
+        await asyncio.gather(accounts.limiter.give_back(sign_up), accounts.limiter.give_back(mail))
+        raise
     except _EmailKnown:
         message = texts.already_known(candidate.email, accounts.link("/reset"))
         await accounts.db.write(lambda tx: accounts.outbox.add(tx, message))
@@ -68,11 +80,19 @@ async def join(accounts: Accounts, candidate: Candidate, ip: str, *, proven: boo
         accounts.outbox.hurry()
 
 
-def require_open(accounts: Accounts) -> None:
-    if accounts.signup == "invite":
+def require_open(accounts: Accounts, invitation: Invitation | None) -> None:
+    if accounts.signup == "invite" and invitation is None:
         raise Forbidden("Joining this hub needs an invitation. Open the link in its mail.")
     if accounts.signup == "closed":
         raise Forbidden("This hub takes no new accounts. Ask whoever runs it.")
+
+
+async def invitation_to_join(accounts: Accounts, secret: str) -> Invitation:
+    """One that was mailed to an address. What was made out to a user lets nobody else in."""
+    opened = await invitations.open_link(accounts, secret)
+    if opened.invitation.email is None:
+        raise NotFound(invitations.GONE)
+    return opened.invitation
 
 
 async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verified: bool, operator: bool) -> User:
@@ -131,6 +151,7 @@ async def _create(
     verified: bool,
     operator: bool = False,
     first: bool = False,
+    invitation: Invitation | None = None,
 ) -> User:
     now = accounts.clock()
     user = User(
@@ -150,14 +171,26 @@ async def _create(
         if operator and not await store.reach(tx, OPERATOR_EXISTS, now) and first:
             raise NotFound("Someone else has used this set-up link just now.")
         if not await store.claim_name(tx, user.name, "user", user.id):
-            raise FieldErrors({"username": f"{user.name} is taken."})
+            raise _taken(user.name)
         if not await store.add_user(tx, user, password_hash):
             raise _EmailKnown
+        if invitation is not None and not await _use_up(tx, invitation, user, now):
+            raise NotFound(invitations.GONE)
         if not verified:
             await mail_confirmation(accounts, tx, user, now)
         return user
 
     return await accounts.db.write(unit)
+
+
+async def _use_up(tx: Tx, invitation: Invitation, user: User, now: int) -> bool:
+    if invitation.org_id is None:
+        return await org_store.take_invitation(tx, invitation.id, now)
+    return await org_store.hand_invitation_to(tx, invitation.id, user.id, now)
+
+
+def _taken(name: str) -> FieldErrors:
+    return FieldErrors({"username": f"{name} is taken."})
 
 
 async def mail_confirmation(accounts: Accounts, tx: Tx, user: User, now: int) -> None:

@@ -71,6 +71,16 @@ async def account_named(tx: Tx | Database, name: str) -> User | Organization | N
     return Organization(*found) if found else None
 
 
+async def hold_password(tx: Tx, user_id: str, password_hash: str) -> bool:
+    """Whether the user still has it, and then keeps it until this unit ends."""
+    sql = "UPDATE users SET password_hash = password_hash WHERE id = :id AND password_hash = :password_hash"
+    return await tx.exec(sql, {"id": user_id, "password_hash": password_hash}) == 1
+
+
+async def name_was_claimed(tx: Tx | Database, name: str) -> bool:
+    return await tx.one("SELECT 1 FROM names WHERE key = :key", {"key": name_key(name)}) is not None
+
+
 async def claim_name(tx: Tx, name: str, kind: str, owner_id: str) -> bool:
     """Take a name that nobody has or had; one's own former name may be taken again."""
     row = await tx.one(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hubgate.server.clock import SECOND, Clock
 from hubgate.server.errors import TooManyRequests
-from hubgate.server.storage.database import Database
+from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle import store
 
 
@@ -47,6 +47,10 @@ class Limiter:
     async def give_back(self, place: Place) -> None:
         """For limits that count failures only: the attempt succeeded."""
         await self.db.write(lambda tx: store.give_back(tx, place.bucket, place.resets_at))
+
+    async def keep(self, tx: Tx, place: Place) -> None:
+        """Change nothing, but as a write: for the path of a form that has nothing to save and must not be faster."""
+        await store.keep(tx, place.bucket)
 
 
 def _refusal(limit: Limit, remaining: int) -> TooManyRequests:

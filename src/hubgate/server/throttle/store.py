@@ -40,6 +40,10 @@ async def give_back(tx: Tx, bucket: bytes, resets_at: int) -> None:
     )
 
 
+async def keep(tx: Tx, bucket: bytes) -> None:
+    await tx.exec("UPDATE rate_limits SET hits = hits WHERE bucket = :bucket", {"bucket": bucket})
+
+
 async def drop_expired(tx: Tx, now: int, most: int) -> int:
     """Small batches, so that no writer waits long. How many were dropped."""
     return await tx.exec(

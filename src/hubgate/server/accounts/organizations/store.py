@@ -230,6 +230,15 @@ async def take_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
     return await tx.exec(sql, {"id": invitation_id, "now": now}) == 1
 
 
+async def hand_invitation_to(tx: Tx, invitation_id: str, user_id: str, now: int) -> bool:
+    """From an address to the user who joined by it. Of several at once, one wins."""
+    sql = """
+        UPDATE invitations SET user_id = :user_id, email = NULL
+        WHERE id = :id AND user_id IS NULL AND expires_at > :now
+    """
+    return await tx.exec(sql, {"id": invitation_id, "user_id": user_id, "now": now}) == 1
+
+
 async def drop_same_invitations(tx: Tx, org_id: str | None, email: str | None, user_id: str | None) -> None:
     """A new invitation replaces an older one to the same person."""
     await tx.exec(

@@ -23,6 +23,13 @@ async def start(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
     return cookie
 
 
+async def replace(tx: Tx, old: Session | None, user_id: str, visitor: Visitor, now: int) -> str:
+    """At sign-in: what this browser had before ends on the server too, whoever else may hold its cookie (O55)."""
+    if old is not None:
+        await store.remove(tx, old.user_id, old.id)
+    return await start(tx, user_id, visitor, now)
+
+
 async def find(db: Database, cookie: str, now: int) -> tuple[Person, Session] | None:
     return await store.find(db, fingerprint(cookie), now - LASTS)
 
