@@ -26,7 +26,9 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A registered app has an `owner_id` or an `org_id`; one with a metadata document and a built-in CLI have neither."""
+    """A registered app has an `owner_id` or an `org_id`. One known by its metadata document has neither, nor has a CLI
+    that the operator configured.
+    """
 
     client_id: str
     name: str
@@ -34,6 +36,9 @@ class App:
     redirect_uris: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     required_scopes: tuple[str, ...] = ()
+    # What a request without a scope asks for, where that is not all of them.
+    default_scopes: tuple[str, ...] | None = None
+    extra_scopes: tuple[str, ...] = ()
     confidential: bool = False
     token_lifetime: int = DEFAULT_LIFETIME
     require_pkce: bool = False
