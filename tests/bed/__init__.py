@@ -6,6 +6,7 @@
     processes.py   a hub as its operator runs it: `hubgate serve` in a process of its own, to be killed
     testbuild.py   routes that exist only in tests
     receiver.py    a real HTTP receiver
+    mailserver.py  a real SMTP server
     browser.py     a real Chromium
     plugin.py      the fixtures made of these
 

@@ -14,6 +14,7 @@ from hubgate.server.http.edge import Edge
 from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.routes import Route, RouteTable
+from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.mail.transport import transport_for
 from hubgate.server.oauth.keys import http as keys_http
@@ -24,8 +25,12 @@ from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
 from hubgate.server.web import avatars, compatibility, probes
-from hubgate.server.web.api import whoami
-from hubgate.server.web.pages import apidocs, home, theme
+from hubgate.server.web.api import credentials, members, overviews, sessions, tokens, whoami
+from hubgate.server.web.pages import apidocs, home, profiles, theme
+from hubgate.server.web.pages.doors import table as door_pages
+from hubgate.server.web.pages.operator import table as operator_pages
+from hubgate.server.web.pages.organizations import table as organization_pages
+from hubgate.server.web.pages.settings import table as settings_pages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
 
@@ -65,7 +70,7 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
     except StartupError:
         await db.close()
         raise
-    sender = settings.mail_from or f"hubgate@{urlsplit(settings.base_url).hostname}"
+    sender = settings.mail_from or default_sender(urlsplit(settings.base_url).hostname or "")
     transport = transport_for(settings.smtp_url, settings.data_dir)
     return Hub(settings, clock, db, secret, Outbox(db, secret, clock, transport, sender, settings.base_url))
 
@@ -80,7 +85,17 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *compatibility.routes(),
         *avatars.routes(),
         *whoami.routes(),
-        *home.routes(pages),
+        *tokens.routes(hub.accounts),
+        *sessions.routes(hub.accounts),
+        *credentials.routes(hub.accounts),
+        *overviews.routes(hub.accounts),
+        *members.routes(hub.accounts, settings.base_url),
+        *settings_pages.routes(pages, hub.accounts),
+        *organization_pages.routes(pages, hub.accounts),
+        *operator_pages.routes(pages, hub.accounts),
+        *profiles.routes(pages, hub.accounts),
+        *door_pages.routes(pages, hub.accounts),
+        *home.routes(pages, hub.accounts),
         *theme.routes(pages),
         *static_routes(),
         *extra_routes,

@@ -4,6 +4,7 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Iterable
+from email.utils import parseaddr
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -90,9 +91,19 @@ def address(*schemes: str) -> Parse:
         parts = urlsplit(text(value))
         if value.strip() and (parts.scheme not in schemes or not parts.hostname):
             raise ValueError(f"expected an address such as {schemes[0]}://host")
+        # Raises for one that is no number up to 65535.
+        _ = parts.port
         return text(value)
 
     return parse
+
+
+def mail_sender(value: str) -> str:
+    sender = text(value)
+    _, address = parseaddr(sender)
+    if sender and not (address.isascii() and re.fullmatch(r"[^\s@]+@[^\s@]+", address)):
+        raise ValueError("expected an address such as hub@example.org or Our hub <hub@example.org>")
+    return sender
 
 
 def database_url(value: str) -> str:

@@ -53,7 +53,7 @@ class Settings:
     trusted_proxies: Networks = option("", values.networks, "CIDRs whose X-Forwarded-For is believed")
     metrics_listen: str = option("", values.listen_address, "host:port for Prometheus metrics; off when empty")
     egress_proxy: str = option("", values.address("http", "https"), "proxy for outgoing requests")
-    mail_from: str = option("", values.text, "sender of mail")
+    mail_from: str = option("", values.mail_sender, "sender of mail, such as Our hub <hub@example.org>")
     delivery_retention_days: int = option("30", values.count(1, 36500), "how long deliveries and events are kept")
     audit_retention_days: int = option("0", values.count(0, 36500), "how long audit entries are kept; 0 is for ever")
     cimd_max_bytes: int = option("16384", values.count(1024, 1 << 20), "largest client metadata document")

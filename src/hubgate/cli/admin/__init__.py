@@ -2,9 +2,9 @@
 
 import argparse
 
-from hubgate.cli.admin import archive, keys
+from hubgate.cli.admin import archive, billing, invitations, keys, organizations, tokens, users
 
-SUBJECTS = (keys, archive)
+SUBJECTS = (users, invitations, organizations, billing, tokens, keys, archive)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

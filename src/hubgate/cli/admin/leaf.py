@@ -1,12 +1,23 @@
-"""One admin command: its own arguments, then the settings and `--json`."""
+"""One admin command: its own arguments, then the settings and `--json`; and the hub that it works on."""
 
 import argparse
-from collections.abc import Callable
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from hubgate.cli import hub_settings
+from hubgate.cli.output import print_json
+from hubgate.server.app import Hub
+from hubgate.server.running import opened_for_operator
 
 Subparsers = Any
+T = TypeVar("T")
+
+
+def group(subjects: Subparsers, name: str, summary: str) -> Subparsers:
+    """A subject with commands of its own."""
+    parser = subjects.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+    return parser.add_subparsers(required=True, metavar="COMMAND")
 
 
 def add(
@@ -17,3 +28,18 @@ def add(
     parser.add_argument("--json", action="store_true", help="print one JSON object or list")
     hub_settings.add_to(parser, hub_settings.FOR_OPERATORS)
     return parser
+
+
+def with_hub(options: argparse.Namespace, work: Callable[[Hub], Awaitable[T]]) -> T:
+    """Mail that the work causes is sent, or safe in the outbox, when this returns."""
+
+    async def run() -> T:
+        async with opened_for_operator(hub_settings.read(options)) as hub:
+            return await work(hub)
+
+    return asyncio.run(run())
+
+
+def say(options: argparse.Namespace, value: Any, sentence: str) -> int:
+    print_json(value) if options.json else print(sentence)
+    return 0

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.model import User
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.passwords_changed import mail_reset
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.errors import Conflict
@@ -21,6 +22,20 @@ async def every_user(accounts: Accounts) -> Sequence[User]:
         while True:
             rows = await store.list_users(tx, "", found[-1].id if found else "", PAGE)
             found += [User(*row) for row in rows]
+            if len(rows) < PAGE:
+                return found
+
+    return await accounts.db.read_long(unit)
+
+
+async def every_organization(accounts: Accounts) -> Sequence[tuple[Organization, int]]:
+    """Oldest first, each with its number of members."""
+
+    async def unit(tx: Tx) -> list[tuple[Organization, int]]:
+        found: list[tuple[Organization, int]] = []
+        while True:
+            rows = await org_store.list_all(tx, "", found[-1][0].id if found else "", PAGE)
+            found += [(Organization(*tuple(row)[:-1]), row["members"]) for row in rows]
             if len(rows) < PAGE:
                 return found
 

@@ -16,9 +16,11 @@ def check_email(given: str) -> str:
     impersonated by eye (attack O45).
     """
     email = given.strip()
-    host = email.rpartition("@")[2]
-    well_formed = len(email) <= LONGEST and _SHAPE.match(email) is not None
-    if not well_formed or "." not in host.strip(".") or ".." in email or host.startswith((".", "-")):
+    local, _, host = email.rpartition("@")
+    well_formed = len(email) <= LONGEST and _SHAPE.match(email) is not None and email.isprintable()
+    misplaced = ".." in email or local[:1] == "." or local[-1:] == "." or host[:1] in ".-" or host[-1:] in ".-"
+    # Mail programs would read an encoded word (RFC 2047) as another address.
+    if not well_formed or misplaced or "." not in host or "=?" in email:
         raise Unprocessable("This is not an e-mail address.")
     if unicodedata.normalize("NFKC", email) != email:
         raise Unprocessable("This e-mail address holds characters that only look like others. Type it plainly.")

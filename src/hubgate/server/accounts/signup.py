@@ -16,6 +16,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.names import check_name
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.accounts.organizations.invitations import Opened
 from hubgate.server.accounts.organizations.store import Invitation
 from hubgate.server.accounts.passwords import check_password, hash_password
 from hubgate.server.accounts.profile_fields import check_fullname
@@ -87,12 +88,12 @@ def require_open(accounts: Accounts, invitation: Invitation | None) -> None:
         raise Forbidden("This hub takes no new accounts. Ask whoever runs it.")
 
 
-async def invitation_to_join(accounts: Accounts, secret: str) -> Invitation:
-    """One that was mailed to an address. What was made out to a user lets nobody else in."""
+async def open_to_join(accounts: Accounts, secret: str) -> Opened:
+    """An invitation that was mailed to an address. What was made out to a user lets nobody else in."""
     opened = await invitations.open_link(accounts, secret)
     if opened.invitation.email is None:
         raise NotFound(invitations.GONE)
-    return opened.invitation
+    return opened
 
 
 async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verified: bool, operator: bool) -> User:

@@ -198,16 +198,28 @@ async def remove_user(tx: Tx, user_id: str) -> None:
 
 
 async def list_users(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
-    """By id, so by age. `search` is part of a name or an address, in lower case."""
+    """By id, so by age. `search` is part of a name or an address."""
     return await tx.all(
         f"""
         SELECT {USER} FROM users u
         WHERE u.id > :after
-            AND (:search = '' OR lower(u.name) LIKE :pattern ESCAPE '!' OR u.email LIKE :pattern ESCAPE '!')
+            AND (:search = '' OR lower(u.name) LIKE lower(:pattern) ESCAPE '!'
+                OR lower(u.fullname) LIKE lower(:pattern) ESCAPE '!' OR u.email LIKE lower(:pattern) ESCAPE '!')
         ORDER BY u.id LIMIT :most
         """,
         {"after": after, "search": search, "pattern": like(search), "most": most},
     )
+
+
+async def count_users(tx: Tx) -> Row:
+    rows = await tx.all(
+        """
+        SELECT count(*) AS users, count(*) - count(email_verified_at) AS unverified, count(disabled_at) AS disabled,
+            count(CASE WHEN operator = 1 THEN 1 END) AS operators
+        FROM users
+        """
+    )
+    return rows[0]
 
 
 def like(part: str) -> str:

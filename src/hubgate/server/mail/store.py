@@ -21,17 +21,30 @@ async def due(tx: Tx, now: int, most: int) -> Sequence[Row]:
     )
 
 
-async def move(tx: Tx, mail_id: str, due_at: int, later: int) -> bool:
-    """Take it, or put off the next try; False if another sender was faster."""
+async def take(tx: Tx, mail_id: str, due_at: int, taken_until: int) -> bool:
+    """False if another sender was faster."""
     changed = await tx.exec(
-        "UPDATE mails SET due_at = :later, attempts = attempts + 1 WHERE id = :id AND due_at = :due_at",
-        {"id": mail_id, "due_at": due_at, "later": later},
+        "UPDATE mails SET due_at = :taken_until, attempts = attempts + 1 WHERE id = :id AND due_at = :due_at",
+        {"id": mail_id, "due_at": due_at, "taken_until": taken_until},
     )
     return changed == 1
 
 
+async def put_off(tx: Tx, mail_id: str, taken_until: int, again_at: int) -> None:
+    """The next try, unless this sender was so slow that another has taken over."""
+    await tx.exec(
+        "UPDATE mails SET due_at = :again_at WHERE id = :id AND due_at = :taken_until",
+        {"id": mail_id, "taken_until": taken_until, "again_at": again_at},
+    )
+
+
 async def remove(tx: Tx, mail_id: str) -> None:
     await tx.exec("DELETE FROM mails WHERE id = :id", {"id": mail_id})
+
+
+async def count(tx: Tx) -> int:
+    rows = await tx.all("SELECT count(*) AS n FROM mails")
+    return int(rows[0]["n"])
 
 
 async def sealed(tx: Tx) -> Sequence[Row]:

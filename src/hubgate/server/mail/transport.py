@@ -1,23 +1,29 @@
 """The two ways out: an SMTP server, or a folder of `.eml` files for development."""
 
 import asyncio
+import contextlib
 import os
 import smtplib
 import ssl
+import threading
 from collections.abc import Awaitable, Callable
 from email.message import EmailMessage
+from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
-Transport = Callable[[str, EmailMessage], Awaitable[None]]
+# The mail's id, the mail, and whom it goes to: never read back from a header.
+Transport = Callable[[str, EmailMessage, str], Awaitable[None]]
 
-SMTP_SECONDS = 20.0
+# For one answer of the server, and for all of them together.
+ANSWER_SECONDS = 20.0
+DELIVERY_SECONDS = 60.0
 
 
 class NotSent(Exception):
     """The server was not reached or refused; `permanent` when it said never to try again."""
 
-    def __init__(self, cause: str, *, permanent: bool) -> None:
+    def __init__(self, cause: str, *, permanent: bool = False) -> None:
         super().__init__(cause)
         self.permanent = permanent
 
@@ -27,7 +33,7 @@ def transport_for(smtp_url: str, data_dir: Path) -> Transport:
 
 
 def _files(folder: Path) -> Transport:
-    async def send(mail_id: str, mail: EmailMessage) -> None:
+    async def send(mail_id: str, mail: EmailMessage, _: str) -> None:
         # Ids are ordered by time, so the folder's order is the order of sending.
         await asyncio.to_thread(_write, folder, mail_id, mail.as_bytes())
 
@@ -44,40 +50,108 @@ def _write(folder: Path, mail_id: str, content: bytes) -> None:
             file.write(content)
         draft.rename(folder / f"{mail_id}.eml")
     except OSError as error:
-        raise NotSent(str(error), permanent=False) from error
+        raise NotSent(str(error)) from error
 
 
 def _smtp(url: str) -> Transport:
-    async def send(_: str, mail: EmailMessage) -> None:
-        await asyncio.to_thread(_deliver, url, mail)
+    parts = urlsplit(url)
+
+    async def send(_: str, mail: EmailMessage, recipient: str) -> None:
+        try:
+            async with asyncio.timeout(DELIVERY_SECONDS):
+                await _in_a_thread_of_its_own(lambda: _deliver(parts, mail, recipient))
+        except TimeoutError:
+            raise NotSent("the server is too slow") from None
 
     return send
 
 
-def _deliver(url: str, mail: EmailMessage) -> None:
-    """`smtp://` uses STARTTLS where the server offers it, `smtps://` TLS from the start."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+async def _in_a_thread_of_its_own(work: Callable[[], None]) -> None:
+    """Not in the pool that all share: a server that hangs must neither keep passwords from being checked nor a
+    command from ending."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def tell(error: Exception | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        failure: Exception | None = None
+        try:
+            work()
+        except Exception as error:
+            failure = error
+        # Without a loop nobody waits any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, failure)
+
+    threading.Thread(target=run, name="smtp", daemon=True).start()
+    await done
+
+
+def _deliver(url: SplitResult, mail: EmailMessage, recipient: str) -> None:
     try:
-        with _connected(parts.scheme, host, parts.port) as server:
-            if parts.scheme == "smtp" and server.has_extn("starttls"):
-                server.starttls(context=ssl.create_default_context())
-                server.ehlo()
-            if parts.username:
-                server.login(unquote(parts.username), unquote(parts.password or ""))
-            server.send_message(mail)
-    except smtplib.SMTPRecipientsRefused as error:
-        codes = [code for code, _ in error.recipients.values()]
-        raise NotSent("the recipient was refused", permanent=all(code >= 500 for code in codes)) from error
-    except (OSError, smtplib.SMTPException) as error:
-        raise NotSent(str(error), permanent=False) from error
+        with contextlib.closing(_connected(url)) as server:
+            _introduce(server, url)
+            _hand_over(server, mail, recipient)
+            # The mail is through; how the farewell goes changes nothing.
+            with contextlib.suppress(smtplib.SMTPException):
+                server.quit()
+    except (OSError, ValueError, smtplib.SMTPException) as error:
+        # ValueError: a host or a password that cannot be put on the wire.
+        raise NotSent(str(error)) from error
 
 
-def _connected(scheme: str, host: str, port: int | None) -> smtplib.SMTP:
-    if scheme == "smtps":
-        context = ssl.create_default_context()
-        server: smtplib.SMTP = smtplib.SMTP_SSL(host, port or 465, timeout=SMTP_SECONDS, context=context)
-    else:
-        server = smtplib.SMTP(host, port or 587, timeout=SMTP_SECONDS)
+def _connected(url: SplitResult) -> smtplib.SMTP:
+    host = url.hostname or ""
+    if url.scheme == "smtps":
+        return smtplib.SMTP_SSL(host, url.port or 465, timeout=ANSWER_SECONDS, context=_context(host))
+    return smtplib.SMTP(host, url.port or 587, timeout=ANSWER_SECONDS)
+
+
+def _introduce(server: smtplib.SMTP, url: SplitResult) -> None:
+    """`smtp://` uses STARTTLS where the server offers it, `smtps://` TLS from the start."""
+    host, private = url.hostname or "", url.scheme == "smtps"
     server.ehlo()
-    return server
+    if not private and server.has_extn("starttls"):
+        server.starttls(context=_context(host))
+        server.ehlo()
+        private = True
+    if url.username:
+        if not private and not _is_loopback(host):
+            # Someone in between may have taken the offer out (RFC 3207, section 6).
+            raise NotSent("the server offers no encryption, and the password is not sent without")
+        server.login(unquote(url.username), unquote(url.password or ""))
+
+
+def _context(host: str) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if _is_loopback(host):
+        # A mail server on this machine has a certificate that it made itself, and no line to be tapped.
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _hand_over(server: smtplib.SMTP, mail: EmailMessage, recipient: str) -> None:
+    try:
+        server.send_message(mail, to_addrs=[recipient])
+    except smtplib.SMTPRecipientsRefused as error:
+        ((code, _),) = error.recipients.values()
+        raise NotSent(f"the recipient was refused with {code}", permanent=code >= 500) from error
+    except smtplib.SMTPDataError as error:
+        raise NotSent(f"the mail was refused with {error.smtp_code}", permanent=error.smtp_code >= 500) from error
+    except smtplib.SMTPNotSupportedError as error:
+        raise NotSent("the server knows ASCII addresses only", permanent=True) from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

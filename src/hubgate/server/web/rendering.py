@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -18,6 +18,7 @@ from hubgate.server.settings import Settings
 from hubgate.server.web import flash
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.foreign_text import shown
+from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.errors import advice_for
 from hubgate.server.web.static import asset_url
 
@@ -47,7 +48,7 @@ class Pages:
             signup=settings.signup,
             avatar=avatar_url,
         )
-        self._templates.filters.update(shown=shown, iso=iso, moment=moment)
+        self._templates.filters.update(shown=shown, iso=iso, moment=moment, going_on=going_on)
 
     def page(
         self,
@@ -95,7 +96,7 @@ class Pages:
 
     def error(self, request: HubRequest, error: HubError) -> Response:
         if isinstance(error, Unauthorized) and request.method in ("GET", "HEAD"):
-            return RedirectResponse(f"/login?{urlencode({'next': _here(request)})}", 303)
+            return RedirectResponse(going_on("/login", _here(request)), 303)
         advice = advice_for(error)
         return self.page(
             request,

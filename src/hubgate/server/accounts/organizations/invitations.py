@@ -116,14 +116,16 @@ async def of_user(accounts: Accounts, user: User) -> list[tuple[Invitation, str]
     return await accounts.db.read_long(lambda tx: store.invitations_of_user(tx, user.id, email, now))
 
 
-async def accept(accounts: Accounts, person: Person, invitation: Invitation, actor: Actor) -> None:
-    """The caller has seen to it that the person holds the link or is the one invited.
-
-    One mailed to an address is good for whoever has the mail; one made out to a user is good for that user alone.
-    """
-    now, user = accounts.clock(), person.user
+def require_addressed(invitation: Invitation, user: User) -> None:
+    """One mailed to an address is good for whoever has the mail; one made out to a user is good for that user alone."""
     if invitation.user_id not in (None, user.id):
         raise Forbidden("This invitation is for another account. Sign in with that one.")
+
+
+async def accept(accounts: Accounts, person: Person, invitation: Invitation, actor: Actor) -> None:
+    """The caller has seen to it that the person holds the link or is the one invited."""
+    now, user = accounts.clock(), person.user
+    require_addressed(invitation, user)
 
     async def unit(tx: Tx) -> None:
         organization = await store.organization(tx, invitation.org_id) if invitation.org_id else None

@@ -88,16 +88,19 @@ async def list_all(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
     )
 
 
+async def count_by_plan(tx: Tx) -> dict[str, int]:
+    rows = await tx.all("SELECT plan, count(*) AS n FROM organizations GROUP BY plan")
+    return {row["plan"]: row["n"] for row in rows}
+
+
 async def begin_change(tx: Tx, org_id: str) -> Organization | None:
     """Wait for other changes of this organization and its members; what is read from here on is the latest.
 
     None if the organization is gone.
     """
-    sql = f"""
-        UPDATE organizations AS o SET members_version = members_version + 1 WHERE o.id = :id RETURNING {ORGANIZATION}
-    """
-    row = await tx.one(sql, {"id": org_id})
-    return Organization(*row) if row else None
+    # Two statements: SQLite knows no table alias in RETURNING.
+    sql = "UPDATE organizations SET members_version = members_version + 1 WHERE id = :id"
+    return await organization(tx, org_id) if await tx.exec(sql, {"id": org_id}) else None
 
 
 async def begin_change_where_member(tx: Tx, user_id: str) -> list[tuple[str, Role]]:

@@ -1,15 +1,22 @@
-"""The front door."""
+"""The front door: a promise to visitors, and to those who are in what waits for them."""
 
 from starlette.responses import Response
 
+from hubgate.server.access.caller import caller_of
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.organizations import invitations
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.rendering import Pages
 
 
-def routes(pages: Pages) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def home(request: HubRequest) -> Response:
-        return pages.page(request, "home.html")
+        person = caller_of(request).person
+        if person is None:
+            return pages.page(request, "home.html")
+        invited = await invitations.of_user(accounts, person.user)
+        return pages.page(request, "home_in.html", invited=invited)
 
     return [Route("GET", "/", home, Surface.PAGE, "hub.public", "Home")]

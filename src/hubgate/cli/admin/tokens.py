@@ -1,0 +1,92 @@
+"""`hubgate admin token create USER --role R [--name N] | list USER | revoke USER ID`."""
+
+import argparse
+import sys
+from typing import Any
+
+from hubgate.cli.admin import leaf, named
+from hubgate.cli.output import print_json, print_table
+from hubgate.server.accounts.roles import TokenRole
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.accounts.tokens.model import PersonalToken
+from hubgate.server.app import Hub
+from hubgate.server.clock import iso
+from hubgate.server.errors import Conflict
+
+# Where the mail to the user says that the token was made.
+_HERE = "the operator's command line"
+
+
+def configure(subjects: Any) -> None:
+    commands = leaf.group(subjects, "token", "people's own tokens, for scripts and git")
+    create = leaf.add(commands, "create", "make a token and print it, once", _create)
+    create.add_argument("user", metavar="USER")
+    create.add_argument("--role", required=True, choices=[role.value for role in TokenRole])
+    create.add_argument("--name", default="made by the operator", metavar="N")
+    leaf.add(commands, "list", "a user's tokens, newest first", _list).add_argument("user", metavar="USER")
+    revoke = leaf.add(commands, "revoke", "end a token at once", _revoke)
+    revoke.add_argument("user", metavar="USER")
+    revoke.add_argument("id", metavar="ID")
+
+
+def _create(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> dict[str, Any]:
+        user = await named.user(hub, options.user)
+        if user.disabled_at is not None:
+            raise Conflict(f"{user.name} is disabled. Run first: hubgate admin user enable {user.name}")
+        text, token = await personal.create(hub.accounts, user, options.name, TokenRole(options.role), _HERE)
+        return {"token": text, "user": user.name, **_described(token)}
+
+    made = leaf.with_hub(options, work)
+    if options.json or not sys.stdout.isatty():
+        # In a pipe the token alone, as a script wants it.
+        return leaf.say(options, made, made["token"])
+    return leaf.say(
+        options, made, f"{made['token']}\nCopy it now. We store only a fingerprint and cannot show it again."
+    )
+
+
+def _list(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> list[dict[str, Any]]:
+        user = await named.user(hub, options.user)
+        return [_described(token) for token in await personal.of_user(hub.accounts, user.id)]
+
+    rows = leaf.with_hub(options, work)
+    if options.json:
+        print_json(rows)
+    else:
+        print_table(
+            ["ID", "NAME", "ROLE", "ENDS IN", "CREATED", "LAST USED"],
+            [
+                [
+                    row["id"],
+                    row["name"],
+                    row["role"],
+                    row["lastFour"],
+                    row["createdAt"][:10],
+                    (row["lastUsedAt"] or "never")[:10],
+                ]
+                for row in rows
+            ],
+        )
+    return 0
+
+
+def _revoke(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> None:
+        user = await named.user(hub, options.user)
+        await personal.revoke(hub.accounts, user.id, options.id)
+
+    leaf.with_hub(options, work)
+    return leaf.say(options, {"revoked": options.id}, f"Revoked {options.id}.")
+
+
+def _described(token: PersonalToken) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.value,
+        "lastFour": token.last_four,
+        "createdAt": iso(token.created_at),
+        "lastUsedAt": named.moment(token.last_used_at),
+    }

@@ -1,0 +1,143 @@
+"""`hubgate admin user create | list | disable | enable | verify | reset-password | delete`."""
+
+import argparse
+import getpass
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hubgate.cli.admin import leaf, named
+from hubgate.cli.output import print_json, print_table
+from hubgate.server.accounts import by_operator, own_account, signup
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.links.model import Purpose
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.passwords import LONGEST, check_password
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.clock import iso
+from hubgate.server.errors import Unprocessable
+
+# Characters of a password may take four bytes each.
+_LONGEST_LINE = 4 * LONGEST + 2
+
+
+def configure(subjects: Any) -> None:
+    commands = leaf.group(subjects, "user", "people's accounts")
+    create = leaf.add(commands, "create", "make an account, whatever HUBGATE_SIGNUP says", _create)
+    create.add_argument("name", metavar="NAME")
+    create.add_argument("--email", required=True, metavar="E")
+    create.add_argument("--fullname", default="", metavar="F")
+    create.add_argument("--password-stdin", action="store_true", help="read the password from standard input, one line")
+    create.add_argument("--operator", action="store_true", help="may use the operator's pages")
+    create.add_argument("--verified", action="store_true", help="the address is known to be theirs; sends no mail")
+    leaf.add(commands, "list", "every account, oldest first", _list)
+    _on_one(commands, "disable", "end its sessions and refuse sign-in and tokens until enabled", _disable)
+    _on_one(commands, "enable", "let a disabled account in again", _enable)
+    _on_one(commands, "verify", "take its e-mail address as proven", _verify)
+    _on_one(commands, "reset-password", "mail a link that sets a new password, and print it", _reset_password)
+    _on_one(commands, "delete", "delete the account for good; its name stays reserved", _delete)
+
+
+def _on_one(commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int]) -> None:
+    leaf.add(commands, name, summary, run).add_argument("name", metavar="NAME")
+
+
+def _create(options: argparse.Namespace) -> int:
+    password = _password() if options.password_stdin else ""
+    candidate = signup.Candidate(options.name, options.email, password, options.fullname)
+
+    async def create(hub: Hub) -> User:
+        return await signup.create_by_operator(
+            hub.accounts, candidate, verified=options.verified, operator=options.operator
+        )
+
+    made = leaf.with_hub(options, create)
+    sentence = f"Created {made.name}."
+    if not options.verified:
+        sentence += f" A mail to {made.email} asks to confirm the address."
+    if not password:
+        sentence += f" To set a password: hubgate admin user reset-password {made.name}"
+    return leaf.say(options, named.described_user(made), sentence)
+
+
+def _password() -> str:
+    """Typed unseen at a terminal; else one line, so that it stands in no argument list and no history."""
+    if sys.stdin.isatty():
+        return check_password(getpass.getpass("Password: "))
+    line = sys.stdin.buffer.readline(_LONGEST_LINE)
+    try:
+        password = line.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise Unprocessable("The password on standard input is not UTF-8.") from None
+    if not password:
+        raise Unprocessable("There is no password on standard input. Write it there as one line.")
+    if sys.stdin.buffer.read(1):
+        raise Unprocessable("Standard input holds more than one line. Write the password there alone.")
+    return check_password(password)
+
+
+def _list(options: argparse.Namespace) -> int:
+    found = leaf.with_hub(options, lambda hub: by_operator.every_user(hub.accounts))
+    if options.json:
+        print_json([named.described_user(user) for user in found])
+    else:
+        print_table(
+            ["NAME", "E-MAIL", "CREATED", "STATE"],
+            [[user.name, user.email, iso(user.created_at)[:10], _state(user)] for user in found],
+        )
+    return 0
+
+
+def _state(user: User) -> str:
+    words = {
+        "disabled": user.disabled_at is not None,
+        "address not confirmed": user.email_verified_at is None,
+        "operator": bool(user.operator),
+    }
+    return ", ".join(word for word, holds in words.items() if holds)
+
+
+def _disable(options: argparse.Namespace) -> int:
+    user = _changed(options, by_operator.disable)
+    return leaf.say(options, named.described_user(user), f"Disabled {user.name}. Sessions ended; tokens do not work.")
+
+
+def _enable(options: argparse.Namespace) -> int:
+    user = _changed(options, by_operator.enable)
+    return leaf.say(options, named.described_user(user), f"Enabled {user.name}.")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    user = _changed(options, by_operator.verify)
+    return leaf.say(options, named.described_user(user), f"{user.email} counts as proven.")
+
+
+def _changed(options: argparse.Namespace, change: Callable[[Accounts, User], Awaitable[None]]) -> User:
+    """The account after the change."""
+
+    async def work(hub: Hub) -> User:
+        await change(hub.accounts, await named.user(hub, options.name))
+        return await named.user(hub, options.name)
+
+    return leaf.with_hub(options, work)
+
+
+def _reset_password(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> dict[str, str]:
+        user, expires_at = await named.user(hub, options.name), hub.clock() + Purpose.RESET.lasts
+        link = await by_operator.send_reset(hub.accounts, user)
+        return {"name": user.name, "email": user.email, "link": link, "expiresAt": iso(expires_at)}
+
+    made = leaf.with_hub(options, work)
+    return leaf.say(options, made, f"Mailed to {made['email']}, good for an hour: {made['link']}")
+
+
+def _delete(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> User:
+        user = await named.user(hub, options.name)
+        await own_account.delete(hub.accounts, user, SYSTEM)
+        return user
+
+    user = leaf.with_hub(options, work)
+    return leaf.say(options, {"deleted": user.name, "id": user.id}, f"Deleted {user.name}. The name stays reserved.")

@@ -1,0 +1,61 @@
+"""What operators look at: everyone, every organization, and how many there are."""
+
+from dataclasses import dataclass
+
+from hubgate.server.accounts import store
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import PLANS, Organization, User
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.mail import store as mail_store
+from hubgate.server.paging import Page, PageRequest, page_of
+from hubgate.server.storage.database import Row, Tx
+
+CURSOR = (str,)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    users: int
+    unverified: int
+    disabled: int
+    operators: int
+    # By plan, every plan named.
+    organizations: dict[str, int]
+    waiting_mails: int
+
+
+async def counts(accounts: Accounts) -> Counts:
+    async def unit(tx: Tx) -> Counts:
+        users = await store.count_users(tx)
+        by_plan = await org_store.count_by_plan(tx)
+        return Counts(
+            users["users"],
+            users["unverified"],
+            users["disabled"],
+            users["operators"],
+            {plan: by_plan.get(plan, 0) for plan in PLANS},
+            await mail_store.count(tx),
+        )
+
+    return await accounts.db.read_long(unit)
+
+
+async def users(accounts: Accounts, asked: PageRequest, search: str) -> Page[User]:
+    """Oldest first. `search` is part of a name or an address."""
+    rows = await accounts.db.read_long(lambda tx: store.list_users(tx, search, _after(asked), asked.fetch))
+    return page_of([User(*row) for row in rows], asked, lambda user: (user.id,))
+
+
+async def organizations(accounts: Accounts, asked: PageRequest, search: str) -> Page[tuple[Organization, int]]:
+    """Oldest first, each with its number of members."""
+    rows = await accounts.db.read_long(lambda tx: org_store.list_all(tx, search, _after(asked), asked.fetch))
+    return page_of([_with_members(row) for row in rows], asked, lambda listed: (listed[0].id,))
+
+
+def _after(asked: PageRequest) -> str:
+    return str(asked.after[0]) if asked.after else ""
+
+
+def _with_members(row: Row) -> tuple[Organization, int]:
+    *organization, members = row
+    return Organization(*organization), members

@@ -1,0 +1,37 @@
+"""Deleting one's own account: what goes with it, then the name and the password as proof that it is meant."""
+
+from dataclasses import dataclass
+
+from hubgate.server.accounts import own_account
+from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Person, User
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.accounts.password_again import require_password
+from hubgate.server.accounts.tokens import store as token_store
+from hubgate.server.audit.model import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    tokens: int
+    organizations: int
+    # By name; while there are any, the account stays.
+    only_admin_of: list[str]
+
+
+async def consequences(accounts: Accounts, person: Person) -> Consequences:
+    user_id = person.user.id
+    tokens = await token_store.count(accounts.db, user_id)
+    orphans = await accounts.db.read_long(lambda tx: org_store.only_admin_of(tx, user_id))
+    return Consequences(tokens, len(person.memberships), orphans)
+
+
+async def delete_own(accounts: Accounts, user: User, typed: str, password: str, actor: Actor) -> None:
+    """Conflict while the user is the only admin somewhere."""
+    checking = Checking()
+    if typed.strip() != user.name:
+        checking.refuse("name", f"Type {user.name}, as it is written here.")
+    checking.done()
+    await require_password(accounts, user, "password", password)
+    await own_account.delete(accounts, user, actor)

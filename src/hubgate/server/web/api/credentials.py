@@ -1,0 +1,40 @@
+"""`POST /api/credentials/revoke`: whoever finds tokens in the open can have them stopped, without an account."""
+
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+
+MOST_AT_ONCE = 1000
+
+
+class LeakedCredentials(msgspec.Struct, forbid_unknown_fields=True):
+    credentials: Annotated[list[str], msgspec.Meta(max_length=MOST_AT_ONCE)]
+
+
+def routes(accounts: Accounts) -> list[Route]:
+    async def revoke(request: HubRequest) -> Response:
+        leaked = await request.read_json(LeakedCredentials)
+        await personal.revoke_leaked(accounts, leaked.credentials)
+        return Response(status_code=202)
+
+    return [
+        Route(
+            "POST",
+            "/api/credentials/revoke",
+            revoke,
+            Surface.API,
+            Action.HUB_PUBLIC.rule.name,
+            "Report tokens that leaked, so that they stop working",
+            body=LeakedCredentials,
+            answers={202: ("Taken. Those that were real no longer work, and their owners are told.", None)},
+            body_cap=256 * KIB,
+        )
+    ]

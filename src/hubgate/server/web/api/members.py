@@ -1,0 +1,136 @@
+"""The members of an organization: listed for members, changed by admins."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from hubgate.server.access import resource
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.access.policy import decide, require
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.emails import email_key
+from hubgate.server.accounts.model import Organization
+from hubgate.server.accounts.organizations import members
+from hubgate.server.accounts.organizations.store import Member
+from hubgate.server.accounts.roles import Role
+from hubgate.server.errors import Unprocessable
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Query, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.paging import parse_page
+from hubgate.server.web.api import listing
+from hubgate.server.web.avatars import avatar_url
+from hubgate.server.web.named import at_organization, organization_route, user_named
+
+_LIST = "/api/organizations/{name}/members"
+_MEMBER = _LIST + "/{user}"
+_LAST_ADMIN = "The last admin keeps the role."
+
+
+class OrganizationMember(msgspec.Struct, rename="camel"):
+    id: str = msgspec.field(name="_id")
+    user: str
+    fullname: str
+    avatar_url: str
+    type: Literal["user"] = "user"
+    is_pro: bool = False
+    # For admins alone.
+    role: str | UnsetType = UNSET
+    verified_email: str | UnsetType = UNSET
+
+
+class MemberRole(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    role: Literal["read", "contributor", "write", "admin"]
+    resource_groups: list[Any] = []
+
+
+class MemberChanged(msgspec.Struct):
+    success: bool
+
+
+def routes(accounts: Accounts, base_url: str) -> list[Route]:
+    async def listed(request: HubRequest, organization: Organization) -> JsonResponse:
+        query = request.query()
+        email = query.get("email", "")
+        if email:
+            require(caller_of(request).identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id))
+        asked = parse_page(query, members.CURSOR)
+        page = await members.listed(accounts, organization, asked, query.get("search", ""), email_key(email))
+        in_full = decide(
+            caller_of(request).identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id)
+        ).allowed
+        return listing.listed(request, base_url, page, lambda member: _described(member, in_full=in_full))
+
+    async def set_role(request: HubRequest, organization: Organization) -> JsonResponse:
+        given = await request.read_json(MemberRole)
+        if given.resource_groups:
+            # Passed over in silence, a member meant to be held to a few repos would get them all.
+            raise Unprocessable("resourceGroups: this hub has none. A role counts for the whole organization.")
+        user = await user_named(accounts, request.param("user"))
+        await members.change_role(accounts, organization, user, Role.parse(given.role), actor_of(request))
+        return JsonResponse(MemberChanged(True))
+
+    async def remove(request: HubRequest, organization: Organization) -> JsonResponse:
+        user, identity = await user_named(accounts, request.param("user")), caller_of(request).identity
+        if user.id == identity.user_id:
+            # Leaving is one's own affair, whatever the role.
+            require(identity, Action.ACCOUNT_WRITE_SETTINGS, resource.Account(user.id))
+        else:
+            require(identity, Action.ORG_WRITE_MEMBERS, resource.Organization(organization.id))
+        await members.remove(accounts, organization, user, actor_of(request))
+        return JsonResponse(MemberChanged(True))
+
+    return [
+        organization_route(
+            accounts,
+            "GET",
+            _LIST,
+            listed,
+            Surface.API,
+            Action.ORG_READ_MEMBERS,
+            "The members of an organization, by name",
+            query=(
+                Query("search", "Part of a name or full name."),
+                Query("email", "A whole verified address; for admins."),
+                *listing.PAGING,
+            ),
+            answers={
+                200: ("One page; admins also see role and verified address.", list[OrganizationMember]),
+                307: ("The organization was renamed: its members are there.", None),
+            },
+        ),
+        organization_route(
+            accounts,
+            "PUT",
+            _MEMBER + "/role",
+            set_role,
+            Surface.API,
+            Action.ORG_WRITE_MEMBERS,
+            "Change a member's role",
+            body=MemberRole,
+            body_cap=16 * KIB,
+            answers={200: ("The role holds from the next request.", MemberChanged), 409: (_LAST_ADMIN, None)},
+        ),
+        Route(
+            "DELETE",
+            _MEMBER,
+            at_organization(accounts, _MEMBER, Surface.API, remove),
+            Surface.API,
+            Action.ORG_WRITE_MEMBERS.rule.name,
+            "Remove a member, or leave",
+            answers={200: ("No member any more.", MemberChanged), 409: (_LAST_ADMIN, None)},
+        ),
+    ]
+
+
+def _described(member: Member, *, in_full: bool) -> OrganizationMember:
+    user = member.user
+    said = OrganizationMember(user.id, user.name, user.shown_name, avatar_url(user.id))
+    if in_full:
+        said.role = member.role.label
+        if user.email_verified_at is not None:
+            said.verified_email = user.email
+    return said

@@ -1,0 +1,121 @@
+"""What anyone may know of a user or an organization."""
+
+from typing import Literal
+
+import msgspec
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts import store
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.clock import iso
+from hubgate.server.errors import NotFound
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.avatars import avatar_url
+from hubgate.server.web.named import at_organization, moved
+
+_OF_USER, _OF_ORGANIZATION = "/api/users/{name}/overview", "/api/organizations/{name}/overview"
+_MOVED = "The account was renamed: its overview is there."
+
+
+class OrganizationInOverview(msgspec.Struct, rename="camel"):
+    id: str
+    name: str
+    fullname: str
+    avatar_url: str
+
+
+class UserOverview(msgspec.Struct, rename="camel"):
+    id: str = msgspec.field(name="_id")
+    user: str
+    fullname: str
+    avatar_url: str
+    created_at: str
+    orgs: list[OrganizationInOverview]
+    type: Literal["user"] = "user"
+    is_pro: bool = False
+    num_models: int = 0
+    num_datasets: int = 0
+    num_spaces: int = 0
+    num_discussions: int = 0
+    num_followers: int = 0
+    num_following: int = 0
+
+
+class OrganizationOverview(msgspec.Struct, rename="camel"):
+    id: str = msgspec.field(name="_id")
+    name: str
+    fullname: str
+    avatar_url: str
+    created_at: str
+    plan: str
+    num_users: int
+    type: Literal["org"] = "org"
+    num_models: int = 0
+    num_datasets: int = 0
+    num_spaces: int = 0
+    num_followers: int = 0
+
+
+def routes(accounts: Accounts) -> list[Route]:
+    async def of_user(request: HubRequest) -> Response:
+        user = await store.account_named(accounts.db, request.param("name"))
+        if not isinstance(user, User) or user.disabled_at is not None:
+            raise NotFound("User not found.")
+        return moved(request, _OF_USER, user.name) or JsonResponse(await _overview(accounts, user))
+
+    async def of_organization(_: HubRequest, organization: Organization) -> Response:
+        return JsonResponse(
+            OrganizationOverview(
+                id=organization.id,
+                name=organization.name,
+                fullname=organization.shown_name,
+                avatar_url=avatar_url(organization.id),
+                created_at=iso(organization.created_at),
+                plan=organization.plan,
+                num_users=await org_store.count_members(accounts.db, organization.id),
+            )
+        )
+
+    return [
+        Route(
+            "GET",
+            _OF_USER,
+            of_user,
+            Surface.API,
+            Action.HUB_PUBLIC.rule.name,
+            "A user in short",
+            answers={200: ("The user.", UserOverview), 307: (_MOVED, None), 404: ("There is no such user.", None)},
+        ),
+        Route(
+            "GET",
+            _OF_ORGANIZATION,
+            at_organization(accounts, _OF_ORGANIZATION, Surface.API, of_organization),
+            Surface.API,
+            Action.HUB_PUBLIC.rule.name,
+            "An organization in short",
+            answers={
+                200: ("The organization.", OrganizationOverview),
+                307: (_MOVED, None),
+                404: ("There is no such organization.", None),
+            },
+        ),
+    ]
+
+
+async def _overview(accounts: Accounts, user: User) -> UserOverview:
+    person = await store.person(accounts.db, user.id)
+    organizations = [membership.organization for membership in person.memberships] if person else []
+    return UserOverview(
+        id=user.id,
+        user=user.name,
+        fullname=user.shown_name,
+        avatar_url=avatar_url(user.id),
+        created_at=iso(user.created_at),
+        orgs=[OrganizationInOverview(o.id, o.name, o.shown_name, avatar_url(o.id)) for o in organizations],
+    )

@@ -1,0 +1,104 @@
+"""`/api/settings/tokens`: a user's personal tokens, seen through one of them.
+
+A token can list and revoke, so that a script can clean up after itself. It can neither make nor refresh one: a stolen
+token would outlive its revocation.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.accounts.tokens.model import LONGEST_NAME, PersonalToken
+from hubgate.server.clock import iso
+from hubgate.server.errors import Forbidden
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.paging import page_of, parse_page
+from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.own_account import require_own
+
+PATH = "/api/settings/tokens"
+_READ, _WRITE, _SIGNED_IN = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
+_NO_TOKEN = {401: ("No token, or one that is no longer good.", None)}
+_ONE_OF_YOURS = {**_NO_TOKEN, 404: ("You have no such token.", None)}
+_NEVER = {**_NO_TOKEN, 403: ("Always: no token can be used for this. Use the hub's pages.", None)}
+
+
+class Token(msgspec.Struct, rename="camel"):
+    id: str
+    name: str
+    role: Literal["read", "write"]
+    last_four: str
+    created_at: str
+    last_used_at: str | None
+
+
+class TokenChanges(msgspec.Struct, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
+
+
+def routes(accounts: Accounts) -> list[Route]:
+    async def every(request: HubRequest) -> Response:
+        user = require_own(request, _READ).user
+        asked = parse_page(request.query(), (str,))
+        found = await personal.page_of_user(accounts, user.id, asked)
+        return listed(request, accounts.base_url, page_of(found, asked, lambda token: (token.id,)), described)
+
+    async def one(request: HubRequest) -> Response:
+        user = require_own(request, _READ).user
+        return JsonResponse(described(await personal.get(accounts, user.id, request.param("id"))))
+
+    async def change(request: HubRequest) -> Response:
+        user = require_own(request, _WRITE).user
+        changes = await request.read_json(TokenChanges)
+        return JsonResponse(described(await personal.rename(accounts, user.id, request.param("id"), changes.name)))
+
+    async def revoke(request: HubRequest) -> Response:
+        user = require_own(request, _WRITE).user
+        await personal.revoke(accounts, user.id, request.param("id"))
+        return Response(status_code=204)
+
+    async def refuse(request: HubRequest) -> Response:
+        require_own(request, _SIGNED_IN)
+        # The rule refuses whatever comes here, for the API knows nobody by a session.
+        raise Forbidden("Make and refresh tokens on the hub's pages.")
+
+    read, write, signed_in = _READ.rule.name, _WRITE.rule.name, _SIGNED_IN.rule.name
+    api, at_one, cap = Surface.API, f"{PATH}/{{id}}", 4 * KIB
+    listing = {200: ("The newest first, without their secrets.", list[Token]), **_NO_TOKEN}
+    shown = {200: ("The token, without its secret.", Token), **_ONE_OF_YOURS}
+    revoked = {204: ("It no longer works.", None), **_ONE_OF_YOURS}
+    return [
+        Route("GET", PATH, every, api, read, "Your personal tokens", query=PAGING, answers=listing),
+        Route("POST", PATH, refuse, api, signed_in, "Make a token: only on the hub's pages", answers=_NEVER),
+        Route("GET", at_one, one, api, read, "One personal token", answers=shown),
+        Route("PATCH", at_one, change, api, write, "Rename", body=TokenChanges, answers=shown, body_cap=cap),
+        Route("DELETE", at_one, revoke, api, write, "Revoke", answers=revoked),
+        Route(
+            "POST",
+            f"{at_one}/refresh",
+            refuse,
+            api,
+            signed_in,
+            "Replace a token's secret: only on the hub's pages",
+            answers=_NEVER,
+        ),
+    ]
+
+
+def described(token: PersonalToken) -> Token:
+    used_at = token.last_used_at
+    return Token(
+        id=token.id,
+        name=token.name,
+        role=token.role.value,
+        last_four=token.last_four,
+        created_at=iso(token.created_at),
+        last_used_at=None if used_at is None else iso(used_at),
+    )

@@ -1,0 +1,33 @@
+"""What the routes of doors have in common."""
+
+from hubgate.server.access.actions import Action
+from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.http.surface import Surface
+
+NOTICE = "doors/notice.html"
+
+# The longest password, every byte of it percent-encoded, and the rest of the form.
+_BODY_CAP = 16 * KIB
+
+
+def door(
+    method: str,
+    path: str,
+    handler: Handler,
+    summary: str,
+    action: Action = Action.HUB_PUBLIC,
+    *,
+    secret_address: bool = True,
+    leads_away: bool = False,
+) -> Route:
+    return Route(
+        method,
+        path,
+        handler,
+        Surface.PAGE,
+        action.rule.name,
+        summary,
+        body_cap=_BODY_CAP,
+        secret_address=secret_address,
+        leads_away=leads_away,
+    )

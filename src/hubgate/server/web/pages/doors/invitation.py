@@ -1,0 +1,62 @@
+"""The link of an invitation: accept or decline it, or come in first."""
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.organizations import invitations
+from hubgate.server.accounts.organizations.invitations import Opened
+from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.web.local_path import going_on
+from hubgate.server.web.own_account import require_own
+from hubgate.server.web.pages.doors.door import NOTICE, door
+from hubgate.server.web.pages.doors.join import show_invited
+from hubgate.server.web.rendering import Pages
+
+PATH = "/invitations/{secret}"
+_ASK = "doors/invitation.html"
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest) -> Response:
+        secret, person = request.param("secret"), caller_of(request).person
+        opened = await invitations.open_link(accounts, secret)
+        if person is None:
+            return _outside(request, secret, opened)
+        if opened.organization is None:
+            return pages.see("/", "You have an account already.")
+        invitations.require_addressed(opened.invitation, person.user)
+        return pages.page(request, _ASK, opened=opened)
+
+    def _outside(request: HubRequest, secret: str, opened: Opened) -> Response:
+        if opened.invitation.email is not None and accounts.signup != "closed":
+            return show_invited(request, pages, secret, opened)
+        link = (going_on("/login", f"/invitations/{secret}"), "Sign in")
+        if opened.organization is None:
+            lines = ["This hub takes no new accounts. Ask whoever runs it."]
+        else:
+            lines = [f"{opened.organization.name} invites you as {opened.invitation.role.label}. Sign in to answer."]
+        return pages.page(request, NOTICE, title="You are invited", lines=lines, link=link)
+
+    async def answer(request: HubRequest) -> Response:
+        caller = require_own(request, Action.ACCOUNT_WRITE_SETTINGS)
+        opened = await invitations.open_link(accounts, request.param("secret"))
+        invitations.require_addressed(opened.invitation, caller.user)
+        decision = request.form_fields.get("decision")
+        if decision not in ("accept", "decline"):
+            raise Unprocessable("Accept or decline.")
+        if opened.organization is None:
+            raise NotFound(invitations.GONE)
+        if decision == "decline":
+            await invitations.decline(accounts, opened.invitation)
+            return pages.see("/", f"You declined the invitation of {opened.organization.name}.")
+        await invitations.accept(accounts, caller.signed_in, opened.invitation, actor_of(request))
+        return pages.see("/", f"You are a member of {opened.organization.name} now.")
+
+    return [
+        door("GET", PATH, show, "What an invitation offers"),
+        door("POST", PATH, answer, "Accept or decline an invitation", Action.ACCOUNT_WRITE_SETTINGS),
+    ]

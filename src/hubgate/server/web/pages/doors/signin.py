@@ -1,0 +1,51 @@
+"""Signing in and out."""
+
+from starlette.responses import Response
+
+from hubgate.server.access.caller import caller_of, visitor_of
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.signin import WrongPassword, sign_in
+from hubgate.server.errors import Forbidden, TooManyRequests
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.web import signed_in
+from hubgate.server.web.local_path import local_path
+from hubgate.server.web.pages.doors.door import door
+from hubgate.server.web.rendering import Pages
+
+PATH = "/login"
+_FORM = "doors/login.html"
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest) -> Response:
+        next_page = local_path(request.query().get("next", ""))
+        if caller_of(request).person is not None:
+            return pages.see(next_page)
+        return pages.page(request, _FORM, next_page=next_page, username="")
+
+    async def enter(request: HubRequest) -> Response:
+        form, old = request.form_fields, caller_of(request).session
+        next_page, username = local_path(form.get("next")), form.get("username")
+        try:
+            cookie = await sign_in(accounts, username, form.get("password"), visitor_of(request), old)
+        except (WrongPassword, Forbidden, TooManyRequests) as error:
+            return pages.mend(request, _FORM, error, "username", next_page=next_page, username=username)
+        response = pages.see(next_page)
+        signed_in.remember(response, pages.settings, cookie)
+        return response
+
+    async def leave(request: HubRequest) -> Response:
+        session = caller_of(request).session
+        if session is not None:
+            await browsers.end(accounts, session.user_id, session.id)
+        response = pages.see("/", "You are signed out.")
+        signed_in.forget(response, pages.settings)
+        return response
+
+    return [
+        door("GET", PATH, show, "Sign in", leads_away=True),
+        door("POST", PATH, enter, "Sign in", leads_away=True),
+        door("POST", "/logout", leave, "Sign out", secret_address=False),
+    ]

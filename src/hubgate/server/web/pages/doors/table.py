@@ -1,0 +1,17 @@
+"""All of them."""
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.http.routes import Route
+from hubgate.server.web.pages.doors import addresses, invitation, join, reset, setup, signin
+from hubgate.server.web.rendering import Pages
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    return [
+        *signin.routes(pages, accounts),
+        *join.routes(pages, accounts),
+        *setup.routes(pages, accounts),
+        *addresses.routes(pages, accounts),
+        *reset.routes(pages, accounts),
+        *invitation.routes(pages, accounts),
+    ]

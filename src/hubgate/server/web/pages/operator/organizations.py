@@ -1,0 +1,47 @@
+"""Every organization, for the operator: plan and billing flag."""
+
+from starlette.responses import Response
+
+from hubgate.server.access.caller import actor_of
+from hubgate.server.accounts import oversight
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import PLANS, Organization
+from hubgate.server.accounts.organizations import settings
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.named import at_organization
+from hubgate.server.web.pages.listing import address, asked_page
+from hubgate.server.web.pages.operator.desk import operator_route, way_back
+from hubgate.server.web.rendering import Pages
+
+_PATH = "/operator/organizations"
+_ONE = _PATH + "/{name}"
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest) -> Response:
+        query = request.query()
+        search = query.get("search", "").strip()
+        found = await oversight.organizations(accounts, asked_page(query, oversight.CURSOR), search)
+        return pages.page(
+            request,
+            "operator/organizations.html",
+            section=_PATH,
+            organizations=found.items,
+            plans=PLANS,
+            search=search,
+            later=bool(query.get("cursor")),
+            next=address(_PATH, found.next_cursor, {"search": search} if search else {}),
+        )
+
+    async def save(request: HubRequest, organization: Organization) -> Response:
+        given, actor = request.form_fields, actor_of(request)
+        await settings.set_plan(accounts, organization, given.get("plan"), actor)
+        await settings.set_billing(accounts, organization, given.get("can_pay") == "on", actor)
+        return pages.see(way_back(request, _PATH), f"Saved {organization.name}.")
+
+    return [
+        operator_route("GET", _PATH, show, "Every organization"),
+        operator_route("POST", _ONE, at_organization(accounts, _ONE, Surface.PAGE, save), "Set an organization's plan"),
+    ]

@@ -1,0 +1,14 @@
+"""All of them."""
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.http.routes import Route
+from hubgate.server.web.pages.operator import organizations, overview, users
+from hubgate.server.web.rendering import Pages
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    return [
+        *overview.routes(pages, accounts),
+        *users.routes(pages, accounts),
+        *organizations.routes(pages, accounts),
+    ]

@@ -1,0 +1,73 @@
+"""Every user, for the operator: vouch for an address, switch an account off and on, send a reset link."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.responses import Response
+
+from hubgate.server.access.caller import caller_of
+from hubgate.server.accounts import by_operator, oversight
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
+from hubgate.server.accounts.model import User
+from hubgate.server.errors import Conflict
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Handler, Route
+from hubgate.server.web.named import user_named
+from hubgate.server.web.pages.listing import address, asked_page
+from hubgate.server.web.pages.operator.desk import operator_route, way_back
+from hubgate.server.web.rendering import Pages
+
+_PATH = "/operator/users"
+
+# What a button does to a user; returns what to say afterwards.
+_Deed = Callable[[HubRequest, User], Awaitable[str]]
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest) -> Response:
+        query = request.query()
+        search = query.get("search", "").strip()
+        found = await oversight.users(accounts, asked_page(query, oversight.CURSOR), search)
+        return pages.page(
+            request,
+            "operator/users.html",
+            section=_PATH,
+            users=found.items,
+            search=search,
+            later=bool(query.get("cursor")),
+            next=address(_PATH, found.next_cursor, {"search": search} if search else {}),
+        )
+
+    async def verify(_: HubRequest, user: User) -> str:
+        await by_operator.verify(accounts, user)
+        return f"{user.email} counts as verified."
+
+    async def disable(request: HubRequest, user: User) -> str:
+        if user.id == caller_of(request).user.id:
+            raise Conflict("You cannot disable your own account. Another operator can.")
+        await by_operator.disable(accounts, user)
+        return f"Disabled {user.name}. Sign-ins and tokens stopped working."
+
+    async def enable(_: HubRequest, user: User) -> str:
+        await by_operator.enable(accounts, user)
+        return f"Enabled {user.name}."
+
+    async def reset(_: HubRequest, user: User) -> str:
+        await accounts.limiter.take(MAILS_TO_RECIPIENT, user.email)
+        await by_operator.send_reset(accounts, user)
+        return f"A reset link is on its way to {user.email}."
+
+    def button(deed: _Deed) -> Handler:
+        async def press(request: HubRequest) -> Response:
+            user = await user_named(accounts, request.param("user"))
+            return pages.see(way_back(request, _PATH), await deed(request, user))
+
+        return press
+
+    return [
+        operator_route("GET", _PATH, show, "Every user"),
+        operator_route("POST", _PATH + "/{user}/verify", button(verify), "Vouch for a user's address"),
+        operator_route("POST", _PATH + "/{user}/disable", button(disable), "Switch an account off"),
+        operator_route("POST", _PATH + "/{user}/enable", button(enable), "Switch an account on"),
+        operator_route("POST", _PATH + "/{user}/reset", button(reset), "Mail a reset link"),
+    ]

@@ -1,0 +1,1 @@
+"""An organization's own pages: founding, members, settings, deletion. One file per page; the profile is public."""

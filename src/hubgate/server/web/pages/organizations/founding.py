@@ -1,0 +1,37 @@
+"""Founding an organization."""
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.organizations import settings
+from hubgate.server.errors import FieldErrors
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.own_account import require_own
+from hubgate.server.web.rendering import Pages
+
+_PATH = "/organizations/new"
+_ACTION = Action.ACCOUNT_WRITE_SETTINGS
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def ask(request: HubRequest) -> Response:
+        require_own(request, _ACTION)
+        return pages.page(request, "organization/new.html", name="", fullname="")
+
+    async def found(request: HubRequest) -> Response:
+        owner, given = require_own(request, _ACTION).user, request.form_fields
+        name, fullname = given.get("name").strip(), given.get("fullname")
+        try:
+            organization = await settings.found(accounts, owner, name, fullname, actor_of(request))
+        except FieldErrors as error:
+            return pages.page(request, "organization/new.html", errors=error.fields, name=name, fullname=fullname)
+        return pages.see(f"/organizations/{organization.name}/settings/members", f"Created {organization.name}.")
+
+    return [
+        Route("GET", _PATH, ask, Surface.PAGE, _ACTION.rule.name, "Found an organization"),
+        Route("POST", _PATH, found, Surface.PAGE, _ACTION.rule.name, "Found an organization", body_cap=16 * KIB),
+    ]

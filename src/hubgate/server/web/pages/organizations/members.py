@@ -1,0 +1,119 @@
+"""The members page of an organization's admins: list, roles, invitations."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.emails import email_key
+from hubgate.server.accounts.model import Organization
+from hubgate.server.accounts.organizations import invitations, members
+from hubgate.server.accounts.roles import Role
+from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests, Unprocessable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.paging import PageRequest, decode_cursor
+from hubgate.server.web.named import OfOrganization, organization_route, user_named
+from hubgate.server.web.pages.listing import ROWS, address, asked_page
+from hubgate.server.web.rendering import Pages
+
+_MEMBERS = "/organizations/{name}/settings/members"
+_TEMPLATE = "organization/members.html"
+_CHANGE = Action.ORG_WRITE_MEMBERS
+
+
+class MembersPage:
+    def __init__(self, pages: Pages, accounts: Accounts) -> None:
+        self._accounts = accounts
+        self._pages = pages
+
+    def routes(self) -> list[Route]:
+        return [
+            self._route(
+                "GET", _MEMBERS, self.show, Action.ORG_READ_SETTINGS, "An organization's members, for its admins"
+            ),
+            self._route("POST", _MEMBERS, self.invite, _CHANGE, "Invite someone"),
+            self._route("POST", _MEMBERS + "/{user}/role", self.change_role, _CHANGE, "Change a member's role"),
+            self._route(
+                "POST",
+                "/organizations/{name}/settings/invitations/{id}/withdraw",
+                self.withdraw,
+                _CHANGE,
+                "Withdraw an invitation",
+            ),
+        ]
+
+    def _route(self, method: str, path: str, handler: OfOrganization, action: Action, summary: str) -> Route:
+        surface, cap = Surface.PAGE, 16 * KIB
+        return organization_route(self._accounts, method, path, handler, surface, action, summary, body_cap=cap)
+
+    async def show(self, request: HubRequest, organization: Organization) -> Response:
+        return self._pages.page(request, _TEMPLATE, **await self._values(request, organization))
+
+    async def _values(self, request: HubRequest, organization: Organization, **given: str) -> dict[str, Any]:
+        query, here = request.query(), _page_of(organization)
+        search = query.get("search", "").strip()
+        kept = {"search": search} if search else {}
+        by_address = {"email": email_key(search)} if "@" in search else {"search": search}
+        found = await members.listed(self._accounts, organization, asked_page(query, members.CURSOR), **by_address)
+        invited_after = query.get("invited")
+        after = decode_cursor(invited_after, invitations.CURSOR) if invited_after else None
+        waiting = await invitations.of_organization(self._accounts, organization, PageRequest(ROWS, after))
+        return {
+            "organization": organization,
+            "section": here,
+            "roles": [(role.label, role.label.capitalize()) for role in Role],
+            "members": found.items,
+            "invitations": waiting.items,
+            "search": search,
+            "later": bool(query.get("cursor")),
+            "next": address(here, found.next_cursor, kept),
+            "next_invited": address(here, waiting.next_cursor, kept, "invited"),
+            "invitee": "",
+            "role": Role.READ.label,
+            **given,
+        }
+
+    async def invite(self, request: HubRequest, organization: Organization) -> Response:
+        invitee, role = request.form_fields.get("invitee").strip(), request.form_fields.get("role")
+        try:
+            await invitations.invite(self._accounts, organization, invitee, _role(role), actor_of(request))
+        except (FieldErrors, TooManyRequests) as error:
+            values = await self._values(request, organization, invitee=invitee, role=role)
+            return self._pages.mend(request, _TEMPLATE, error, "invitee", **values)
+        return self._pages.see(_page_of(organization), f"Invited {invitee}. The mail is on its way.")
+
+    async def change_role(self, request: HubRequest, organization: Organization) -> Response:
+        user = await user_named(self._accounts, request.param("user"))
+        role = _role(request.form_fields.get("role"))
+        try:
+            await members.change_role(self._accounts, organization, user, role, actor_of(request))
+        except Conflict as error:
+            values = await self._values(request, organization)
+            return self._pages.mend(request, _TEMPLATE, error, f"role-{user.name}", **values)
+        if user.id == caller_of(request).user.id and role is not Role.ADMIN:
+            # This page is closed to them from now on.
+            return self._pages.see(f"/{organization.name}", f"Your role in {organization.name} is now {role.label}.")
+        return self._pages.see(_page_of(organization), f"{user.name} now has the role {role.label}.")
+
+    async def withdraw(self, request: HubRequest, organization: Organization) -> Response:
+        await invitations.revoke(self._accounts, organization, request.param("id"), actor_of(request))
+        return self._pages.see(_page_of(organization), "Withdrew the invitation. Its link no longer works.")
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    return MembersPage(pages, accounts).routes()
+
+
+def _page_of(organization: Organization) -> str:
+    return f"/organizations/{organization.name}/settings/members"
+
+
+def _role(given: str) -> Role:
+    try:
+        return Role.parse(given)
+    except ValueError:
+        raise Unprocessable(f"role is one of {', '.join(role.label for role in Role)}.") from None

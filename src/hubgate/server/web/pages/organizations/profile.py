@@ -1,0 +1,83 @@
+"""An organization's profile as its admins change it: full name, website, billing flag, name."""
+
+from collections.abc import Mapping
+
+from starlette.responses import RedirectResponse, Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization
+from hubgate.server.accounts.organizations import settings
+from hubgate.server.errors import FieldErrors
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.named import OfOrganization, organization_route
+from hubgate.server.web.rendering import NO_ERRORS, Pages
+
+_ROOT = "/organizations/{name}/settings"
+_CHANGE = Action.ORG_WRITE_SETTINGS
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    def shown(
+        request: HubRequest, organization: Organization, errors: Mapping[str, str] = NO_ERRORS, **given: str
+    ) -> Response:
+        values = {
+            "fullname": organization.fullname,
+            "website": organization.website,
+            "name": organization.name,
+            **given,
+        }
+        return pages.page(
+            request,
+            "organization/profile.html",
+            errors=errors,
+            organization=organization,
+            section=_profile_of(organization.name),
+            given=values,
+        )
+
+    async def first(_: HubRequest, organization: Organization) -> Response:
+        return RedirectResponse(_profile_of(organization.name), 303)
+
+    async def show(request: HubRequest, organization: Organization) -> Response:
+        return shown(request, organization)
+
+    async def save(request: HubRequest, organization: Organization) -> Response:
+        fullname, website = request.form_fields.get("fullname"), request.form_fields.get("website")
+        try:
+            await settings.set_profile(accounts, organization, fullname, website, actor_of(request))
+        except FieldErrors as error:
+            return shown(request, organization, error.fields, fullname=fullname, website=website)
+        return pages.see(_profile_of(organization.name), "Saved.")
+
+    async def bill(request: HubRequest, organization: Organization) -> Response:
+        can_pay = request.form_fields.get("can_pay") == "on"
+        await settings.set_billing(accounts, organization, can_pay, actor_of(request))
+        return pages.see(_profile_of(organization.name), "Saved.")
+
+    async def rename(request: HubRequest, organization: Organization) -> Response:
+        name = request.form_fields.get("name").strip()
+        try:
+            await settings.rename(accounts, organization, name, actor_of(request))
+        except FieldErrors as error:
+            return shown(request, organization, error.fields, name=name)
+        return pages.see(_profile_of(name), f"Renamed to {name}. Links to {organization.name} lead here.")
+
+    def page(method: str, path: str, handler: OfOrganization, action: Action, summary: str) -> Route:
+        surface, cap = Surface.PAGE, 16 * KIB
+        return organization_route(accounts, method, _ROOT + path, handler, surface, action, summary, body_cap=cap)
+
+    return [
+        page("GET", "", first, Action.ORG_READ_SETTINGS, "An organization's settings"),
+        page("GET", "/profile", show, Action.ORG_READ_SETTINGS, "An organization's profile"),
+        page("POST", "/profile", save, _CHANGE, "Change an organization's profile"),
+        page("POST", "/billing", bill, _CHANGE, "Say whether a payment method is set up"),
+        page("POST", "/rename", rename, _CHANGE, "Rename an organization"),
+    ]
+
+
+def _profile_of(name: str) -> str:
+    return f"/organizations/{name}/settings/profile"

@@ -1,0 +1,36 @@
+"""The members of an organization as every member sees them."""
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization
+from hubgate.server.accounts.organizations import members
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.named import organization_route
+from hubgate.server.web.pages.listing import address, asked_page
+from hubgate.server.web.rendering import Pages
+
+_PATH = "/organizations/{name}/members"
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest, organization: Organization) -> Response:
+        query, here = request.query(), f"/organizations/{organization.name}/members"
+        search = query.get("search", "").strip()
+        found = await members.listed(accounts, organization, asked_page(query, members.CURSOR), search)
+        return pages.page(
+            request,
+            "organization/roster.html",
+            organization=organization,
+            members=found.items,
+            search=search,
+            later=bool(query.get("cursor")),
+            next=address(here, found.next_cursor, {"search": search} if search else {}),
+            list=here,
+        )
+
+    action = Action.ORG_READ_MEMBERS
+    return [organization_route(accounts, "GET", _PATH, show, Surface.PAGE, action, "An organization's members")]

@@ -1,0 +1,17 @@
+"""All of them."""
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.http.routes import Route
+from hubgate.server.web.pages.organizations import deletion, founding, members, profile, removal, roster
+from hubgate.server.web.rendering import Pages
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    return [
+        *founding.routes(pages, accounts),
+        *roster.routes(pages, accounts),
+        *profile.routes(pages, accounts),
+        *members.routes(pages, accounts),
+        *removal.routes(pages, accounts),
+        *deletion.routes(pages, accounts),
+    ]

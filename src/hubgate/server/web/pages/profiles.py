@@ -1,0 +1,80 @@
+"""Public profiles: `/{name}`, for users and organizations alike."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+
+from hubgate.server.access import resource
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import decide
+from hubgate.server.accounts import store
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.errors import NotFound
+from hubgate.server.http.edge import NOTHING_HERE
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.named import moved
+from hubgate.server.web.rendering import Pages
+
+_PATH = "/{name}"
+
+
+@dataclass(frozen=True)
+class Website:
+    """How an address is written on a page: the host in full and in ASCII, so that no letter of it is another's twin."""
+
+    host: str
+    path: str
+
+    @classmethod
+    def of(cls, address: str) -> "Website":
+        parts = urlsplit(address)
+        try:
+            host = parts.netloc.encode("idna").decode()
+        except UnicodeError:
+            host = parts.netloc.encode("ascii", "backslashreplace").decode()
+        return cls(host, parts.path.rstrip("/"))
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest) -> Response:
+        found = await store.account_named(accounts.db, request.param("name"))
+        if found is None or (isinstance(found, User) and found.disabled_at is not None):
+            raise NotFound(NOTHING_HERE)
+        if elsewhere := moved(request, _PATH, found.name):
+            return elsewhere
+        return await (of_user(request, found) if isinstance(found, User) else of_organization(request, found))
+
+    async def of_user(request: HubRequest, user: User) -> Response:
+        person, caller = await store.person(accounts.db, user.id), caller_of(request)
+        return pages.page(
+            request,
+            "profile/user.html",
+            owner=user,
+            website=Website.of(user.website),
+            organizations=[membership.organization for membership in person.memberships] if person else [],
+            edit="/settings/profile" if caller.identity.user_id == user.id else "",
+        )
+
+    async def of_organization(request: HubRequest, organization: Organization) -> Response:
+        identity, judged = caller_of(request).identity, resource.Organization(organization.id)
+        root = f"/organizations/{organization.name}"
+        may_see_members = decide(identity, Action.ORG_READ_MEMBERS, judged).allowed
+        may_change = decide(identity, Action.ORG_WRITE_SETTINGS, judged).allowed
+        return pages.page(
+            request,
+            "profile/organization.html",
+            owner=organization,
+            website=Website.of(organization.website),
+            members=await org_store.count_members(accounts.db, organization.id),
+            roster=f"{root}/members" if may_see_members else "",
+            edit=f"{root}/settings/profile" if may_change else "",
+        )
+
+    public = Action.HUB_PUBLIC.rule.name
+    return [Route("GET", _PATH, show, Surface.PAGE, public, "The profile of a user or an organization")]

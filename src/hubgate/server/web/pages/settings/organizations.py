@@ -1,0 +1,81 @@
+"""Organizations: where you belong and as what, invitations, and leaving."""
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Membership, Person
+from hubgate.server.accounts.names import name_key
+from hubgate.server.accounts.organizations import invitations, members
+from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.own_account import require_own
+from hubgate.server.web.pages.settings.paged import ROWS, shown_of
+from hubgate.server.web.rendering import Pages
+
+PATH = "/settings/organizations"
+_READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest) -> Response:
+        person = require_own(request, _READ).signed_in
+        invited = await invitations.of_user(accounts, person.user)
+        return pages.page(
+            request,
+            "settings/organizations.html",
+            section=PATH,
+            shown=shown_of(request, person.memberships),
+            invited=invited[:ROWS],
+            waiting=len(invited) - ROWS,
+        )
+
+    async def accept(request: HubRequest) -> Response:
+        person = require_own(request, _WRITE).signed_in
+        invitation = await invitations.own(accounts, person.user, request.param("id"))
+        await invitations.accept(accounts, person, invitation, actor_of(request))
+        return pages.see(PATH, "You are a member now.")
+
+    async def decline(request: HubRequest) -> Response:
+        user = require_own(request, _WRITE).user
+        await invitations.decline(accounts, await invitations.own(accounts, user, request.param("id")))
+        return pages.see(PATH, "Invitation declined.")
+
+    def show_leave(request: HubRequest, membership: Membership, status: int = 200, refusal: str = "") -> Response:
+        return pages.page(
+            request, "settings/leave.html", status, section=PATH, membership=membership, refusal=refusal, path=PATH
+        )
+
+    async def ask_leave(request: HubRequest) -> Response:
+        return show_leave(request, _membership(require_own(request, _WRITE).signed_in, request.param("name")))
+
+    async def leave(request: HubRequest) -> Response:
+        person = require_own(request, _WRITE).signed_in
+        membership = _membership(person, request.param("name"))
+        try:
+            await members.remove(accounts, membership.organization, person.user, actor_of(request))
+        except Conflict as error:
+            return show_leave(request, membership, error.status, error.message)
+        return pages.see(PATH, f"You left {membership.organization.name}.")
+
+    def page(method: str, path: str, handler: Handler, action: Action, summary: str) -> Route:
+        return Route(method, path, handler, Surface.PAGE, action.rule.name, summary, body_cap=16 * KIB)
+
+    at, invitation = f"{PATH}/{{name}}/leave", f"{PATH}/invitations/{{id}}"
+    return [
+        page("GET", PATH, show, _READ, "Your organizations and invitations"),
+        page("POST", f"{invitation}/accept", accept, _WRITE, "Accept an invitation"),
+        page("POST", f"{invitation}/decline", decline, _WRITE, "Decline an invitation"),
+        page("GET", at, ask_leave, _WRITE, "What leaving an organization means"),
+        page("POST", at, leave, _WRITE, "Leave an organization"),
+    ]
+
+
+def _membership(person: Person, name: str) -> Membership:
+    for membership in person.memberships:
+        if name_key(membership.organization.name) == name_key(name):
+            return membership
+    raise NotFound("You are not a member of such an organization.")

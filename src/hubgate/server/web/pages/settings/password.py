@@ -1,0 +1,42 @@
+"""Password: with the present one, and every other browser is signed out."""
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import visitor_of
+from hubgate.server.accounts import passwords_changed
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.errors import FieldErrors
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web import signed_in
+from hubgate.server.web.own_account import require_own
+from hubgate.server.web.rendering import Pages
+
+PATH = "/settings/password"
+_TEMPLATE = "settings/password.html"
+_ACTION = Action.ACCOUNT_CREDENTIALS
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest) -> Response:
+        require_own(request, _ACTION)
+        return pages.page(request, _TEMPLATE, section=PATH)
+
+    async def change(request: HubRequest) -> Response:
+        user, form = require_own(request, _ACTION).user, request.form_fields
+        current, new = form.get("current_password"), form.get("new_password")
+        try:
+            cookie = await passwords_changed.change(accounts, user, current, new, visitor_of(request))
+        except FieldErrors as error:
+            return pages.page(request, _TEMPLATE, errors=error.fields, section=PATH)
+        response = pages.see(PATH, "Password changed. All other sessions ended.")
+        signed_in.remember(response, pages.settings, cookie)
+        return response
+
+    page, action = Surface.PAGE, _ACTION.rule.name
+    return [
+        Route("GET", PATH, show, page, action, "Password"),
+        Route("POST", PATH, change, page, action, "Change the password", body_cap=16 * KIB),
+    ]

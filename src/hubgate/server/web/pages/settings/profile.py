@@ -1,0 +1,74 @@
+"""Profile: what others see, the name, the e-mail address."""
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts import addresses, own_account
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import User
+from hubgate.server.errors import FieldErrors
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.own_account import require_own
+from hubgate.server.web.rendering import NO_ERRORS, Pages
+
+PATH = "/settings/profile"
+RENAME = "/settings/rename"
+EMAIL = "/settings/email"
+CONFIRMATION = "/settings/email/confirmation"
+_READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    def show(request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **given: str) -> Response:
+        """With what was typed, if it has to be mended."""
+        values = {"fullname": user.fullname, "website": user.website, "username": user.name, "email": "", **given}
+        return pages.page(request, "settings/profile.html", errors=errors, section=PATH, values=values)
+
+    async def profile(request: HubRequest) -> Response:
+        return show(request, require_own(request, _READ).user)
+
+    async def save(request: HubRequest) -> Response:
+        user, form = require_own(request, _WRITE).user, request.form_fields
+        given = {name: form.get(name) for name in ("fullname", "website")}
+        try:
+            await own_account.set_profile(accounts, user, **given)
+        except FieldErrors as error:
+            return show(request, user, error.fields, **given)
+        return pages.see(PATH, "Profile saved.")
+
+    async def rename(request: HubRequest) -> Response:
+        user, name = require_own(request, _WRITE).user, request.form_fields.get("username").strip()
+        try:
+            await own_account.rename(accounts, user, name)
+        except FieldErrors as error:
+            return show(request, user, error.fields, username=name)
+        return pages.see(PATH, f"Your name is now {name}.")
+
+    async def change_email(request: HubRequest) -> Response:
+        user, form = require_own(request, _CREDENTIALS).user, request.form_fields
+        email = form.get("email").strip()
+        try:
+            await addresses.ask_change(accounts, user, email, form.get("password"))
+        except FieldErrors as error:
+            return show(request, user, error.fields, email=email)
+        return pages.see(PATH, f"A link is on its way to {email}. Open it there: until then nothing changes.")
+
+    async def confirm_again(request: HubRequest) -> Response:
+        user = require_own(request, _WRITE).user
+        await addresses.ask_confirmation(accounts, user)
+        return pages.see(PATH, f"A link is on its way to {user.email}.")
+
+    def post(path: str, handler: Handler, action: Action, summary: str) -> Route:
+        return Route("POST", path, handler, Surface.PAGE, action.rule.name, summary, body_cap=16 * KIB)
+
+    return [
+        Route("GET", PATH, profile, Surface.PAGE, _READ.rule.name, "Profile, name and e-mail address"),
+        post(PATH, save, _WRITE, "Save the profile"),
+        post(RENAME, rename, _WRITE, "Take another name"),
+        post(EMAIL, change_email, _CREDENTIALS, "Move to another e-mail address"),
+        post(CONFIRMATION, confirm_again, _WRITE, "Send the confirmation link again"),
+    ]

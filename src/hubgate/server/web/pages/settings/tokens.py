@@ -1,0 +1,65 @@
+"""Access tokens: the list, and making one. The secret is in the answer to the form and nowhere else."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import visitor_of
+from hubgate.server.accounts import form_once
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.form_once import AlreadyUsed
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.roles import TokenRole
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.errors import FieldErrors
+from hubgate.server.http.forms import Fields
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.own_account import require_own
+from hubgate.server.web.pages.settings.paged import shown_of
+from hubgate.server.web.rendering import NO_ERRORS, Pages
+
+PATH = "/settings/tokens"
+_READ, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_CREDENTIALS
+_ROLES = ((TokenRole.READ.value, "read: see all you can see"), (TokenRole.WRITE.value, "write: do all you can do"))
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **values: Any) -> Response:
+        shown = shown_of(request, await personal.of_user(accounts, user.id))
+        values = {"name": "", "role": _ROLES[0][0], "secret": "", "made": None, "already": "", **values}
+        once = form_once.number_for(accounts, user)
+        return pages.page(
+            request, "settings/tokens.html", errors=errors, section=PATH, shown=shown, roles=_ROLES, once=once, **values
+        )
+
+    async def every(request: HubRequest) -> Response:
+        return await show(request, require_own(request, _READ).user)
+
+    async def create(request: HubRequest) -> Response:
+        user, form = require_own(request, _CREDENTIALS).user, request.form_fields
+        try:
+            use = form_once.check_number(accounts, user, form.get(form_once.FIELD))
+            ip = visitor_of(request).ip
+            secret, made = await personal.create(accounts, user, form.get("name"), _role(form), ip, use)
+        except FieldErrors as error:
+            return await show(request, user, error.fields, name=form.get("name"), role=form.get("role"))
+        except AlreadyUsed as error:
+            return await show(request, user, already=error.message)
+        return await show(request, user, secret=secret, made=made)
+
+    page = Surface.PAGE
+    return [
+        Route("GET", PATH, every, page, _READ.rule.name, "Personal tokens"),
+        Route("POST", PATH, create, page, _CREDENTIALS.rule.name, "Make a token", body_cap=16 * KIB),
+    ]
+
+
+def _role(form: Fields) -> TokenRole:
+    try:
+        return TokenRole(form.get("role"))
+    except ValueError:
+        raise FieldErrors({"role": "Choose read or write."}) from None

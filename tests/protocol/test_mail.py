@@ -1,0 +1,298 @@
+"""Mail on the wire: what it says, how it gets through, and what becomes of it when it does not."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.mailserver import LOGIN, MailServer, Tls, mail_server
+from tests.bed.people import make_organization, make_token, make_user
+from tests.bed.processes import until
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts import by_operator
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.organizations import invitations
+from hubgate.server.accounts.roles import Role
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.clock import iso
+
+MINUTE, DAY = 60, 24 * 60 * 60
+LOGIN_PART = "hub:p%40ss%20word@"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[MailServer]:
+    with mail_server(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def with_mail(engine: Engine, tmp_path: Path) -> Callable[..., AbstractContextManager[RunningHub]]:
+    """Hubs on one database that send their mail to an address."""
+    url = engine.fresh_url()
+    return lambda smtp_url, **given: running(settings_for(url, tmp_path, smtp_url=smtp_url, **given))
+
+
+@pytest.fixture
+def hub(with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer) -> Iterator[RunningHub]:
+    with with_mail(server.url()) as hub:
+        yield hub
+
+
+def send_due(hub: RunningHub) -> None:
+    """What the background process does."""
+    hub.call(lambda opened: opened.outbox.send_due())
+
+
+def waiting(hub: RunningHub) -> list[bytes]:
+    async def work(opened: Hub) -> list[bytes]:
+        rows = await opened.db.read_long(lambda tx: tx.all("SELECT sealed FROM mails"))
+        return [bytes(row["sealed"]) for row in rows]
+
+    return hub.call(work)
+
+
+def reset_link(hub: RunningHub, user: User) -> str:
+    return hub.call(lambda opened: by_operator.send_reset(opened.accounts, user))
+
+
+def test_what_is_sent(hub: RunningHub, server: MailServer) -> None:
+    make_user(hub, "ada", verified=False)
+    until(lambda: server.received)
+    (received,) = server.received
+    mail = received.mail
+    assert (received.sender, received.recipient) == ("hubgate@[127.0.0.1]", "ada@example.org")
+    assert (mail["From"], mail["To"], mail["Auto-Submitted"]) == (
+        "hubgate@[127.0.0.1]",
+        "ada@example.org",
+        "auto-generated",
+    )
+    assert mail["Date"].datetime.timestamp() == hub.clock.now / 1_000_000
+    assert re.fullmatch(r"<[0-9a-f]{24}@\[127\.0\.0\.1\]>", mail["Message-ID"])
+    assert mail.get_content_type() == "text/plain"
+    until(lambda: not waiting(hub))
+
+
+def test_the_texts(hub: RunningHub, server: MailServer) -> None:
+    ada = make_user(hub, "ada", verified=False)
+    until(lambda: server.to("ada@example.org"))
+    make_token(hub, bob := make_user(hub, "bob"), name="laptop")
+    link = reset_link(hub, bob)
+    acme = make_organization(hub, "acme", ada)
+    hub.call(lambda opened: invitations.invite(opened.accounts, acme, "eve@example.org", Role.READ, SYSTEM))
+    until(lambda: len(server.received) == 4)
+    said = {received.mail["Subject"]: received.mail.get_content() for received in server.received}
+    texts = {
+        "Confirm your e-mail": f"Open {hub.url}/verify/SECRET within 24 hours. Not you? Ignore this.",
+        "Reset your password": f"Open {hub.url}/reset/SECRET within 1 hour. Not you? Your password is unchanged.",
+        "New token: laptop": f"Created {iso(hub.clock.now)} from 127.0.0.1. Not you? Revoke: {hub.url}/settings/tokens",
+        "Join acme": f"system invites you to acme. Open {hub.url}/invitations/SECRET within 7 days. "
+        "Not expected? Ignore this.",
+    }
+    assert set(said) == set(texts)
+    for subject, text in texts.items():
+        lines = re.sub(r"[A-Za-z0-9_-]{43}", "SECRET", said[subject]).splitlines()
+        assert lines == [text, "", hub.url]
+    assert link in said["Reset your password"]
+
+
+@pytest.mark.parametrize("tls", ["starttls", "smtps"])
+def test_encrypted_and_with_a_password(
+    with_mail: Callable[..., AbstractContextManager[RunningHub]], tmp_path: Path, tls: Tls
+) -> None:
+    with mail_server(tmp_path, tls) as server, with_mail(server.url(login=LOGIN_PART)) as hub:
+        make_user(hub, "ada", verified=False)
+        until(lambda: server.received)
+        assert (server.received[0].encrypted, server.received[0].user) == (True, LOGIN[0])
+        until(lambda: not waiting(hub))
+
+
+def test_a_wrong_password_keeps_the_mail(
+    with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
+) -> None:
+    with with_mail(server.url(login="hub:wrong@")) as hub:
+        make_user(hub, "ada", verified=False)
+        until(lambda: "535" in hub.log)
+        assert len(waiting(hub)) == 1
+        assert "wrong" not in hub.log
+
+
+# 127.1 is this machine too, but not by a name that says so.
+def test_a_certificate_from_afar_is_checked(
+    with_mail: Callable[..., AbstractContextManager[RunningHub]], tmp_path: Path
+) -> None:
+    with mail_server(tmp_path, "starttls") as server, with_mail(server.url("127.1", LOGIN_PART)) as hub:
+        make_user(hub, "ada", verified=False)
+        until(lambda: "certificate verify failed" in hub.log)
+        assert (server.received, server.logins, len(waiting(hub))) == ([], [], 1)
+
+
+def test_a_password_never_travels_in_clear(
+    with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
+) -> None:
+    with with_mail(server.url("127.1", LOGIN_PART)) as hub:
+        make_user(hub, "ada", verified=False)
+        until(lambda: "offers no encryption" in hub.log)
+        assert (server.received, server.logins, len(waiting(hub))) == ([], [], 1)
+
+
+def test_a_server_that_is_down_and_comes_back(hub: RunningHub, server: MailServer) -> None:
+    server.stop()
+    make_user(hub, "ada", verified=False)
+    for tries, pause in enumerate((30, 2 * MINUTE, 10 * MINUTE), 1):
+        until(lambda tries=tries: hub.log.count("will be tried again") == tries)
+        hub.clock.advance(pause - 1)
+        send_due(hub)
+        assert hub.log.count("will be tried again") == tries, "it is not tried before its time"
+        hub.clock.advance(1)
+        if tries < 3:
+            send_due(hub)
+    server.start()
+    send_due(hub)
+    send_due(hub)
+    assert [received.recipient for received in server.received] == ["ada@example.org"]
+    assert waiting(hub) == []
+
+
+def test_after_a_day_it_is_dropped(hub: RunningHub, server: MailServer) -> None:
+    server.stop()
+    make_user(hub, "ada", verified=False)
+    until(lambda: "will be tried again" in hub.log)
+    hub.clock.advance(DAY)
+    server.start()
+    send_due(hub)
+    assert (server.received, waiting(hub)) == ([], [])
+    assert "is dropped: it has waited for a day" in hub.log
+
+
+def test_a_recipient_refused_for_good_does_not_hold_up_the_next(hub: RunningHub, server: MailServer) -> None:
+    server.to_recipient["ada@example.org"] = 550
+    make_user(hub, "ada", verified=False)
+    make_user(hub, "bob", verified=False)
+    until(lambda: server.received)
+    until(lambda: waiting(hub) == [])
+    assert [received.recipient for received in server.received] == ["bob@example.org"]
+    assert "cannot be sent and is dropped: the recipient was refused with 550" in hub.log
+    assert "ada@example.org" not in hub.log
+
+
+def test_a_recipient_refused_for_now_is_tried_again(hub: RunningHub, server: MailServer) -> None:
+    server.to_recipient["ada@example.org"] = 451
+    make_user(hub, "ada", verified=False)
+    until(lambda: "refused with 451" in hub.log)
+    server.to_recipient.clear()
+    hub.clock.advance(30)
+    send_due(hub)
+    assert len(server.to("ada@example.org")) == 1
+
+
+def test_a_mail_refused_after_its_data(hub: RunningHub, server: MailServer) -> None:
+    server.to_data = 554
+    make_user(hub, "ada", verified=False)
+    until(lambda: "is dropped: the mail was refused with 554" in hub.log)
+    until(lambda: waiting(hub) == [])
+
+
+def test_a_rude_farewell_does_not_send_it_twice(hub: RunningHub, server: MailServer) -> None:
+    server.to_quit = 500
+    make_user(hub, "ada", verified=False)
+    until(lambda: server.received)
+    until(lambda: waiting(hub) == [])
+    hub.clock.advance(DAY)
+    send_due(hub)
+    assert len(server.received) == 1
+
+
+def test_an_address_the_server_cannot_write_is_given_up(hub: RunningHub, server: MailServer) -> None:
+    """This one knows no SMTPUTF8."""
+    make_user(hub, "ada", verified=False)
+    until(lambda: server.received)
+    hub.call(lambda opened: invitations.invite_to_hub(opened.accounts, "jürgen@example.org"))
+    until(lambda: "the server knows ASCII addresses only" in hub.log)
+    until(lambda: waiting(hub) == [])
+
+
+def test_nobody_adds_a_header(hub: RunningHub, server: MailServer) -> None:
+    ada = make_user(hub, "ada")
+    make_token(hub, ada, name="laptop\r\nBcc: eve@example.org\r\n\r\nhello")
+    until(lambda: server.received)
+    (received,) = server.received
+    assert received.mail["Subject"] == "New token: laptop Bcc: eve@example.org hello"
+    assert received.mail["Bcc"] is None
+    assert received.recipient == "ada@example.org"
+
+
+def test_many_senders_at_once_send_each_mail_once(
+    with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
+) -> None:
+    server.stop()
+    with with_mail(server.url()) as one, with_mail(server.url()) as other:
+        for number in range(12):
+            make_user(one, f"user{number}", verified=False)
+        until(lambda: one.log.count("will be tried again") >= 12)
+        server.start()
+        for hub in (one, other):
+            hub.clock.advance(30)
+        threads = [threading.Thread(target=send_due, args=(hub,)) for hub in (one, other, one, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        sent = [received.recipient for received in server.received]
+        assert sorted(sent) == sorted(f"user{number}@example.org" for number in range(12))
+        assert waiting(one) == []
+
+
+def test_what_waits_is_sealed(hub: RunningHub, server: MailServer) -> None:
+    server.stop()
+    link = reset_link(hub, make_user(hub, "ada"))
+    until(lambda: "will be tried again" in hub.log)
+    (sealed,) = waiting(hub)
+    for secret in (link, link.rpartition("/")[2], "ada@example.org"):
+        assert secret.encode() not in sealed
+        assert secret not in hub.log
+
+
+def test_sealed_under_a_lost_key_it_is_dropped(
+    with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
+) -> None:
+    server.stop()
+    with with_mail(server.url()) as hub:
+        make_user(hub, "ada", verified=False)
+        until(lambda: "will be tried again" in hub.log)
+    server.start()
+    with with_mail(server.url(), secret_key="another secret of more than thirty-two characters") as hub:
+        hub.clock.advance(30)
+        send_due(hub)
+        assert "is dropped: it was sealed under a key that is gone" in hub.log
+        assert (server.received, waiting(hub)) == ([], [])
+
+
+def test_a_server_that_hangs_holds_up_no_password(hub: RunningHub, server: MailServer) -> None:
+    """Passwords are checked in a pool of threads, of which a hanging server could otherwise take all."""
+    server.answers.clear()
+    for number in range(40):
+        make_user(hub, f"user{number}", verified=False)
+    until(lambda: server.received)
+    assert len(server.received) == 1, "one mail at a time"
+    server.answers.set()
+    until(lambda: waiting(hub) == [])
+    assert len(server.received) == 40
+
+
+def test_without_a_server_mail_is_files_for_the_operator_alone(engine: Engine, tmp_path: Path) -> None:
+    with running(settings_for(engine.fresh_url(), tmp_path, mail_from="Our hub <hub@example.org>")) as hub:
+        link = reset_link(hub, make_user(hub, "ada"))
+        folder = tmp_path / "mail"
+        until(lambda: list(folder.glob("*.eml")))
+        (file,) = folder.iterdir()
+        assert (file.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
+        text = file.read_text()
+        assert f"Open {link} within 1 hour." in text, "whole, so that it can be copied"
+        assert "\nFrom: Our hub <hub@example.org>\n" in f"\n{text}"
+        assert text.endswith(f"\n\n{hub.url}\n")
