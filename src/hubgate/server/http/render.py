@@ -65,6 +65,8 @@ class ErrorRenderer:
             response.headers["www-authenticate"] = challenge
 
     def _challenge(self, surface: Surface, error: HubError) -> str | None:
+        if isinstance(error, Unauthorized) and error.challenge is not None:
+            return error.challenge
         if isinstance(error, Unauthorized) and surface in (Surface.API, Surface.FILE):
             return f'Bearer realm="{REALM}", resource_metadata="{self._metadata}"'
         if isinstance(error, Unauthorized) and surface is not Surface.PAGE:

@@ -43,7 +43,9 @@ def presented(request: HubRequest, parameters: Parameters) -> Presented | None:
         return Presented(body_id, body_secret, basic=False)
     scheme, _, value = header.partition(" ")
     if scheme.lower() != "basic":
-        raise ClientRefused("Authenticate with Basic, with client_id and client_secret in the body, or not at all.", basic=True)
+        raise ClientRefused(
+            "Authenticate with Basic, with client_id and client_secret in the body, or not at all.", basic=True
+        )
     if body_secret is not None:
         # Two proofs: whichever we picked, somebody else might pick the other (attack O18).
         raise invalid_request("Send the secret once: in the Authorization header or in the body.")

@@ -2,6 +2,8 @@
 
 from hubgate.server.errors import BadRequest, Unauthorized
 
+_NOT_PROVEN = "The client is unknown, or its credentials do not fit."
+
 
 class OAuthRefused(BadRequest):
     """Status 400, as every refusal of the token endpoint but one."""
@@ -11,13 +13,10 @@ class OAuthRefused(BadRequest):
 
 
 class ClientRefused(Unauthorized):
-    """invalid_client: 401. `basic` asks for a challenge in the scheme the client used."""
+    """invalid_client: 401, with a challenge in the scheme the client used (RFC 6749, section 5.2)."""
 
-    def __init__(
-        self, description: str = "The client is unknown, or its credentials do not fit.", *, basic: bool
-    ) -> None:
-        super().__init__(description, code="invalid_client")
-        self.basic = basic
+    def __init__(self, description: str = _NOT_PROVEN, *, basic: bool) -> None:
+        super().__init__(description, code="invalid_client", challenge='Basic realm="hubgate"' if basic else "")
 
 
 def invalid_request(description: str) -> OAuthRefused:

@@ -86,7 +86,9 @@ async def client_is_known(draft: Draft) -> None:
         raise StoppedHere("Stopped: the app did not say who it is. Nothing was shared.", code="invalid_request")
     app = await find_app(draft.oauth, client_id, caller=draft.caller)
     if app is None:
-        raise StoppedHere("Stopped: this hub does not know the app that sent you. Nothing was shared.", code="invalid_client")
+        raise StoppedHere(
+            "Stopped: this hub does not know the app that sent you. Nothing was shared.", code="invalid_client"
+        )
     draft.app = app
 
 

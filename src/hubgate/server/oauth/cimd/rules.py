@@ -61,7 +61,12 @@ def check_answer(answer: Answer) -> list[Finding]:
     kind = (answer.header("content-type") or "").partition(";")[0].strip().lower()
     is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
     return [
-        _rule("It answers 200", str(answer.status), answer.status == 200, "Answer 200 at this very address: redirects are not followed."),
+        _rule(
+            "It answers 200",
+            str(answer.status),
+            answer.status == 200,
+            "Answer 200 at this very address: redirects are not followed.",
+        ),
         _rule("It is sent as JSON", kind, is_json, "Send Content-Type: application/json."),
         _rule("It is small enough", f"{len(answer.body):,} bytes", not answer.truncated, "Make the document smaller."),
     ]
@@ -73,7 +78,9 @@ def check_document(url: str, body: bytes) -> tuple[list[Finding], App | None]:
         document = json.loads(body)
     except (ValueError, RecursionError):
         document = None
-    findings = [_rule("It is one JSON object", type(document).__name__, isinstance(document, dict), "Write one JSON object.")]
+    findings = [
+        _rule("It is one JSON object", type(document).__name__, isinstance(document, dict), "Write one JSON object.")
+    ]
     if not isinstance(document, dict):
         return findings, None
     findings += _members(url, document)
@@ -87,16 +94,28 @@ def _members(url: str, document: dict[str, Any]) -> Iterator[Finding]:
     yield _rule("client_id is this address", str(given), given == url, f"Set client_id to {url}.")
     name = document.get("client_name")
     named = isinstance(name, str) and 0 < len(name.strip()) <= LONGEST_NAME and "\0" not in name
-    yield _rule("client_name is there", str(name)[:100], named, f"Give it a client_name of up to {LONGEST_NAME} characters.")
+    yield _rule(
+        "client_name is there", str(name)[:100], named, f"Give it a client_name of up to {LONGEST_NAME} characters."
+    )
     method = document.get("token_endpoint_auth_method")
-    yield _rule("token_endpoint_auth_method is none", str(method), method == "none", 'Set it to "none": such an app has no secret.')
+    yield _rule(
+        "token_endpoint_auth_method is none",
+        str(method),
+        method == "none",
+        'Set it to "none": such an app has no secret.',
+    )
     secrets = [member for member in ("client_secret", "client_secret_expires_at") if member in document]
     yield _rule("It holds no secret", ", ".join(secrets), not secrets, "Remove it: everyone can read this document.")
     yield _redirect_uris(document.get("redirect_uris"))
     for member in ("logo_uri", "client_uri"):
         address = document.get(member, "")
         fine = isinstance(address, str) and (not address or urlsplit_is_web(address))
-        yield _rule(f"{member} is a web address, if there is one", str(address)[:100], fine, "Write an https address, or leave it out.")
+        yield _rule(
+            f"{member} is a web address, if there is one",
+            str(address)[:100],
+            fine,
+            "Write an https address, or leave it out.",
+        )
 
 
 def _redirect_uris(given: object) -> Finding:

@@ -1,7 +1,7 @@
 """Who presents an app's access token: the user, within what is left of the consent, or within the fence."""
 
-import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from hubgate.server.access.caller import AppCredential, Caller
 from hubgate.server.access.identity import Identity
@@ -11,6 +11,7 @@ from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store
 from hubgate.server.scopes import parse_scopes
+from hubgate.server.storage.aside import Aside
 from hubgate.server.storage.database import Tx
 
 NOTED_EVERY = 5 * MINUTE
@@ -20,7 +21,10 @@ _TOKEN_COLUMNS = 10
 @dataclass(frozen=True)
 class Bearers:
     oauth: OAuth
-    _notes: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @cached_property
+    def aside(self) -> Aside:
+        return Aside(self.oauth.db)
 
     async def find(self, key: bytes) -> Caller | None:
         now = self.oauth.clock()
@@ -55,12 +59,4 @@ class Bearers:
             if consent_id is not None:
                 await consent_store.note_use(tx, consent_id, now)
 
-        task = asyncio.create_task(self.oauth.db.write(unit))
-        self._notes.add(task)
-        task.add_done_callback(self._noted)
-
-    def _noted(self, task: asyncio.Task[None]) -> None:
-        self._notes.discard(task)
-        # Lost while the database was away, it is noted at the next use.
-        if not task.cancelled():
-            task.exception()
+        self.aside.write(unit)

@@ -1,0 +1,24 @@
+"""Writes that nobody waits for, such as "last used": made beside the answer, and made again at the next occasion."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from hubgate.server.storage.database import Database, Unit
+
+
+@dataclass(frozen=True)
+class Aside:
+    db: Database
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def write(self, unit: Unit[None]) -> None:
+        task = asyncio.create_task(self.db.write(unit))
+        # The loop keeps no task alive by itself.
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Looked at, so that a database that is away for a moment fills no log.
+            task.exception()
