@@ -23,11 +23,11 @@ _ADD_TOKEN = _insert("app_tokens", AppToken)
 # Racers compute the same successor: one of them adds it, and it is everyone's.
 _ADD_REFRESH = _insert("refresh_tokens", RefreshToken) + " ON CONFLICT DO NOTHING"
 
-_TOKEN = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at"
+_CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at"
 
 # With everything that decides about it now: the user, their memberships, what is left of the consent.
 FIND_TOKEN = f"""
-    SELECT {PERSON}, {_TOKEN}, c.scopes, co.org_id, c.last_used_at FROM app_tokens t
+    SELECT {PERSON}, {_CREDENTIAL}, c.scopes, co.org_id, c.last_used_at FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
     LEFT JOIN consents c ON c.id = t.consent_id
     LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND co.org_id = o.id

@@ -1,0 +1,141 @@
+"""`GET|POST /oauth/authorize`: the one address to which every step of an interactive sign-in comes back."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from starlette.responses import RedirectResponse, Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.clock import SECOND
+from hubgate.server.errors import Forbidden, Unprocessable
+from hubgate.server.http.csrf import FIELD, Csrf
+from hubgate.server.http.forms import Fields
+from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.authorize.next_step import GiveCode, Refuse, SignIn, Visit, next_step
+from hubgate.server.oauth.authorize.request import FORM_POST, AuthorizationRequest, ReturnAddress, SentBack
+from hubgate.server.oauth.authorize.rules import understood
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.consent.deciding import Ticked, approve, give_code
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.web.local_path import going_on
+from hubgate.server.web.pages.oauth.consent import consent_view
+from hubgate.server.web.rendering import Pages
+
+PATH = "/oauth/authorize"
+# What our own consent form adds to the request's parameters.
+_OWN_FIELDS = frozenset({FIELD, "decision", "scopes", "orgs"})
+# Our own mark on the way to the sign-in page and back: a session that began before it does not count.
+NOT_BEFORE = "_not_before"
+
+_NOT_OURS = "This form is out of date or came from another site. Begin again at the app."
+
+Pairs = list[tuple[str, str]]
+
+
+def routes(pages: Pages, oauth: OAuth, csrf: Csrf) -> list[Route]:
+    page = _Authorize(pages, oauth, csrf)
+    return [_route("GET", page.show), _route("POST", page.decide)]
+
+
+def _route(method: str, handler: Handler) -> Route:
+    return Route(
+        method,
+        PATH,
+        handler,
+        Surface.PAGE,
+        Action.HUB_PUBLIC.rule.name,
+        "Sign a user in to an app",
+        body_cap=64 * KIB,
+        # A rule of its own: without our field it allows nothing new.
+        csrf=False,
+        leads_away=True,
+        secret_address=True,
+    )
+
+
+@dataclass(frozen=True)
+class _Authorize:
+    pages: Pages
+    oauth: OAuth
+    csrf: Csrf
+
+    async def show(self, request: HubRequest) -> Response:
+        pairs = request.query_fields().pairs
+        try:
+            asked = await self._understood(request, pairs)
+            return await self._go_on(request, asked, pairs)
+        except SentBack as refusal:
+            return self._send(request, refusal.to, error=refusal.error, error_description=refusal.description)
+
+    async def decide(self, request: HubRequest) -> Response:
+        """A decision of our consent form, or a request that an app sends as POST."""
+        form = await request.read_form() if request.content_type == FORM_TYPE else Fields([])
+        pairs = request.query_fields().pairs + [pair for pair in form.pairs if pair[0] not in _OWN_FIELDS]
+        try:
+            asked = await self._understood(request, pairs)
+            if form.get(FIELD):
+                return await self._decided(request, asked, pairs, form)
+            # Somebody else's form: where the user would be asked, it allows nothing (attack O35).
+            return await self._go_on(request, asked, pairs, may_ask=False)
+        except SentBack as refusal:
+            return self._send(request, refusal.to, error=refusal.error, error_description=refusal.description)
+
+    async def _understood(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
+        asked = [pair for pair in pairs if pair[0] != NOT_BEFORE]
+        return await understood(self.oauth, asked, request.client_ip)
+
+    async def _go_on(
+        self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, *, may_ask: bool = True
+    ) -> Response:
+        visit = await self._visit(request, asked, pairs)
+        match next_step(asked, visit):
+            case SignIn(again=again):
+                return self._sign_in(pairs, again=again)
+            case Refuse(error=error, description=description):
+                return self._send(request, asked.to, error=error, error_description=description)
+            case GiveCode() if visit.consent is not None:
+                code = await give_code(self.oauth, asked, visit.consent, visit.signed_in_at)
+                return self._send(request, asked.to, code=code)
+        if visit.person is None or not may_ask:
+            raise Forbidden(_NOT_OURS)
+        view = consent_view(asked, visit.person, visit.consent, self.oauth.extra_scopes)
+        return self.pages.page(request, "oauth/consent.html", view=view, action=f"{PATH}?{urlencode(pairs)}")
+
+    async def _decided(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, form: Fields) -> Response:
+        visit = await self._visit(request, asked, pairs)
+        step = next_step(asked, visit)
+        if visit.person is None or isinstance(step, SignIn):
+            return self._sign_in(pairs, again=visit.person is not None)
+        self.csrf.check(request, form.get(FIELD))
+        decision = form.get("decision")
+        if decision == "deny":
+            return self._send(request, asked.to, error="access_denied", error_description="The user said no.")
+        if decision != "approve":
+            raise Unprocessable("Allow or deny.")
+        ticked = Ticked(form.all("scopes"), form.all("orgs"))
+        code = await approve(self.oauth, asked, visit.person, visit.consent, ticked, visit.signed_in_at)
+        return self._send(request, asked.to, code=code)
+
+    async def _visit(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs) -> Visit:
+        caller = caller_of(request)
+        if caller.person is None or caller.session is None:
+            return Visit(None, 0, None, self.oauth.clock())
+        consent = await consent_store.find(self.oauth.db, caller.person.user.id, asked.app.client_id)
+        mark = next((value for name, value in pairs if name == NOT_BEFORE), "")
+        not_before = int(mark) * SECOND if mark.isascii() and mark.isdigit() and len(mark) < 12 else 0
+        return Visit(caller.person, caller.session.created_at, consent, self.oauth.clock(), not_before)
+
+    def _sign_in(self, pairs: Pairs, *, again: bool) -> Response:
+        """And back here. Who must sign in again comes back with a mark that only the new session satisfies."""
+        back = [pair for pair in pairs if pair[0] != NOT_BEFORE]
+        if again:
+            back.append((NOT_BEFORE, str(self.oauth.clock() // SECOND)))
+        return RedirectResponse(going_on("/login", f"{PATH}?{urlencode(back)}"), 303)
+
+    def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
+        if to.response_mode == FORM_POST:
+            return self.pages.page(request, "oauth/form_post.html", to=to, members=to.members(**answer))
+        return RedirectResponse(to.address(**answer), 303)
