@@ -24,7 +24,7 @@ help:
 serve: $(VENV)/server.stamp
 	@$(BIN)/hubgate serve
 
-test: $(VENV)/dev.stamp
+test: $(VENV)/dev.stamp $(VENV)/clients.stamp
 	@$(BIN)/python -m tests.bed.browser
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
@@ -44,7 +44,7 @@ shots: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.bed.browser
 	@$(BIN)/python -m tests.browser.shots shots
 
-setup: $(VENV)/dev.stamp
+setup: $(VENV)/dev.stamp $(VENV)/clients.stamp
 
 contract: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.protocol.contract
@@ -52,11 +52,15 @@ contract: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench
 
-COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --quiet \
-	--upgrade --extra server --extra postgres --group build
+# Public clients that tests run against the hub, each in an environment of its own.
+CLIENTS := $(basename $(notdir $(wildcard requirements/clients/*.in)))
+
+COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade
+COMPILE_SELF = $(COMPILE) pyproject.toml --extra server --extra postgres --group build
 lock: $(VENV)/dev.stamp
-	$(COMPILE) -o requirements/server.txt
-	$(COMPILE) --group dev -o requirements/dev.txt
+	$(COMPILE_SELF) -o requirements/server.txt
+	$(COMPILE_SELF) --group dev -o requirements/dev.txt
+	$(foreach client,$(CLIENTS),$(COMPILE) requirements/clients/$(client).in -o requirements/clients/$(client).txt &&) true
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -79,4 +83,13 @@ $(VENV)/server.stamp: $(VENV)/created.stamp requirements/server.txt pyproject.to
 $(VENV)/dev.stamp: $(VENV)/server.stamp requirements/dev.txt
 	@echo "Installing the test tools"
 	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/clients.stamp: $(CLIENTS:%=$(VENV)/clients/%.stamp)
+	@touch $@
+
+$(VENV)/clients/%.stamp: requirements/clients/%.txt | $(VENV)/dev.stamp
+	@echo "Installing the client $*"
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/clients/$*
+	@$(BIN)/uv pip install --quiet --python $(VENV)/clients/$* --require-hashes -r $<
 	@touch $@

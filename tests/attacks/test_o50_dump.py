@@ -1,12 +1,23 @@
 """O50: a full database dump holds nothing that could be presented."""
 
 import base64
+import hashlib
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import quote
 
+import msgspec
 from cryptography.hazmat.primitives import serialization
 from tests.bed.engines import SECRET_KEY
+from tests.bed.people import make_user, submit
+from tests.bed.processes import until
 from tests.bed.running import RunningHub
+from tests.bed.secrets_given import PASSWORDS, secrets_given
 
 from hubgate.server.app import Hub
+from hubgate.server.mail import store as mail_store
+from hubgate.server.mail.message import Message
 from hubgate.server.oauth.keys.model import SigningKey
 from hubgate.server.secret import CannotOpen
 from hubgate.server.storage.database import Tx
@@ -63,3 +74,77 @@ def test_o50_a_sealed_key_moved_to_another_row_does_not_open(hub: RunningHub) ->
         return True
 
     assert len(hub.call(swap)) == 1
+
+
+def spellings(secret: str) -> list[bytes]:
+    """As it was given, and as the bytes behind it."""
+    found = [secret.encode(), quote(secret, safe="").encode(), base64.b64encode(secret.encode())]
+    found += [secret.encode().hex().encode(), secret[::-1].encode()]
+    if re.fullmatch(r"[\w-]{43}", secret):
+        raw = base64.urlsafe_b64decode(secret + "=")
+        found += [raw, raw.hex().encode(), base64.b64encode(raw)]
+    return found
+
+
+def test_o50_nothing_that_was_given_out_can_be_read_back(hub: RunningHub) -> None:
+    given = secrets_given(hub)
+    dumped = hub.call(dump)
+    for kept in ("session", "open reset", "open confirmation", "open change of address", "open invitation"):
+        assert hashlib.sha256(given[kept].encode()).digest() in dumped, f"the dump is complete: {kept}"
+    for what, secret in given.items():
+        for spelling in spellings(secret):
+            assert spelling not in dumped, what
+
+
+def test_o50_what_is_stored_of_a_secret_cannot_be_presented(hub: RunningHub) -> None:
+    """Neither the hash nor a piece of the database opens what the secret opens."""
+    given = secrets_given(hub)
+    doors = {
+        "open reset": "reset",
+        "open confirmation": "verify",
+        "open change of address": "change-email",
+        "open invitation": "invitations",
+    }
+    with hub.client() as client:
+        for what, door in doors.items():
+            assert client.get(f"/{door}/{given[what]}").status_code == 200, what
+            for stolen in stolen_hash(given[what]):
+                assert client.get(f"/{door}/{stolen}").status_code == 404
+        for stolen in stolen_hash(given["session"]):
+            client.cookies.set("token", stolen)
+            assert client.get("/settings/profile").status_code == 303
+
+
+def stolen_hash(secret: str) -> list[str]:
+    digest = hashlib.sha256(secret.encode()).digest()
+    return [digest.hex(), base64.urlsafe_b64encode(digest).rstrip(b"=").decode()]
+
+
+def test_o50_mail_that_waits_is_sealed(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    _block_mail(hub.settings.data_dir / "mail")
+    with hub.client() as client:
+        submit(client, "/join", username="bob", email="bob@example.org", password=PASSWORDS[0])
+        submit(client, "/reset", email="ada@example.org")
+
+    async def waiting(opened: Hub) -> list[Message]:
+        rows = await opened.db.read_long(mail_store.sealed)
+        plain = [opened.secret.open(bytes(row["sealed"]), f"mails/{row['id']}") for row in rows]
+        return [msgspec.json.decode(text, type=Message) for text in plain]
+
+    until(lambda: "was not sent" in hub.log)
+    mails = hub.call(waiting)
+    assert {mail.recipient for mail in mails} >= {"ada@example.org", "bob@example.org"}
+    dumped = hub.call(dump)
+    for mail in mails:
+        for secret in re.findall(r"/(?:verify|reset)/([\w-]+)", mail.text):
+            assert hashlib.sha256(secret.encode()).digest() in dumped
+            for spelling in spellings(secret):
+                assert spelling not in dumped
+        assert mail.text.encode() not in dumped
+
+
+def _block_mail(folder: Path) -> None:
+    """A file where the folder should be: nothing can be written there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.write_text("")

@@ -1,9 +1,12 @@
 """O53: logs hold no code, token, secret, verifier or password, wherever in a request it stood."""
 
 import json
+from urllib.parse import quote
 
 import pytest
+from tests.bed.people import submit
 from tests.bed.running import RunningHub
+from tests.bed.secrets_given import secrets_given
 
 from hubgate.server.logs import redacted
 
@@ -30,6 +33,29 @@ def test_o53_nothing_secret_reaches_the_log(hub: RunningHub) -> None:
     assert hub.log.count('"request_id"') >= 30
     for secret in (*SECRETS.values(), "hunter2SECRET"):
         assert secret not in hub.log
+
+
+def test_o53_nothing_that_was_given_out_reaches_the_log(hub: RunningHub) -> None:
+    given = secrets_given(hub)
+    with hub.client() as client:
+        # Refused, mistyped, sent to the wrong door or with the wrong method.
+        for secret in given.values():
+            for door in ("reset", "verify", "change-email", "setup", "invitations", "nothing", "login/x", "api/x"):
+                client.get(f"/{door}/{quote(secret)}")
+                client.post(f"/{door}/{quote(secret)}", data={"password": secret})
+                client.delete(f"/{door}/{quote(secret)}x")
+            client.get("/login", params={"next": f"/reset/{secret}"}, headers={"referer": f"{hub.url}/reset/{secret}"})
+            submit(client, "/login", username=secret, password=secret)
+            submit(client, "/reset", email=f"{secret}@example.org")
+            client.cookies.set("token", quote(secret))
+            client.get("/settings/profile")
+            client.cookies.clear()
+    for what, secret in given.items():
+        assert secret not in hub.log, what
+        assert quote(secret) not in hub.log, what
+    logged = {line["route"] for line in map(json.loads, hub.log.splitlines()) if "route" in line}
+    doors = {f"/{door}/{{secret}}" for door in ("reset", "verify", "change-email", "setup", "invitations")}
+    assert doors | {"/login", "/join", "/logout", "(no route)"} <= logged
 
 
 def test_o53_every_line_names_its_request(hub: RunningHub) -> None:

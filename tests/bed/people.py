@@ -3,8 +3,10 @@
 import email
 import email.policy
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from email.message import EmailMessage
+from html import unescape
 
 import httpx
 from tests.bed.processes import until
@@ -74,7 +76,8 @@ class Page:
         text = self.response.text
         start = text.index(f'action="{action}"') if action else text.index("<form", text.index("<main"))
         form = text[start : text.index("</form>", start)]
-        return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form))
+        found = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form)
+        return {name: unescape(value) for name, value in found}
 
 
 def browser_of(hub: RunningHub, user: User | None = None) -> httpx.Client:
@@ -91,10 +94,17 @@ def browser_of(hub: RunningHub, user: User | None = None) -> httpx.Client:
 
 def submit(client: httpx.Client, page: str, action: str | None = None, **fields: str | list[str]) -> httpx.Response:
     """Fetch `page`, fill a form on it and post it."""
+    return filled(client, page, action, **fields)()
+
+
+def filled(
+    client: httpx.Client, page: str, action: str | None = None, **fields: str | list[str]
+) -> Callable[[], httpx.Response]:
+    """The same up to the last step: what is returned posts the form."""
     shown = client.get(page)
     assert shown.status_code == 200, (page, shown.status_code, shown.headers.get("location"))
     hidden = Page(shown).hidden(action)
-    return client.post(action or page, data={**hidden, **fields})
+    return lambda: client.post(action or page, data={**hidden, **fields})
 
 
 def mails_to(hub: RunningHub, address: str, count: int = 1) -> list[EmailMessage]:

@@ -21,17 +21,18 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYTHONWARNINGS": "error", **more}
 
 
-def hubgate(*arguments: str, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run one command to its end."""
-    return subprocess.run(
+    done = subprocess.run(
         [*HUBGATE, *arguments],
         cwd=cwd,
         env=environment(**variables),
+        input=stdin,
         capture_output=True,
-        text=True,
         timeout=60,
         check=False,
     )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 class HubProcess:

@@ -9,12 +9,15 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
 from starlette.responses import Response
 from tests.bed.processes import hub_process
+from tests.browser.cast import Cast, assemble
 
 from hubgate.cli import hub_settings
 from hubgate.server import errors, logs
@@ -26,6 +29,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.running import serve
+from hubgate.server.settings import load
 from hubgate.server.web.rendering import Pages
 
 ERRORS: dict[str, Exception] = {
@@ -42,11 +46,76 @@ ERRORS: dict[str, Exception] = {
     "503-unknown": errors.OutcomeUnknown(),
 }
 
-PAGES = {"home": "/", "api": "/docs/api", "gallery": "/stage/gallery"} | {
-    f"error-{name}": f"/stage/errors/{name}" for name in ERRORS
+
+@dataclass(frozen=True)
+class Scene:
+    """A page and who looks at it; the visitor is nobody."""
+
+    address: str
+    who: str = "visitor"
+
+
+_PUBLIC = {
+    "home": "/",
+    "api": "/docs/api",
+    "gallery": "/stage/gallery",
+    "join": "/join",
+    "login": "/login?next=/settings/tokens",
+    "reset": "/reset",
+    "profile-user": "/ada",
+    "profile-organization": "/acme",
 }
+_ADAS = {
+    "home-in": "/",
+    "profile-own": "/ada",
+    "settings-profile": "/settings/profile",
+    "settings-password": "/settings/password",
+    "settings-sessions": "/settings/sessions",
+    "settings-tokens": "/settings/tokens",
+    "settings-organizations": "/settings/organizations",
+    "settings-delete": "/settings/delete",
+    "organization-new": "/organizations/new",
+    "organization-profile": "/organizations/acme/settings/profile",
+    "organization-members": "/organizations/acme/settings/members",
+    "organization-audit-log": "/organizations/acme/settings/audit-log",
+    "organization-delete": "/organizations/acme/settings/delete",
+    "operator": "/operator",
+    "operator-users": "/operator/users",
+    "operator-organizations": "/operator/organizations",
+}
+_NEWCOMERS = {
+    "home-new": "/",
+    "settings-profile-new": "/settings/profile",
+    "settings-tokens-new": "/settings/tokens",
+    "settings-organizations-new": "/settings/organizations",
+    "forbidden": "/organizations/acme/settings/members",
+}
+_ERRORS = {f"error-{name}": f"/stage/errors/{name}" for name in ERRORS}
+
+PAGES = (
+    {name: Scene(address) for name, address in (_PUBLIC | _ERRORS).items()}
+    | {name: Scene(address, "ada") for name, address in _ADAS.items()}
+    | {name: Scene(address, "newcomer") for name, address in _NEWCOMERS.items()}
+)
 # Error pages differ in words alone, so one stands for all where the layout is judged.
-LAYOUTS = {name: PAGES[name] for name in ("home", "api", "gallery", "error-400")}
+LAYOUTS = {name: scene for name, scene in PAGES.items() if not name.startswith("error-")} | {
+    "error-400": PAGES["error-400"]
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    url: str
+    cast: Cast
+
+    def cookies(self, who: str) -> list[Any]:
+        """For a browser context in which `who` is signed in."""
+        value = self.cast.cookies.get(who)
+        return [{"name": "token", "value": value, "url": self.url}] if value else []
+
+    def fetch(self, scene: Scene) -> httpx.Response:
+        value = self.cast.cookies.get(scene.who)
+        return httpx.get(self.url + scene.address, cookies={"token": value} if value else {})
 
 
 def build(hub: Hub) -> Edge:
@@ -68,12 +137,12 @@ def build(hub: Hub) -> Edge:
 
 
 @contextlib.contextmanager
-def staged() -> Iterator[str]:
-    """The address of a running stage."""
+def staged() -> Iterator[Stage]:
+    """A running stage with its cast."""
     with tempfile.TemporaryDirectory(prefix="hubgate-stage-") as folder:
         program = [sys.executable, "-m", "tests.browser.stage"]
         with hub_process(Path(folder), "--deliver", "off", program=program) as hub:
-            yield hub.url
+            yield Stage(hub.url, assemble(load({"data_dir": f"{folder}/var", "base_url": hub.url}, environment={})))
             hub.stop()
 
 

@@ -13,8 +13,8 @@ from hubgate.server.web.pages.api_reading import shapes, subjects
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[str]:
-    with staged() as url:
-        yield url
+    with staged() as stage:
+        yield stage.url
 
 
 @pytest.mark.browser
@@ -26,7 +26,8 @@ def test_every_operation_is_there_and_every_link_leads_somewhere(browser: Browse
         for path, methods in document["paths"].items():
             for method, described in methods.items():
                 operation = page.locator(f"#{described['operationId']}")
-                assert operation.locator("h3").inner_text().split() == [method.upper(), path]
+                needs = ["Needs", "a", "token"] if "security" in described else []
+                assert operation.locator("h3").inner_text().split() == [method.upper(), path, *needs]
                 assert described["summary"] in operation.inner_text()
         for link in set(page.locator("a[href^='#']").evaluate_all("links => links.map(link => link.hash)")):
             assert page.locator(f"[id='{link[1:]}']").count() == 1, link

@@ -6,15 +6,21 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.browser.stage import PAGES, staged
+from tests.browser.stage import PAGES, Scene, Stage, staged
 
 BUDGET = {"css": 18_000, "js": 6_000, "svg": 4_000}
 PAGE_BUDGET = 25_000
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[httpx.Client]:
-    with staged() as url, httpx.Client(base_url=url) as client:
+def theatre() -> Iterator[Stage]:
+    with staged() as stage:
+        yield stage
+
+
+@pytest.fixture
+def stage(theatre: Stage) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=theatre.url) as client:
         yield client
 
 
@@ -24,9 +30,9 @@ def _assets(client: httpx.Client) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("address", PAGES.values(), ids=PAGES.keys())
-def test_page_within_budget(stage: httpx.Client, address: str) -> None:
-    assert len(gzip.compress(stage.get(address).content)) < PAGE_BUDGET
+@pytest.mark.parametrize("scene", PAGES.values(), ids=PAGES.keys())
+def test_page_within_budget(theatre: Stage, scene: Scene) -> None:
+    assert len(gzip.compress(theatre.fetch(scene).content)) < PAGE_BUDGET
 
 
 def test_pages_are_not_compressed(stage: httpx.Client) -> None:

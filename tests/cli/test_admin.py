@@ -8,33 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import SECRET_KEY, Engine
+from tests.bed.operator import Operator
 from tests.bed.processes import HUBGATE, environment, hub_process, hubgate
-
-
-class Operator:
-    """An operator's shell with the settings of one hub."""
-
-    def __init__(self, engine: Engine, folder: Path) -> None:
-        self.folder = folder
-        self.variables = {
-            "HUBGATE_DATABASE_URL": engine.fresh_url(),
-            "HUBGATE_SECRET_KEY": SECRET_KEY,
-            "HUBGATE_DATA_DIR": str(folder / "data"),
-        }
-        (folder / "data").mkdir(mode=0o700)
-
-    def run(self, *arguments: str, **variables: str):
-        return hubgate(*arguments, cwd=self.folder, **{**self.variables, **variables})
-
-    def json(self, *arguments: str, **variables: str):
-        done = self.run(*arguments, "--json", **variables)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-
-@pytest.fixture
-def operator(engine: Engine, tmp_path: Path) -> Operator:
-    return Operator(engine, tmp_path)
 
 
 def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
@@ -47,6 +22,7 @@ def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
         "database",
         "clock",
         "keys",
+        "audit log",
     }
 
 
@@ -227,8 +203,10 @@ def test_migrate_says_what_it_did(engine: Engine, tmp_path: Path) -> None:
 def test_an_older_file_is_not_moved_under_a_running_server(tmp_path: Path) -> None:
     with hub_process(tmp_path) as hub:
         database = sqlite3.connect(tmp_path / "var/hubgate.db", isolation_level=None)
-        database.execute("DROP TABLE leases")
-        database.execute("DROP TABLE rate_limits")
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            if table not in ("signing_keys", "alembic_version"):
+                database.execute(f"DROP TABLE {table}")
         database.execute("UPDATE alembic_version SET version_num = '0001'")
         database.close()
         for command in (["migrate"], ["serve", "--port", "0"]):

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from cryptography.exceptions import InvalidSignature
 
 from hubgate.server.app import Hub, open_hub
-from hubgate.server.clock import SECOND, Clock, system_clock
+from hubgate.server.audit.verify import MOST_FLAWS, verify
+from hubgate.server.clock import MINUTE, SECOND, Clock, iso, system_clock
 from hubgate.server.errors import HubError, StartupError
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import signer
@@ -24,6 +25,8 @@ from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
 
 # Leases and codes stay right with clocks this far apart; beyond it something is wrong with the machine.
 MOST_SKEW_SECONDS = 5
+# The loop that seals comes by every second.
+LONGEST_UNSEALED = MINUTE
 BUILT_IN_2026 = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
@@ -103,6 +106,8 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
         yield await _clock(hub)
         async for finding in _keys(hub):
             yield finding
+        async for finding in _audit_log(hub):
+            yield finding
     except HubError as error:
         yield Finding("database", "fail", redacted(f"Cannot use the database: {error.__cause__ or error.message}"))
 
@@ -133,3 +138,17 @@ async def _keys(hub: Hub) -> AsyncIterator[Finding]:
             yield Finding("keys", "fail", f"the halves of {key.kid} do not belong together. Revoke it.")
             return
     yield Finding("keys", "ok", f"{len(keys)} signing key{'s' if len(keys) > 1 else ''}, all of them open")
+
+
+async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
+    report = await verify(hub.db, hub.secret)
+    for flaw in report.flaws:
+        yield Finding("audit log", "fail", flaw)
+    if len(report.flaws) == MOST_FLAWS:
+        yield Finding("audit log", "fail", "other organizations were not looked at.")
+    if report.waiting_since is not None and hub.clock() - report.waiting_since > LONGEST_UNSEALED:
+        text = f"{report.waiting:,} entries wait to be sealed since {iso(report.waiting_since)}."
+        yield Finding("audit log", "warn", f"{text} Start the hub, or hubgate deliver.")
+    elif not report.flaws:
+        text = f"{report.entries:,} entries in {report.batches:,} batches of {report.organizations:,} organizations"
+        yield Finding("audit log", "ok", f"{text} are as they were sealed; {report.waiting:,} wait to be")

@@ -6,6 +6,7 @@ from typing import Any
 from hubgate.cli.admin import leaf
 from hubgate.cli.output import print_json, print_table
 from hubgate.server.app import Hub
+from hubgate.server.audit.reseal import reseal as reseal_audit
 from hubgate.server.clock import iso
 from hubgate.server.oauth.keys.model import SigningKey, state_of
 
@@ -48,7 +49,8 @@ def _revoke(options: argparse.Namespace) -> int:
 def _reseal(options: argparse.Namespace) -> int:
     async def everything(hub: Hub) -> int:
         # The keys last: they refuse when one is lost, and all else is resealed by then.
-        return await hub.outbox.reseal() + await hub.keys.reseal()
+        others = await hub.outbox.reseal() + await reseal_audit(hub.db, hub.secret)
+        return others + await hub.keys.reseal()
 
     count = leaf.with_hub(options, everything)
     return leaf.say(options, {"resealed": count}, f"Resealed {count}. Older keys may now be removed.")

@@ -12,6 +12,7 @@ import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from urllib.parse import unquote_to_bytes
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import ANONYMOUS, Caller
@@ -54,7 +55,8 @@ class Guard:
         if route is None:
             request.state.caller = await self.browser(request)
             return
-        if route.surface.value.cors and b"access_token=" in request.scope["query_string"]:
+        query = request.scope["query_string"]
+        if query and route.surface.value.cors and _names_a_token(query):
             # It would stand in logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).
             raise BadRequest("Send the token in the Authorization header, not in the address.")
         if route.surface is Surface.PAGE:
@@ -99,6 +101,10 @@ class Guard:
         if personal.is_to_be_noted(token, now):
             self.aside.write(lambda tx: token_store.note_use(tx, token.id, now))
         return Caller.with_token(person, token)
+
+
+def _names_a_token(query: bytes) -> bool:
+    return any(unquote_to_bytes(pair.partition(b"=")[0]) == b"access_token" for pair in query.split(b"&"))
 
 
 def _presented(header: str, surface: Surface) -> str:

@@ -1,5 +1,6 @@
 """Who did something, and the entry that tells of it."""
 
+import json
 from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Any
@@ -26,7 +27,8 @@ class Kind(Enum):
 class Actor:
     """Who is acting, from where and with what. Names are kept as they were at that moment.
 
-    `token` and `oauth` are the JSON objects of the wire: the personal token or the app that was used.
+    `token` and `oauth` are the JSON objects of the wire: the personal token or the app that was used. Whether the token
+    is still there is found out by whoever reads the log.
     """
 
     name: str
@@ -43,6 +45,8 @@ SYSTEM = Actor("system")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
+    """The order of the fields is that of `store.ENTRY`."""
+
     id: str
     org_id: str
     created_at: int
@@ -56,4 +60,56 @@ class Entry:
     data: str | None
     token: str | None
     oauth: str | None
-    batch: int | None
+    token_id: str | None
+    # Where it was sealed; None until then.
+    batch: int | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An entry as it is shown: with what has become of its author and token since."""
+
+    entry: Entry
+    author_gone: bool
+    token_gone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The order of the fields is that of `store.BATCH`."""
+
+    org_id: str
+    seq: int
+    entries: int
+    hash: bytes
+    sealed_at: int
+    dropped_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where an organization's chain ends. The order of the fields is that of `store.HEAD`."""
+
+    org_id: str
+    seq: int
+    hash: bytes
+    # The batches up to this one have lost their entries to retention.
+    dropped: int = 0
+    # The first batch that was sealed after the head before it had been tampered with.
+    broken: int | None = None
+    mac: bytes = b""
+
+    @property
+    def is_broken(self) -> bool:
+        """Until retention has dropped all that came before."""
+        return self.broken is not None and self.dropped < self.broken
+
+
+def stored_object(text: str) -> dict[str, Any]:
+    """A JSON text of an entry. One that was tampered with is shown as it is: the log must stay readable."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"unreadable": text}

@@ -1,10 +1,10 @@
 """Writing an entry: one insert, in the transaction of the change."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from hubgate.server.audit import store
+from hubgate.server.audit.chain import canonical, check_plain
 from hubgate.server.audit.model import Actor, Entry, Kind
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
@@ -16,6 +16,8 @@ async def record(
     tx: Tx, org_id: str, kind: Kind, message: str, actor: Actor, now: int, data: Mapping[str, Any] | None = None
 ) -> None:
     """`message` is a sentence without its subject: "added ada as admin"."""
+    # Whether the token is still there is no fact of this moment.
+    token = {name: value for name, value in actor.token.items() if name != "deleted"} if actor.token else None
     entry = Entry(
         id=new_id(now),
         org_id=org_id,
@@ -27,13 +29,16 @@ async def record(
         ip=actor.ip,
         user_agent=actor.user_agent[:LONGEST_USER_AGENT] if actor.user_agent else None,
         data=_json(data),
-        token=_json(actor.token),
+        token=_json(token),
         oauth=_json(actor.oauth),
-        batch=None,
+        token_id=token["id"] if token else None,
     )
     await store.add(tx, entry)
 
 
 def _json(value: Mapping[str, Any] | None) -> str | None:
-    """Keys in order, so that the text is the same wherever it is made."""
-    return None if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    """As it is sealed, so that the text is the same wherever it is made."""
+    if value is None:
+        return None
+    check_plain(value)
+    return canonical(value)

@@ -1,18 +1,330 @@
-"""Statements on audit entries and batches."""
+"""Statements on audit entries, batches and heads."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
-from hubgate.server.audit.model import Entry
-from hubgate.server.storage.database import Tx
+from hubgate.server.audit.filters import Filter
+from hubgate.server.audit.model import Batch, Entry, Head, Listed
+from hubgate.server.storage.database import Database, Row, Tx
+
+# In the order of model.Entry, model.Batch and model.Head.
+ENTRY = """e.id, e.org_id, e.created_at, e.type, e.message, e.author_id, e.author_name, e.ip, e.user_agent, e.data,
+    e.token, e.oauth, e.token_id, e.batch, e.position"""
+BATCH = "b.org_id, b.seq, b.entries, b.hash, b.sealed_at, b.dropped_at"
+HEAD = "h.org_id, h.seq, h.hash, h.dropped, h.broken, h.mac"
+
+_LISTED = f"""
+    SELECT {ENTRY},
+        CASE WHEN e.author_id IS NOT NULL AND u.id IS NULL THEN 1 ELSE 0 END AS author_gone,
+        CASE WHEN e.token_id IS NOT NULL AND t.id IS NULL THEN 1 ELSE 0 END AS token_gone
+    FROM audit_entries e LEFT JOIN users u ON u.id = e.author_id LEFT JOIN access_tokens t ON t.id = e.token_id
+"""
 
 
 async def add(tx: Tx, entry: Entry) -> None:
     await tx.exec(
         """
         INSERT INTO audit_entries (id, org_id, created_at, type, message, author_id, author_name, ip, user_agent,
-            data, token, oauth, batch)
+            data, token, oauth, token_id, batch, position)
         VALUES (:id, :org_id, :created_at, :type, :message, :author_id, :author_name, :ip, :user_agent,
-            :data, :token, :oauth, :batch)
+            :data, :token, :oauth, :token_id, :batch, :position)
         """,
         asdict(entry),
     )
+
+
+# Sealing ------------------------------------------------------------------------------------------------------------
+
+
+async def next_unsealed(db: Database, after: str) -> str | None:
+    """The next organization, by id, that has entries to seal. One step in the index, however many they are."""
+    row = await db.one(
+        "SELECT org_id FROM audit_entries WHERE batch IS NULL AND org_id > :after ORDER BY org_id LIMIT 1",
+        {"after": after},
+    )
+    return row["org_id"] if row else None
+
+
+async def unsealed(tx: Tx, org_id: str, most: int) -> list[Entry]:
+    rows = await tx.all(
+        f"""
+        SELECT {ENTRY} FROM audit_entries e WHERE e.org_id = :org_id AND e.batch IS NULL
+        ORDER BY e.created_at, e.id LIMIT :most
+        """,
+        {"org_id": org_id, "most": most},
+    )
+    return [Entry(*row) for row in rows]
+
+
+async def head(tx: Tx | Database, org_id: str) -> Head | None:
+    row = await tx.one(f"SELECT {HEAD} FROM audit_heads h WHERE h.org_id = :org_id", {"org_id": org_id})
+    return Head(*row) if row else None
+
+
+async def add_batch(tx: Tx, batch: Batch) -> bool:
+    """False if another sealer took the number."""
+    row = await tx.one(
+        """
+        INSERT INTO audit_batches (org_id, seq, entries, hash, sealed_at, dropped_at)
+        VALUES (:org_id, :seq, :entries, :hash, :sealed_at, :dropped_at)
+        ON CONFLICT DO NOTHING RETURNING seq
+        """,
+        asdict(batch),
+    )
+    return row is not None
+
+
+async def put_in_batch(tx: Tx, entries: Sequence[Entry], seq: int) -> None:
+    """Each by its id: by time, a change that commits just now would slip in unhashed."""
+    await tx.exec_many(
+        "UPDATE audit_entries SET batch = :batch, position = :position WHERE id = :id AND batch IS NULL",
+        [{"id": entry.id, "batch": seq, "position": position} for position, entry in enumerate(entries, 1)],
+    )
+
+
+async def put_head(tx: Tx, new: Head, old: Head | None) -> bool:
+    """False if somebody else has moved it since `old` was read."""
+    values = asdict(new)
+    if old is None:
+        sql = """
+            INSERT INTO audit_heads (org_id, seq, hash, dropped, broken, mac)
+            VALUES (:org_id, :seq, :hash, :dropped, :broken, :mac) ON CONFLICT DO NOTHING RETURNING org_id
+        """
+        return await tx.one(sql, values) is not None
+    sql = """
+        UPDATE audit_heads SET seq = :seq, hash = :hash, dropped = :dropped, broken = :broken, mac = :mac
+        WHERE org_id = :org_id AND mac = :old_mac
+    """
+    return await tx.exec(sql, {**values, "old_mac": old.mac}) == 1
+
+
+async def heads(tx: Tx, after: str, most: int) -> list[Head]:
+    sql = f"SELECT {HEAD} FROM audit_heads h WHERE h.org_id > :after ORDER BY h.org_id LIMIT :most"
+    return [Head(*row) for row in await tx.all(sql, {"after": after, "most": most})]
+
+
+# Verifying ----------------------------------------------------------------------------------------------------------
+
+
+async def next_organization(db: Database, after: str) -> str | None:
+    """By id, whatever of it there is: an organization without a log, or a log whose organization is gone."""
+    row = await db.one(
+        """
+        SELECT min(found.org_id) AS org_id FROM (
+            SELECT min(org_id) AS org_id FROM audit_heads WHERE org_id > :after
+            UNION ALL SELECT min(org_id) FROM audit_batches WHERE org_id > :after
+            UNION ALL SELECT min(org_id) FROM audit_entries WHERE org_id > :after
+            UNION ALL SELECT min(id) FROM organizations WHERE id > :after
+        ) AS found
+        """,
+        {"after": after},
+    )
+    return row["org_id"] if row else None
+
+
+async def organization_name(tx: Tx | Database, org_id: str) -> str | None:
+    row = await tx.one("SELECT name FROM organizations WHERE id = :id", {"id": org_id})
+    return row["name"] if row else None
+
+
+async def batch(tx: Tx | Database, org_id: str, seq: int) -> Batch | None:
+    sql = f"SELECT {BATCH} FROM audit_batches b WHERE b.org_id = :org_id AND b.seq = :seq"
+    row = await tx.one(sql, {"org_id": org_id, "seq": seq})
+    return Batch(*row) if row else None
+
+
+async def last_batch(tx: Tx | Database, org_id: str, before: int = 2**63 - 1) -> Batch | None:
+    sql = (
+        f"SELECT {BATCH} FROM audit_batches b WHERE b.org_id = :org_id AND b.seq < :before ORDER BY b.seq DESC LIMIT 1"
+    )
+    row = await tx.one(sql, {"org_id": org_id, "before": before})
+    return Batch(*row) if row else None
+
+
+async def batches(tx: Tx, org_id: str, after: int, most: int) -> list[Batch]:
+    rows = await tx.all(
+        f"SELECT {BATCH} FROM audit_batches b WHERE b.org_id = :org_id AND b.seq > :after ORDER BY b.seq LIMIT :most",
+        {"org_id": org_id, "after": after, "most": most},
+    )
+    return [Batch(*row) for row in rows]
+
+
+async def in_batches(tx: Tx, org_id: str, first: int, last: int, most: int) -> list[Entry]:
+    """The entries of some batches, in the order of the chain."""
+    rows = await tx.all(
+        f"""
+        SELECT {ENTRY} FROM audit_entries e WHERE e.org_id = :org_id AND e.batch BETWEEN :first AND :last
+        ORDER BY e.batch, e.position, e.id LIMIT :most
+        """,
+        {"org_id": org_id, "first": first, "last": last, "most": most},
+    )
+    return [Entry(*row) for row in rows]
+
+
+async def ids_in_batches(tx: Tx, org_id: str, first: int, last: int) -> list[tuple[int, str]]:
+    """Batch and id, in the order of the chain."""
+    rows = await tx.all(
+        """
+        SELECT batch, id FROM audit_entries WHERE org_id = :org_id AND batch BETWEEN :first AND :last
+        ORDER BY batch, position, id
+        """,
+        {"org_id": org_id, "first": first, "last": last},
+    )
+    return [(row["batch"], row["id"]) for row in rows]
+
+
+async def stray(tx: Tx, org_id: str, dropped: int, last: int) -> int | None:
+    """A batch that some entry claims to be in though it was dropped or never sealed."""
+    row = await tx.one(
+        """
+        SELECT max(found.batch) AS batch FROM (
+            SELECT max(batch) AS batch FROM audit_entries WHERE org_id = :org_id AND batch > :last
+            UNION ALL SELECT min(batch) FROM audit_entries WHERE org_id = :org_id AND batch <= :dropped
+        ) AS found
+        """,
+        {"org_id": org_id, "dropped": dropped, "last": last},
+    )
+    return row["batch"] if row else None
+
+
+async def waiting(tx: Tx, org_id: str) -> tuple[int, int | None]:
+    """How many entries are not sealed yet, and since when the oldest waits."""
+    row = await tx.one(
+        "SELECT count(*) AS n, min(created_at) AS since FROM audit_entries WHERE org_id = :org_id AND batch IS NULL",
+        {"org_id": org_id},
+    )
+    return (row["n"], row["since"]) if row else (0, None)
+
+
+# Retention ----------------------------------------------------------------------------------------------------------
+
+_FIRST_KEPT = "(SELECT min(k.seq) FROM audit_batches k WHERE k.org_id = h.org_id AND k.seq > h.dropped)"
+
+
+async def next_droppable(tx: Tx, sealed_before: int, after: str) -> str | None:
+    """The next organization, by id, whose first batch with entries is that old."""
+    row = await tx.one(
+        f"""
+        SELECT h.org_id FROM audit_heads h JOIN audit_batches b ON b.org_id = h.org_id AND b.seq = {_FIRST_KEPT}
+        WHERE h.org_id > :after AND b.sealed_at < :sealed_before ORDER BY h.org_id LIMIT 1
+        """,
+        {"after": after, "sealed_before": sealed_before},
+    )
+    return row["org_id"] if row else None
+
+
+async def drop_entries(tx: Tx, org_id: str, through: int) -> None:
+    await tx.exec(
+        "DELETE FROM audit_entries WHERE org_id = :org_id AND batch <= :through", {"org_id": org_id, "through": through}
+    )
+
+
+async def mark_dropped(tx: Tx, org_id: str, seq: int, now: int) -> None:
+    await tx.exec(
+        "UPDATE audit_batches SET dropped_at = :now WHERE org_id = :org_id AND seq = :seq",
+        {"org_id": org_id, "seq": seq, "now": now},
+    )
+
+
+# Reading ------------------------------------------------------------------------------------------------------------
+
+
+async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], most: int) -> list[Listed]:
+    """The newest first."""
+    where, values = _condition(only)
+    rows = await tx.all(
+        f"""
+        {_LISTED} WHERE e.org_id = :org_id AND (e.created_at, e.id) < (:created_at, :id) {where}
+        ORDER BY e.created_at DESC, e.id DESC LIMIT :most
+        """,
+        {**values, "org_id": org_id, "created_at": before[0], "id": before[1], "most": most},
+    )
+    return [_listed(row) for row in rows]
+
+
+async def newer(tx: Tx, org_id: str, only: Filter, after: tuple[int, str], most: int) -> list[Listed]:
+    """The oldest first: those next to `after`."""
+    where, values = _condition(only)
+    rows = await tx.all(
+        f"""
+        {_LISTED} WHERE e.org_id = :org_id AND (e.created_at, e.id) > (:created_at, :id) {where}
+        ORDER BY e.created_at, e.id LIMIT :most
+        """,
+        {**values, "org_id": org_id, "created_at": after[0], "id": after[1], "most": most},
+    )
+    return [_listed(row) for row in rows]
+
+
+async def count(tx: Tx, org_id: str, only: Filter, most: int) -> int:
+    """Up to `most`, so that a long log is not read to its end."""
+    where, values = _condition(only)
+    row = await tx.one(
+        f"""
+        SELECT count(*) AS n FROM (
+            SELECT 1 FROM audit_entries e WHERE e.org_id = :org_id {where} LIMIT :most
+        ) AS found
+        """,
+        {**values, "org_id": org_id, "most": most},
+    )
+    return int(row["n"]) if row else 0
+
+
+async def in_chain_order(tx: Tx, org_id: str, only: Filter, after: tuple[int, int], most: int) -> list[Listed]:
+    """Sealed ones alone: an entry that is not has no batch to compare."""
+    where, values = _condition(only)
+    rows = await tx.all(
+        f"""
+        {_LISTED} WHERE e.org_id = :org_id AND (e.batch, e.position) > (:batch, :position) {where}
+        ORDER BY e.batch, e.position LIMIT :most
+        """,
+        {**values, "org_id": org_id, "batch": after[0], "position": after[1], "most": most},
+    )
+    return [_listed(row) for row in rows]
+
+
+async def chain_end(tx: Tx, org_id: str) -> tuple[int, int] | None:
+    """Batch and place of the last sealed entry."""
+    row = await tx.one(
+        """
+        SELECT batch, position FROM audit_entries WHERE org_id = :org_id AND batch IS NOT NULL
+        ORDER BY batch DESC, position DESC LIMIT 1
+        """,
+        {"org_id": org_id},
+    )
+    return (row["batch"], row["position"] or 0) if row else None
+
+
+# Some engines know the case of ASCII letters only, so a word is also looked for as it was written.
+_TERMS = {
+    "author": "(lower(e.author_name) = :{name} OR e.author_id = :{name})",
+    "ip": "lower(e.ip) = :{name}",
+    "type": "e.type = :{name}",
+    "": "(lower(e.message) LIKE :{name} ESCAPE '!' OR e.message LIKE :{name}_as_given ESCAPE '!')",
+}
+
+
+def _condition(only: Filter) -> tuple[str, dict[str, str]]:
+    """A further condition on entries `e`, with its values."""
+    values: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}
+    # In one order, so that a few hundred statements are all there can be.
+    for number, term in enumerate(sorted(only.terms, key=lambda term: term.key)):
+        name = f"term{number}"
+        if term.key:
+            values[name] = term.value.lower()
+        else:
+            values[name], values[f"{name}_as_given"] = _containing(term.value.lower()), _containing(term.value)
+        groups.setdefault(term.key or name, []).append(_TERMS[term.key].format(name=name))
+    return "".join(f" AND ({' OR '.join(group)})" for group in groups.values()), values
+
+
+def _containing(part: str) -> str:
+    """A LIKE pattern, escaped with `!`."""
+    for special in "!%_":
+        part = part.replace(special, "!" + special)
+    return f"%{part}%"
+
+
+def _listed(row: Row) -> Listed:
+    *values, author_gone, token_gone = row
+    return Listed(Entry(*values), bool(author_gone), bool(token_gone))

@@ -222,11 +222,16 @@ audit_entries = Table(
     Column("data", Text),
     Column("token", Text),
     Column("oauth", Text),
-    # The batch that sealed it; null until then.
+    # The personal token's id once more, to tell whether it is still there.
+    Column("token_id", Text),
+    # The batch that sealed it and its place there, from 1; null until then.
     Column("batch", BigInteger),
+    Column("position", BigInteger),
     Index(None, "org_id", "created_at", "id"),
-    Index(None, "org_id", "batch", "id"),
-    Index("ix_audit_entries_unsealed", "org_id", "id", sqlite_where=_UNSEALED, postgresql_where=_UNSEALED),
+    Index(None, "org_id", "batch", "position"),
+    Index(
+        "ix_audit_entries_unsealed", "org_id", "created_at", "id", sqlite_where=_UNSEALED, postgresql_where=_UNSEALED
+    ),
 )
 
 # Links of each organization's chain: every batch's hash covers its entries and the hash before it.
@@ -240,7 +245,23 @@ audit_batches = Table(
     Column("sealed_at", BigInteger, nullable=False),
     # When retention dropped its entries; the hash stays, so that the chain still holds.
     Column("dropped_at", BigInteger),
-    Index(None, "sealed_at"),
+    sqlite_with_rowid=False,
+)
+
+# Where each chain ends, under a MAC of the server secret: who can only write SQL can neither cut the end off nor
+# replace the chain by another (audit/head.py).
+audit_heads = Table(
+    "audit_heads",
+    metadata,
+    Column("org_id", Text, primary_key=True),
+    # The last batch and its hash.
+    Column("seq", BigInteger, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    # Retention has dropped the entries of the batches up to this one.
+    Column("dropped", BigInteger, nullable=False),
+    # The first batch that was sealed after somebody had tampered with the head; null if nobody has.
+    Column("broken", BigInteger),
+    Column("mac", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
 

@@ -10,7 +10,9 @@ import sys
 from collections.abc import Callable
 
 from hubgate.server import logs
-from hubgate.server.app import open_hub
+from hubgate.server.app import Hub, open_hub
+from hubgate.server.audit.retention import Retention
+from hubgate.server.audit.seal import Sealer
 from hubgate.server.settings import Settings
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.loops import Loop, LoopRunner
@@ -22,7 +24,7 @@ BACKGROUND_NICENESS = 10
 
 async def run(settings: Settings, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
     hub = await open_hub(settings)
-    loops = [Sweep(hub.db, hub.clock).loop(), Loop("mail", every_seconds=5, step=hub.outbox.send_due)]
+    loops = [Sweep(hub.db, hub.clock).loop(), Loop("mail", every_seconds=5, step=hub.outbox.send_due), *_audit(hub)]
     running = asyncio.create_task(LoopRunner(hub.db, hub.clock, stop).run(loops))
     on_ready()
     await stop.wait()
@@ -30,6 +32,14 @@ async def run(settings: Settings, stop: asyncio.Event, on_ready: Callable[[], No
     await asyncio.wait([running], timeout=GRACE_SECONDS)
     running.cancel()
     await hub.close()
+
+
+def _audit(hub: Hub) -> list[Loop]:
+    loops = [Loop("seal", every_seconds=1, step=Sealer(hub.db, hub.clock, hub.secret).step)]
+    if days := hub.settings.audit_retention_days:
+        retention = Retention(hub.db, hub.clock, hub.secret, days)
+        loops.append(Loop("audit retention", every_seconds=3600, step=retention.step))
+    return loops
 
 
 def main() -> None:

@@ -158,15 +158,17 @@ def _audit() -> None:
         _text("data", nullable=True),
         _text("token", nullable=True),
         _text("oauth", nullable=True),
+        _text("token_id", nullable=True),
         _number("batch", nullable=True),
+        _number("position", nullable=True),
     )
     _index("audit_entries", "org_id", "created_at", "id")
-    _index("audit_entries", "org_id", "batch", "id")
+    _index("audit_entries", "org_id", "batch", "position")
     unsealed = sa.text("batch IS NULL")
     op.create_index(
         "ix_audit_entries_unsealed",
         "audit_entries",
-        ["org_id", "id"],
+        ["org_id", "created_at", "id"],
         sqlite_where=unsealed,
         postgresql_where=unsealed,
     )
@@ -180,4 +182,13 @@ def _audit() -> None:
         _number("dropped_at", nullable=True),
         sqlite_with_rowid=False,
     )
-    _index("audit_batches", "sealed_at")
+    op.create_table(
+        "audit_heads",
+        _text("org_id", key=True),
+        _number("seq"),
+        sa.Column("hash", sa.LargeBinary, nullable=False),
+        _number("dropped"),
+        _number("broken", nullable=True),
+        sa.Column("mac", sa.LargeBinary, nullable=False),
+        sqlite_with_rowid=False,
+    )

@@ -1,47 +1,42 @@
 """The end of an account: what goes, what stays, then name and password."""
 
-from collections.abc import Mapping
-
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts import own_deletion
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.model import Person
-from hubgate.server.errors import Conflict, FieldErrors
+from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web import signed_in
 from hubgate.server.web.own_account import require_own
-from hubgate.server.web.rendering import NO_ERRORS, Pages
+from hubgate.server.web.pages.settings.profile import PATH as _PROFILE
+from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/delete"
+_TEMPLATE = "settings/delete.html"
 _ACTION = Action.ACCOUNT_CREDENTIALS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    async def show(
-        request: HubRequest, person: Person, status: int = 200, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
-    ) -> Response:
-        going = await own_deletion.consequences(accounts, person)
-        return pages.page(
-            request, "settings/delete.html", status, errors, section="/settings/profile", going=going, typed=typed
-        )
-
     async def ask(request: HubRequest) -> Response:
-        return await show(request, require_own(request, _ACTION).signed_in)
+        person = require_own(request, _ACTION).signed_in
+        going = await own_deletion.consequences(accounts, person)
+        return pages.page(request, _TEMPLATE, section=_PROFILE, going=going, typed="")
 
     async def delete(request: HubRequest) -> Response:
         person, form = require_own(request, _ACTION).signed_in, request.form_fields
         typed, actor = form.get("name"), actor_of(request)
         try:
             await own_deletion.delete_own(accounts, person.user, typed, form.get("password"), actor)
-        except FieldErrors as error:
-            return await show(request, person, errors=error.fields, typed=typed)
+        except (FieldErrors, TooManyRequests) as error:
+            going = await own_deletion.consequences(accounts, person)
+            return pages.mend(request, _TEMPLATE, error, "password", section=_PROFILE, going=going, typed=typed)
         except Conflict as error:
-            return await show(request, person, error.status, typed=typed)
+            going = await own_deletion.consequences(accounts, person)
+            return pages.page(request, _TEMPLATE, error.status, section=_PROFILE, going=going, typed=typed)
         response = pages.see("/", "Your account is deleted.")
         signed_in.forget(response, pages.settings)
         return response

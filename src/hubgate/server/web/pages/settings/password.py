@@ -6,7 +6,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import visitor_of
 from hubgate.server.accounts import passwords_changed
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.errors import FieldErrors
+from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
@@ -29,8 +29,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         current, new = form.get("current_password"), form.get("new_password")
         try:
             cookie = await passwords_changed.change(accounts, user, current, new, visitor_of(request))
-        except FieldErrors as error:
-            return pages.page(request, _TEMPLATE, errors=error.fields, section=PATH)
+        except (FieldErrors, TooManyRequests) as error:
+            return pages.mend(request, _TEMPLATE, error, "current_password", section=PATH)
         response = pages.see(PATH, "Password changed. All other sessions ended.")
         signed_in.remember(response, pages.settings, cookie)
         return response

@@ -1,43 +1,45 @@
 """Profile: what others see, the name, the e-mail address."""
 
-from collections.abc import Mapping
-
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts import addresses, own_account
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import User
-from hubgate.server.errors import FieldErrors
+from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.own_account import require_own
-from hubgate.server.web.rendering import NO_ERRORS, Pages
+from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/profile"
 RENAME = "/settings/rename"
 EMAIL = "/settings/email"
 CONFIRMATION = "/settings/email/confirmation"
+_TEMPLATE = "settings/profile.html"
 _READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    def show(request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **given: str) -> Response:
-        """With what was typed, if it has to be mended."""
-        values = {"fullname": user.fullname, "website": user.website, "username": user.name, "email": "", **given}
-        return pages.page(request, "settings/profile.html", errors=errors, section=PATH, values=values)
+    def values_for(user: User, **given: str) -> dict[str, str]:
+        """What stands in the fields: what was typed, if it has to be mended."""
+        return {"fullname": user.fullname, "website": user.website, "username": user.name, "email": "", **given}
+
+    def mend(request: HubRequest, user: User, error: HubError, at: str, **given: str) -> Response:
+        return pages.mend(request, _TEMPLATE, error, at, section=PATH, values=values_for(user, **given))
 
     async def profile(request: HubRequest) -> Response:
-        return show(request, require_own(request, _READ).user)
+        user = require_own(request, _READ).user
+        return pages.page(request, _TEMPLATE, section=PATH, values=values_for(user))
 
     async def save(request: HubRequest) -> Response:
         user, form = require_own(request, _WRITE).user, request.form_fields
-        given = {name: form.get(name) for name in ("fullname", "website")}
+        fullname, website = form.get("fullname"), form.get("website")
         try:
-            await own_account.set_profile(accounts, user, **given)
+            await own_account.set_profile(accounts, user, fullname, website)
         except FieldErrors as error:
-            return show(request, user, error.fields, **given)
+            return mend(request, user, error, "fullname", fullname=fullname, website=website)
         return pages.see(PATH, "Profile saved.")
 
     async def rename(request: HubRequest) -> Response:
@@ -45,7 +47,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await own_account.rename(accounts, user, name)
         except FieldErrors as error:
-            return show(request, user, error.fields, username=name)
+            return mend(request, user, error, "username", username=name)
         return pages.see(PATH, f"Your name is now {name}.")
 
     async def change_email(request: HubRequest) -> Response:
@@ -53,12 +55,14 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         email = form.get("email").strip()
         try:
             await addresses.ask_change(accounts, user, email, form.get("password"))
-        except FieldErrors as error:
-            return show(request, user, error.fields, email=email)
+        except (FieldErrors, TooManyRequests) as error:
+            return mend(request, user, error, "email", email=email)
         return pages.see(PATH, f"A link is on its way to {email}. Open it there: until then nothing changes.")
 
     async def confirm_again(request: HubRequest) -> Response:
         user = require_own(request, _WRITE).user
+        if user.email_verified_at is not None:
+            return pages.see(PATH, f"{user.email} is verified.")
         await addresses.ask_confirmation(accounts, user)
         return pages.see(PATH, f"A link is on its way to {user.email}.")
 

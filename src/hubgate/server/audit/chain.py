@@ -1,0 +1,145 @@
+"""The format of the chain. Pure, and written down in docs/audit.md so that anyone can verify an export without us.
+
+An entry is sealed as the canonical JSON (RFC 8785) of what the API shows of it, without what follows from elsewhere and
+may change: the author's avatar and whether author and token are still there. A batch is a text of lines, its hash their
+SHA-256:
+
+    hubgate audit batch 1
+    organization {id}
+    batch {number, from 1}
+    sealed {time}
+    entries {count}
+    previous {hash of the batch before in hex; 64 zeros for the first}
+    {SHA-256 of the first entry, in hex}
+    ...
+
+The organization, number and place of each entry are in it, so that nothing can be moved or exchanged unseen. Whoever
+changes this changes the first line too: what was sealed before must verify for ever.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hubgate.server.audit.model import Batch, Entry, Head
+from hubgate.server.clock import SECOND, iso
+
+FIRST = bytes(32)
+"""Stands for the hash before the first batch."""
+
+SYSTEM_ID = "0" * 24
+"""Who did what no user did: the wire wants an id."""
+
+# Beyond it a reader in JavaScript sees another number (RFC 8785, section 3.2.2.3).
+LARGEST_INTEGER = 2**53 - 1
+
+
+def exact(moment: int) -> str:
+    """A time to the microsecond, as it is stored: one with less would leave room for changes."""
+    return f"{iso(moment)[:19]}.{moment % SECOND:06d}Z"
+
+
+def canonical(value: Any) -> str:
+    """RFC 8785, for values that `check_plain` lets through and keys in ASCII."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def check_plain(value: Any) -> None:
+    """TypeError for what languages write differently: fractions, huge numbers, keys that are no words."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            if not isinstance(key, str) or not key.isascii():
+                raise TypeError(f"{key!r} cannot be a key in the audit log")
+            check_plain(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            check_plain(part)
+    elif isinstance(value, int):
+        if abs(value) > LARGEST_INTEGER:
+            raise TypeError(f"{value} is too large for the audit log")
+    elif value is not None and not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} cannot be written to the audit log")
+
+
+def entry_text(entry: Entry) -> str:
+    """ValueError if a stored JSON text is none."""
+    shown: dict[str, Any] = {
+        "_id": entry.id,
+        "author": {
+            "_id": entry.author_id or SYSTEM_ID,
+            "type": author_type(entry),
+            "user": entry.author_name,
+        },
+        "createdAt": exact(entry.created_at),
+        "message": entry.message,
+        "type": entry.type,
+    }
+    optional = {
+        "data": _parsed(entry.data),
+        "ip": entry.ip,
+        "oauth": _parsed(entry.oauth),
+        "token": _parsed(entry.token),
+        "userAgent": entry.user_agent,
+    }
+    shown |= {name: value for name, value in optional.items() if value is not None}
+    return canonical(shown)
+
+
+def author_type(entry: Entry) -> str:
+    return "user" if entry.author_id else "system"
+
+
+def batch_text(org_id: str, seq: int, sealed_at: int, previous: bytes, entries: Sequence[Entry]) -> str:
+    lines = [
+        "hubgate audit batch 1",
+        f"organization {org_id}",
+        f"batch {seq}",
+        f"sealed {exact(sealed_at)}",
+        f"entries {len(entries)}",
+        f"previous {previous.hex()}",
+        *(hashlib.sha256(entry_text(entry).encode()).hexdigest() for entry in entries),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def sealed_batch(org_id: str, seq: int, sealed_at: int, previous: bytes, entries: Sequence[Entry]) -> Batch:
+    text = batch_text(org_id, seq, sealed_at, previous, entries)
+    return Batch(org_id, seq, len(entries), hashlib.sha256(text.encode()).digest(), sealed_at)
+
+
+def flaw(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> str | None:
+    """What is wrong with the stored entries of a batch, in order; None if they are those that were sealed."""
+    if len(entries) > batch.entries:
+        return f"holds {len(entries):,} entries, but was sealed with {batch.entries:,}"
+    missing = set(range(1, batch.entries + 1)) - {entry.position for entry in entries}
+    if len(missing) == 1:
+        return f"lacks entry {missing.pop()} of {batch.entries:,}"
+    if missing:
+        return f"lacks {len(missing):,} of {batch.entries:,} entries"
+    try:
+        again = sealed_batch(batch.org_id, batch.seq, batch.sealed_at, previous, entries)
+    except (ValueError, RecursionError, OverflowError, OSError):
+        # A JSON text that is none, or a time that is none.
+        again = None
+    if again is None or again.hash != batch.hash:
+        return "was changed: an entry, their order, or the batch itself"
+    return None
+
+
+def head_text(head: Head) -> str:
+    """What the server secret vouches for."""
+    return "\n".join(
+        [
+            "hubgate audit head 1",
+            head.org_id,
+            str(head.seq),
+            head.hash.hex(),
+            str(head.dropped),
+            str(head.broken or 0),
+        ]
+    )
+
+
+def _parsed(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,51 @@
+"""What a reader asks of the log: `author:ada type:org.add_user ip:192.0.2.1`, and words of the message. Pure."""
+
+from dataclasses import dataclass
+
+from hubgate.server.errors import Unprocessable
+
+KEYS = ("author", "ip", "type")
+MOST_TERMS = 8
+LONGEST_FILTER = 500
+
+
+@dataclass(frozen=True)
+class Term:
+    """`author:ada`, or a word of the message: then without a key."""
+
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.key}:{self.value}" if self.key else self.value
+
+
+@dataclass(frozen=True)
+class Filter:
+    """All of it must hold; of terms with the same key, one."""
+
+    terms: tuple[Term, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.terms))
+
+    def without(self, term: Term) -> "Filter":
+        return Filter(tuple(other for other in self.terms if other != term))
+
+
+def parse_filter(q: str) -> Filter:
+    if len(q) > LONGEST_FILTER:
+        raise Unprocessable(f"A filter has at most {LONGEST_FILTER} characters.")
+    terms = tuple(dict.fromkeys(map(_term, q.split())))
+    if len(terms) > MOST_TERMS:
+        raise Unprocessable(f"A filter has at most {MOST_TERMS} parts.")
+    return Filter(terms)
+
+
+def _term(text: str) -> Term:
+    key, colon, value = text.partition(":")
+    if not colon or key.lower() not in KEYS:
+        return Term("", text)
+    if not value:
+        raise Unprocessable(f"Write a value right after {key.lower()}: and no space between.")
+    return Term(key.lower(), value)

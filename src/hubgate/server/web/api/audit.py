@@ -1,0 +1,119 @@
+"""The audit log for programs: the whole of it newest first, and the chain for those who follow or verify it."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization
+from hubgate.server.audit import read
+from hubgate.server.audit.chain import exact
+from hubgate.server.audit.filters import parse_filter
+from hubgate.server.audit.model import Batch
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Query, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.paging import Key, encode_cursor, next_link, parse_page
+from hubgate.server.web.api.listing import PAGING
+from hubgate.server.web.audit_entries import AuditEntry, described, export
+from hubgate.server.web.named import OfOrganization, organization_route
+
+PATH = "/api/organizations/{name}/audit-log"
+MOST_BATCHES = 100
+
+_ACTION = Action.ORG_READ_AUDIT_LOG
+_FILTER = Query("q", "Such as `author:ada type:org.add_user ip:192.0.2.1`, and words of the message.")
+_REFUSALS = {
+    401: ("No token, or one that is no longer good.", None),
+    403: ("You are no admin of the organization, or this is an app's token.", None),
+}
+
+
+class AuditBatch(msgspec.Struct, rename="camel"):
+    """A link of the chain: docs/audit.md says how its hash is made."""
+
+    organization: str
+    seq: int
+    sealed_at: str
+    entries: int
+    hash: str
+    # In the order in which they were sealed; empty once retention has dropped them.
+    ids: list[str]
+    dropped_at: str | UnsetType = UNSET
+
+
+def routes(accounts: Accounts) -> list[Route]:
+    async def whole(request: HubRequest, organization: Organization) -> ASGIApp:
+        return export(accounts, organization, parse_filter(request.query().get("q", "")))
+
+    async def follow(request: HubRequest, organization: Organization) -> ASGIApp:
+        query = request.query()
+        asked, only = parse_page(query, (int, int)), parse_filter(query.get("q", ""))
+        after = (int(asked.after[0]), int(asked.after[1])) if asked.after else read.START
+        found = await read.follow(accounts.db, organization.id, only, after, asked.limit)
+        return _followed(request, [described(listed) for listed in found.entries], found.end)
+
+    async def batches(request: HubRequest, organization: Organization) -> ASGIApp:
+        asked = parse_page(request.query(), (int,))
+        after = int(asked.after[0]) if asked.after else 0
+        found = await read.batches(accounts.db, organization.id, after, min(asked.limit, MOST_BATCHES))
+        end = found[-1][0].seq if found else after
+        return _followed(request, [_described(batch, ids) for batch, ids in found], (end,))
+
+    def _followed(request: HubRequest, items: Sequence[object], end: Key) -> JsonResponse:
+        """The way on is always there: who follows keeps it and asks again later."""
+        response = JsonResponse(items)
+        pairs, path = request.query_fields().pairs, request.scope["raw_path"]
+        response.headers["link"] = next_link(accounts.base_url, path, pairs, encode_cursor(end))
+        return response
+
+    def route(
+        path: str, handler: OfOrganization, summary: str, query: tuple[Query, ...], meaning: str, shape: object
+    ) -> Route:
+        answers = {200: (meaning, shape), **_REFUSALS}
+        return organization_route(
+            accounts, "GET", PATH + path, handler, Surface.API, _ACTION, summary, query=query, answers=answers
+        )
+
+    return [
+        route(
+            "/export",
+            whole,
+            "An organization's audit log, the newest first",
+            (_FILTER,),
+            f"At most {read.MOST_EXPORTED:,} entries, as a download.",
+            list[AuditEntry],
+        ),
+        route(
+            "",
+            follow,
+            "Follow an organization's audit log",
+            (_FILTER, *PAGING),
+            "Sealed entries in the order of the chain, each exactly once. The Link header is always there.",
+            list[AuditEntry],
+        ),
+        route(
+            "/batches",
+            batches,
+            "The chain that seals an organization's audit log",
+            PAGING,
+            f"In order, at most {MOST_BATCHES} at once. The Link header is always there.",
+            list[AuditBatch],
+        ),
+    ]
+
+
+def _described(batch: Batch, ids: list[str]) -> AuditBatch:
+    return AuditBatch(
+        organization=batch.org_id,
+        seq=batch.seq,
+        sealed_at=exact(batch.sealed_at),
+        entries=batch.entries,
+        hash=batch.hash.hex(),
+        ids=ids,
+        dropped_at=UNSET if batch.dropped_at is None else exact(batch.dropped_at),
+    )

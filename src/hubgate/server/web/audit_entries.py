@@ -1,0 +1,105 @@
+"""Audit entries as they leave the hub, the same for the API and for the page's download."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization
+from hubgate.server.audit import read
+from hubgate.server.audit.chain import SYSTEM_ID, author_type, exact
+from hubgate.server.audit.filters import Filter
+from hubgate.server.audit.model import Listed, stored_object
+from hubgate.server.clock import iso
+from hubgate.server.http.streaming import Streamed
+from hubgate.server.web.avatars import avatar_url
+
+
+class AuditAuthor(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    id: str = msgspec.field(name="_id")
+    user: str
+    avatar_url: str
+    type: Literal["user", "system"]
+    deleted: bool | UnsetType = UNSET
+
+
+class AuditToken(msgspec.Struct, forbid_unknown_fields=True):
+    type: Literal["access_token"]
+    id: str
+    deleted: bool
+    role: str | UnsetType = UNSET
+    last4: str | UnsetType = UNSET
+
+
+class AuditApp(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    client_id: str
+    name: str | UnsetType = UNSET
+
+
+class AuditEntry(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """For the documentation: `described` makes them, and the tests hold the two against each other."""
+
+    id: str = msgspec.field(name="_id")
+    created_at: str
+    type: str
+    message: str
+    author: AuditAuthor
+    data: dict[str, Any] | UnsetType = UNSET
+    ip: str | UnsetType = UNSET
+    user_agent: str | UnsetType = UNSET
+    token: AuditToken | UnsetType = UNSET
+    oauth: AuditApp | UnsetType = UNSET
+
+
+def described(listed: Listed) -> dict[str, Any]:
+    """Every member that is sealed is shown as it was sealed, so that the chain can be verified from this."""
+    entry = listed.entry
+    author: dict[str, Any] = {
+        "_id": entry.author_id or SYSTEM_ID,
+        "user": entry.author_name,
+        "avatarUrl": avatar_url(entry.author_id or SYSTEM_ID),
+        "type": author_type(entry),
+    }
+    if listed.author_gone:
+        author["deleted"] = True
+    said: dict[str, Any] = {
+        "_id": entry.id,
+        "createdAt": exact(entry.created_at),
+        "type": entry.type,
+        "message": entry.message,
+        "author": author,
+    }
+    if entry.data is not None:
+        said["data"] = stored_object(entry.data)
+    if entry.ip is not None:
+        said["ip"] = entry.ip
+    if entry.user_agent is not None:
+        said["userAgent"] = entry.user_agent
+    if entry.token is not None:
+        said["token"] = {**stored_object(entry.token), "deleted": listed.token_gone}
+    if entry.oauth is not None:
+        said["oauth"] = stored_object(entry.oauth)
+    return said
+
+
+def export(accounts: Accounts, organization: Organization, only: Filter) -> Streamed:
+    today = iso(accounts.clock())[:10]
+    headers = {
+        "content-type": "application/json",
+        # A name has nothing that would end the quotes (accounts/names.py).
+        "content-disposition": f'attachment; filename="{organization.name}-audit-log-{today}.json"',
+    }
+    return Streamed(_json_array(accounts, organization, only), headers)
+
+
+async def _json_array(accounts: Accounts, organization: Organization, only: Filter) -> AsyncGenerator[bytes, None]:
+    """A line for each entry, so that a text tool can cope with it too."""
+    before = b"[\n"
+    async with aclosing(read.export(accounts.db, organization.id, only)) as parts:
+        async for part in parts:
+            yield before + b",\n".join(msgspec.json.encode(described(listed)) for listed in part)
+            before = b",\n"
+    yield b"\n]\n" if before == b",\n" else b"[]\n"

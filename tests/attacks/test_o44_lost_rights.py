@@ -1,0 +1,65 @@
+"""O44: a member who was removed or demoted loses the rights at the next request, whatever they hold."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.engines import Engine
+from tests.bed.organizations import post, two_hubs
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.organizations import members
+from hubgate.server.accounts.roles import Role
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+
+SETTINGS = "/organizations/acme/settings/members"
+MEMBERS = "/api/organizations/acme/members"
+
+
+def as_admin(browser: httpx.Client, program: httpx.Client) -> list[int]:
+    """What an admin sees and changes, with a session and with a token."""
+    return [
+        browser.get(SETTINGS).status_code,
+        post(browser, f"{SETTINGS}/carol/role", role="write").status_code,
+        program.put(f"{MEMBERS}/carol/role", json={"role": "read"}).status_code,
+        program.get(f"{MEMBERS}?email=carol@example.org").status_code,
+    ]
+
+
+@pytest.mark.parametrize("how", ["removed", "demoted"])
+def test_a_session_and_a_token_lose_the_organization(engine: Engine, tmp_path: Path, how: str) -> None:
+    """The change is made on one machine, the next request comes to another."""
+    with two_hubs(engine, tmp_path) as (here, there):
+        ada, bob = make_user(here, "ada"), make_user(here, "bob")
+        make_user(here, "carol")
+        acme = make_organization(here, "acme", ada, bob="admin", carol="read")
+        with browser_of(there, bob) as browser, api(there, make_token(there, bob)) as program:
+            assert as_admin(browser, program) == [200, 303, 200, 200]
+
+            async def work(opened: Hub) -> None:
+                if how == "removed":
+                    await members.remove(opened.accounts, acme, bob, SYSTEM)
+                else:
+                    await members.change_role(opened.accounts, acme, bob, Role.WRITE, SYSTEM)
+
+            here.call(work)
+            assert as_admin(browser, program) == [403, 403, 403, 403]
+            still_in = how == "demoted"
+            assert program.get(MEMBERS).status_code == (200 if still_in else 403)
+            assert browser.get("/organizations/acme/members").status_code == (200 if still_in else 403)
+            told = [org["name"] for org in program.get("/api/whoami-v2").json()["orgs"]]
+            assert told == (["acme"] if still_in else [])
+
+
+def test_a_form_that_was_open_is_worth_nothing(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, bob="admin")
+    with browser_of(hub, bob) as browser:
+        csrf = browser.get(SETTINGS).text.split('name="csrf" value="')[1].split('"')[0]
+        hub.call(lambda opened: members.change_role(opened.accounts, acme, bob, Role.READ, SYSTEM))
+        for page in ("", "/ada/role", "/ada/remove", "/bob/role"):
+            given = {"csrf": csrf, "role": "admin", "invitee": "eve@example.com"}
+            assert browser.post(SETTINGS + page, data=given).status_code == 403
+        assert browser.post("/organizations/acme/settings/delete", data={"csrf": csrf, "name": "acme"}).is_error

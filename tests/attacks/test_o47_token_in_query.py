@@ -1,0 +1,60 @@
+"""O47: an access token in the query string is refused, wherever browser apps may call, and stands in no log."""
+
+import re
+
+import httpx
+import pytest
+from tests.bed.people import api, make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.app import build_app
+from hubgate.server.http.surface import ErrorShape
+
+SAYS = "Send the token in the Authorization header, not in the address."
+
+
+def test_o47_on_every_surface_with_cors(hub: RunningHub) -> None:
+    token = make_token(hub, make_user(hub, "ada"))
+
+    async def open_routes(opened):
+        return [route for route in build_app(opened).table.routes if route.surface.value.cors]
+
+    routes = hub.call(open_routes)
+    assert {route.path for route in routes} >= {"/api/whoami-v2", "/oauth/jwks", "/api/agent-harnesses"}
+    with hub.client() as client:
+        for route in routes:
+            path = re.sub(r"\{\w+(:path)?\}", "x", route.path)
+            response = client.request(route.method, f"{path}?access_token={token}")
+            assert response.status_code == 400, (route.method, path)
+            assert response.headers["x-error-message"] == SAYS
+            if route.surface.value.errors is ErrorShape.OAUTH:
+                assert response.json() == {"error": "invalid_request", "error_description": SAYS}
+    assert hub.log.count('"status":400') == len(routes)
+    assert token not in hub.log
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["access_token={}", "a=b&access_token={}", "access_token={}&a=b", "access%5Ftoken={}", "%61ccess_token={}"],
+)
+def test_o47_however_it_is_written_and_beside_a_good_one(hub: RunningHub, query: str) -> None:
+    token = make_token(hub, make_user(hub, "ada"))
+    for known in (None, token):
+        with api(hub, known) as client:
+            assert client.get(f"{hub.url}/api/whoami-v2?{query.format(token)}").status_code == 400
+    assert token not in hub.log
+
+
+@pytest.mark.parametrize("query", ["search=access_token=", "my_access_token=x", "access_token_type=x", "a=%ff"])
+def test_o47_others_parameters_are_none_of_it(hub: RunningHub, query: str) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+        assert client.get(f"{hub.url}/api/whoami-v2?{query}").status_code == 200
+
+
+def test_o47_elsewhere_it_opens_nothing(hub: RunningHub) -> None:
+    """Not on pages, which know people by their cookie, and not in a body (RFC 6750, section 2.2)."""
+    token = make_token(hub, make_user(hub, "ada"))
+    with httpx.Client(base_url=hub.url) as client:
+        assert client.get(f"/settings/tokens?access_token={token}").status_code != 200
+        assert client.request("GET", "/api/whoami-v2", data={"access_token": token}).status_code == 401
+    assert token not in hub.log

@@ -1,0 +1,122 @@
+"""O55: the session's id changes at sign-in and with a change of privilege; sign-out kills it on the server."""
+
+from contextlib import ExitStack
+
+import httpx
+from tests.bed.at_once import at_once
+from tests.bed.people import PASSWORD, browser_of, filled, link_in, mails_to, make_user, submit
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.signup import setup_path
+from hubgate.server.app import Hub
+
+NEW = "another horse battery"
+
+
+def opens(hub: RunningHub, cookie: str) -> bool:
+    with hub.client() as client:
+        client.cookies.set("token", cookie)
+        return client.get("/settings/profile").status_code == 200
+
+
+def enter(client: httpx.Client, name: str = "ada", password: str = PASSWORD) -> str:
+    response = submit(client, "/login", username=name, password=password)
+    assert response.status_code == 303, response.text
+    return client.cookies["token"]
+
+
+def plant(client: httpx.Client, hub: RunningHub, cookie: str) -> None:
+    client.cookies.clear()
+    client.cookies.set("token", cookie, domain=hub.settings.host, path="/")
+
+
+def test_o55_a_planted_id_is_not_taken_over(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    with hub.client() as client:
+        plant(client, hub, "chosen-by-the-attacker")
+        cookie = enter(client)
+    assert cookie != "chosen-by-the-attacker"
+    assert opens(hub, cookie)
+    assert not opens(hub, "chosen-by-the-attacker")
+
+
+def test_o55_a_planted_session_of_the_attackers_own_ends(hub: RunningHub) -> None:
+    """Otherwise the attacker would hold an id of this browser's past."""
+    make_user(hub, "ada")
+    make_user(hub, "eve")
+    with hub.client() as attacker, hub.client() as phone, hub.client() as victim:
+        planted, elsewhere = enter(attacker, "eve"), enter(phone, "eve")
+        plant(victim, hub, planted)
+        field = victim.get("/").text.partition('name="csrf" value="')[2].partition('"')[0]
+        form = {"csrf": field, "username": "ada", "password": PASSWORD}
+        assert victim.post("/login", data=form).status_code == 303
+        own = victim.cookies["token"]
+    assert own != planted
+    assert opens(hub, own)
+    assert not opens(hub, planted)
+    assert opens(hub, elsewhere), "other browsers of that user are none of our business"
+
+
+def test_o55_every_sign_in_has_its_own_id(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    cookies = set()
+    for _ in range(3):
+        with hub.client() as client:
+            cookies.add(enter(client))
+    assert len(cookies) == 3
+    assert all(len(cookie) >= 43 for cookie in cookies)
+
+
+def test_o55_sign_out_kills_it_on_the_server(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    with hub.client() as here, hub.client() as there:
+        mine, other = enter(here), enter(there)
+        assert submit(here, "/", "/logout").status_code == 303
+    assert not opens(hub, mine)
+    assert opens(hub, other)
+
+
+def test_o55_a_new_password_ends_all(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as client, browser_of(hub, ada) as other:
+        before = client.cookies["token"]
+        changed = submit(client, "/settings/password", current_password=PASSWORD, new_password=NEW)
+        assert changed.status_code == 303, changed.text
+        after = client.cookies["token"]
+        assert after != before
+        assert opens(hub, after)
+        assert not opens(hub, before)
+        assert not opens(hub, other.cookies["token"])
+        assert submit(client, "/reset", email="ada@example.org").status_code == 200
+        link = link_in(next(m for m in mails_to(hub, "ada@example.org", 2) if m["Subject"] == "Reset your password"))
+        assert submit(client, link, password=PASSWORD).status_code == 303
+    assert not opens(hub, after)
+
+
+def test_o55_becoming_the_operator_changes_it(hub: RunningHub) -> None:
+    async def work(opened: Hub) -> str:
+        return setup_path(opened.accounts)
+
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        before = client.cookies["token"]
+        made = submit(client, hub.call(work), username="boss", email="boss@example.org", password=PASSWORD)
+        assert made.status_code == 303
+        assert client.cookies["token"] != before
+        assert opens(hub, client.cookies["token"])
+    assert not opens(hub, before)
+
+
+def test_o55_a_password_that_changes_while_it_is_compared_opens_nothing(hub: RunningHub) -> None:
+    """A session made with the old one must not outlive the change, whichever of the two is committed first."""
+    make_user(hub, "ada")
+    with ExitStack() as stack:
+        asking = stack.enter_context(hub.client())
+        submit(asking, "/reset", email="ada@example.org")
+        link = link_in(mails_to(hub, "ada@example.org")[-1])
+        clients = [stack.enter_context(hub.client()) for _ in range(8)]
+        forms = [filled(client, "/login", username="ada", password=PASSWORD) for client in clients]
+        answers = at_once([*forms, filled(asking, link, password=NEW)])
+        assert answers[-1].status_code == 303
+        assert {answer.status_code for answer in answers[:-1]} <= {303, 422}
+        cookies = [client.cookies["token"] for client in clients if "token" in client.cookies]
+    assert [cookie for cookie in cookies if opens(hub, cookie)] == []

@@ -1,0 +1,34 @@
+"""Public clients as their users run them: a locked version in an environment of its own, with a home of its own."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bed.processes import ROOT
+
+ENVIRONMENTS = ROOT / ".venv/clients"
+
+
+@dataclass(frozen=True)
+class Client:
+    """`name` is that of its lock in requirements/clients."""
+
+    name: str
+    home: Path
+    endpoint: str
+
+    def run(self, program: str, *arguments: str, token: str | None = None) -> "subprocess.CompletedProcess[str]":
+        path = ENVIRONMENTS / self.name / "bin" / program
+        assert path.exists(), f"{path} is missing: run make setup"
+        variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "HF_HOME": str(self.home / "hf"),
+            "HF_ENDPOINT": self.endpoint,
+            "NO_COLOR": "1",
+            **({"HF_TOKEN": token} if token else {}),
+        }
+        return subprocess.run(
+            [path, *arguments], cwd=self.home, env=variables, capture_output=True, text=True, timeout=60, check=False
+        )

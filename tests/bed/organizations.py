@@ -1,0 +1,54 @@
+"""What tests about organizations look at: roles, entries of the audit log; and forms posted without their page."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import Page
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import store
+from hubgate.server.storage.database import Tx
+
+
+def role_in(hub: RunningHub, organization: Organization, user: User) -> str | None:
+    role = hub.call(lambda opened: store.role_of(opened.db, organization.id, user.id))
+    return role.label if role else None
+
+
+def admins_of(hub: RunningHub, organization: Organization) -> list[str]:
+    async def unit(tx: Tx) -> list[str]:
+        found = await store.members(tx, organization.id)
+        return [member.user.name for member in found if member.role.label == "admin"]
+
+    return hub.call(lambda opened: opened.db.read_long(unit))
+
+
+def entries_of(hub: RunningHub, organization: Organization) -> list[dict[str, Any]]:
+    """The audit log as it is stored."""
+
+    async def unit(tx: Tx) -> list[dict[str, Any]]:
+        sql = "SELECT type, message, author_id, author_name, ip, data, token FROM audit_entries WHERE org_id = :id"
+        names = ("type", "message", "author_id", "author_name", "ip", "data", "token")
+        return [dict(zip(names, row, strict=True)) for row in await tx.all(sql, {"id": organization.id})]
+
+    found = hub.call(lambda opened: opened.db.read_long(unit))
+    return [{**entry, "data": json.loads(entry["data"] or "{}")} for entry in found]
+
+
+def post(client: httpx.Client, address: str, **fields: str) -> httpx.Response:
+    """To an address whose form this browser does not see, with a CSRF field that is good."""
+    return client.post(address, data={**Page(client.get("/docs/api")).hidden("/theme"), **fields})
+
+
+@contextmanager
+def two_hubs(engine: Engine, folder: Path) -> Iterator[tuple[RunningHub, RunningHub]]:
+    """On one database, as two machines would be."""
+    url = engine.fresh_url()
+    with running(settings_for(url, folder / "one")) as one, running(settings_for(url, folder / "two")) as two:
+        yield one, two

@@ -1,0 +1,87 @@
+"""One walk through everything that hands out a secret, by the hub's own pages and mails; and every secret seen."""
+
+import re
+from email.message import EmailMessage
+
+import httpx
+from tests.bed.people import link_in, mails_to, make_organization, make_user, submit
+from tests.bed.processes import until
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.organizations import invitations
+from hubgate.server.accounts.signup import setup_path
+from hubgate.server.app import Hub
+
+PASSWORDS = ("the first passphrase", "the second passphrase", "a passphrase that is wrong")
+
+
+def secrets_given(hub: RunningHub) -> dict[str, str]:
+    """By what they are. Of each kind of link one is used and one stays open."""
+    first, second, wrong = PASSWORDS
+    given = dict(zip(("password", "new password", "wrong password"), PASSWORDS, strict=True))
+    with hub.client() as client:
+        setup = _setup_link(hub)
+        submit(client, setup, username="boss", email="boss@example.org", password=first)
+        given |= {"set-up link": _last(setup), "operator's session": client.cookies["token"]}
+        given["open confirmation"] = _mailed(hub, "boss@example.org", "Confirm")
+        made = submit(client, "/settings/tokens", "/settings/tokens", name="laptop", role="write")
+        given["token"] = re.findall(r"hf_\w+", made.text)[0]
+        submit(client, "/settings/profile", "/settings/email", email="moved@example.org", password=first)
+        given["open change of address"] = _mailed(hub, "moved@example.org", "Confirm")
+        submit(client, "/", "/logout")
+    with hub.client() as client:
+        submit(client, "/join", username="ada", email="ada@example.org", password=first)
+        given["used confirmation"] = _mailed(hub, "ada@example.org", "Confirm")
+        submit(client, f"/verify/{given['used confirmation']}")
+        assert submit(client, "/login", username="ada", password=wrong).status_code == 422
+        submit(client, "/reset", email="ada@example.org")
+        given["used reset"] = _mailed(hub, "ada@example.org", "Reset")
+        submit(client, f"/reset/{given['used reset']}", password=second)
+        hub.clock.advance(1)
+        submit(client, "/login", username="ada", password=second)
+        given |= {"session": client.cookies["token"], "csrf cookie": client.cookies["csrf"]}
+        given |= _invitations(hub, client)
+    with hub.client() as client:
+        submit(client, "/reset", email="boss@example.org")
+        given["open reset"] = _mailed(hub, "boss@example.org", "Reset")
+        with_token = client.get("/api/whoami-v2", headers={"authorization": f"Bearer {given['token']}"})
+        assert with_token.status_code == 200
+    return given
+
+
+def _invitations(hub: RunningHub, client: httpx.Client) -> dict[str, str]:
+    make_organization(hub, "acme", make_user(hub, "carol"))
+
+    async def to_hub(opened: Hub) -> str:
+        return await invitations.invite_to_hub(opened.accounts, "guest@example.org")
+
+    hub_link = hub.call(to_hub)
+    with hub.client() as admin:
+        submit(admin, "/login", username="carol", password="correct horse battery")
+        for invitee in ("ada", "new@example.org"):
+            page = "/organizations/acme/settings/members"
+            submit(admin, page, page, invitee=invitee, role="read")
+    used, open_one = (_mailed(hub, address, "Join") for address in ("ada@example.org", "new@example.org"))
+    assert submit(client, f"/invitations/{used}", decision="accept").status_code == 303
+    return {"invitation to the hub": _last(hub_link), "used invitation": used, "open invitation": open_one}
+
+
+def _mailed(hub: RunningHub, address: str, subject: str) -> str:
+    """The secret of the last link that was mailed there under such a subject."""
+
+    def found() -> list[EmailMessage]:
+        return [mail for mail in mails_to(hub, address, 0) if mail["Subject"].startswith(subject)]
+
+    until(found)
+    return _last(link_in(found()[-1]))
+
+
+def _last(address: str) -> str:
+    return address.rpartition("/")[2]
+
+
+def _setup_link(hub: RunningHub) -> str:
+    async def work(opened: Hub) -> str:
+        return setup_path(opened.accounts)
+
+    return hub.call(work)

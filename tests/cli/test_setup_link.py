@@ -1,0 +1,67 @@
+"""The set-up link that `hubgate serve` prints until there is an operator."""
+
+import re
+
+import httpx
+from tests.bed.operator import Operator
+from tests.bed.people import submit
+from tests.bed.processes import HubProcess, hub_process
+
+LINK = re.compile(r"  set it up     (\S+)   \(makes you the operator, once\)")
+
+
+def announced(hub: HubProcess) -> str:
+    """What is printed after the first line."""
+    assert hub.process.stdout is not None
+    lines = []
+    while not lines or not lines[-1].startswith("  stop "):
+        lines.append(hub.process.stdout.readline().decode())
+        assert lines[-1], lines
+    return "".join(lines)
+
+
+def link_of(hub: HubProcess) -> str | None:
+    found = LINK.search(announced(hub))
+    return found.group(1) if found else None
+
+
+def test_it_is_printed_works_and_is_the_same_after_a_restart(operator: Operator) -> None:
+    with hub_process(operator.folder, **operator.variables) as hub:
+        link = link_of(hub)
+        assert link is not None
+        assert link.startswith(f"{hub.url}/setup/")
+        assert hub.stop() == 0
+    with hub_process(operator.folder, port=int(hub.url.rpartition(":")[2]), **operator.variables) as hub:
+        assert link_of(hub) == link
+        path = link.removeprefix(hub.url)
+        assert httpx.get(link[:-1] + ("A" if link[-1] != "A" else "B")).status_code == 404
+        with hub.client() as client:
+            given = {"username": "ada", "email": "ada@example.org", "password": "correct horse battery"}
+            assert submit(client, path, **given).status_code == 303
+            assert client.get(path).status_code == 404, "once"
+        assert hub.stop() == 0
+    (ada,) = operator.json("admin", "user", "list")
+    assert (ada["name"], ada["operator"]) == ("ada", True)
+    with hub_process(operator.folder, **operator.variables) as hub:
+        assert link_of(hub) is None
+        assert hub.stop() == 0
+
+
+def test_an_operator_made_by_command_closes_it(operator: Operator) -> None:
+    with hub_process(operator.folder, **operator.variables) as hub:
+        link = link_of(hub)
+        assert link is not None
+        operator.json("admin", "user", "create", "ada", "--email", "ada@example.org", "--verified")
+        assert httpx.get(link).status_code == 200, "ada operates nothing"
+        operator.json("admin", "user", "create", "bob", "--email", "bob@example.org", "--verified", "--operator")
+        assert httpx.get(link).status_code == 404
+        assert hub.stop() == 0
+    with hub_process(operator.folder, **operator.variables) as hub:
+        assert link_of(hub) is None
+        assert hub.stop() == 0
+
+
+def test_it_follows_the_public_address(operator: Operator) -> None:
+    with hub_process(operator.folder, "--base-url", "https://hub.example", **operator.variables) as hub:
+        assert (link_of(hub) or "").startswith("https://hub.example/setup/")
+        assert hub.stop() == 0

@@ -1,0 +1,93 @@
+"""`POST /api/credentials/revoke`: anyone reports leaked tokens, and learns nothing about them."""
+
+import json
+
+import httpx
+import pytest
+from tests.bed.people import api, link_in, mails_to, make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.tokens.text import TokenKind, new_token
+
+PATH = "/api/credentials/revoke"
+WHOAMI = "/api/whoami-v2"
+
+
+def report(hub: RunningHub, *credentials: str) -> httpx.Response:
+    return httpx.post(hub.url + PATH, json={"credentials": credentials})
+
+
+def test_a_leaked_token_is_dead_at_the_next_request_and_its_owner_told(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    leaked, kept = make_token(hub, ada, "read", "leaked"), make_token(hub, ada, "read", "kept")
+    with api(hub, leaked) as one, api(hub, kept) as other:
+        assert one.get(WHOAMI).status_code == 200
+        assert report(hub, "nonsense", leaked, leaked).status_code == 202
+        assert one.get(WHOAMI).status_code == 401
+        assert other.get(WHOAMI).status_code == 200
+    told = mails_to(hub, ada.email, 3)
+    assert [mail["Subject"] for mail in told] == ["New token: leaked", "New token: kept", "Token revoked: leaked"]
+    assert link_in(told[-1]) == "/settings/tokens"
+    assert leaked not in hub.log
+
+
+def test_the_answer_does_not_tell_which_were_real(hub: RunningHub) -> None:
+    leaked = make_token(hub, make_user(hub, "ada"))
+    invented, _ = new_token(TokenKind.PERSONAL, hub.clock())
+    answers = [report(hub, leaked), report(hub, leaked), report(hub, invented), report(hub, "x"), report(hub)]
+    varying = {"x-request-id", "date"}
+    seen = {
+        (answer.status_code, answer.content, tuple(item for item in answer.headers.items() if item[0] not in varying))
+        for answer in answers
+    }
+    assert len(seen) == 1
+    assert answers[0].status_code == 202
+    assert answers[0].content == b""
+
+
+def test_a_token_of_the_reporter_is_not_asked_for_nor_looked_at(hub: RunningHub) -> None:
+    headers = {"authorization": "Bearer hf_wrong"}
+    assert httpx.post(hub.url + PATH, json={"credentials": []}, headers=headers).status_code == 202
+
+
+def test_a_thousand_at_once_with_the_real_ones_at_the_end(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    real = [make_token(hub, ada, "read", f"number {number}") for number in range(3)]
+    noise = [new_token(TokenKind.PERSONAL, hub.clock())[0] for _ in range(997)]
+    assert report(hub, *noise, *real).status_code == 202
+    for token in real:
+        with api(hub, token) as client:
+            assert client.get(WHOAMI).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"credentials": ["x"] * 1001}, 422),
+        ({"credentials": "hf_x"}, 422),
+        ({"credentials": [7]}, 422),
+        ({"credentials": None}, 422),
+        ({}, 422),
+        ([], 422),
+        ({"credentials": [], "more": 1}, 422),
+        ({"credentials": ["x" * 300_000]}, 413),
+        ({"credentials": ["é🔑 "]}, 202),
+    ],
+)
+def test_what_is_readable(hub: RunningHub, body: object, status: int) -> None:
+    assert httpx.post(hub.url + PATH, json=body).status_code == status
+
+
+@pytest.mark.parametrize("content", ["", "{", "\ufeff{}", '{"credentials":["\\ud800"]}'])
+def test_what_is_not_json(hub: RunningHub, content: str) -> None:
+    assert httpx.post(hub.url + PATH, content=content).status_code in (400, 422)
+
+
+def test_a_form_is_not_taken(hub: RunningHub) -> None:
+    """So no page of another site can send one without asking first."""
+    token = make_token(hub, make_user(hub, "ada"))
+    body = json.dumps({"credentials": [token]})
+    assert httpx.post(hub.url + PATH, content=body, headers={"content-type": "text/plain"}).status_code == 415
+    assert httpx.post(hub.url + PATH, data={"credentials": token}).status_code == 415
+    with api(hub, token) as client:
+        assert client.get(WHOAMI).status_code == 200

@@ -1,0 +1,149 @@
+"""`/join`: open, by invitation, or closed; the same answer whether the address is known or not."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.at_once import at_once
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import PASSWORD, Page, browser_of, filled, link_in, mails_to, make_user, submit
+from tests.bed.running import RunningHub, running
+
+CHECK = "Check your mail."
+
+
+def join(client: httpx.Client, name: str, email: str = "", password: str = PASSWORD) -> httpx.Response:
+    return submit(client, "/join", username=name, email=email or f"{name}@example.org", password=password)
+
+
+def test_joining(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = join(client, "Ada", "Ada@Example.org")
+        assert response.status_code == 200
+        assert CHECK in response.text
+        assert "token" not in client.cookies
+        (mail,) = mails_to(hub, "ada@example.org")
+        assert mail["Subject"] == "Confirm your e-mail"
+        assert link_in(mail).startswith("/verify/")
+        assert submit(client, "/login", username="ada", password=PASSWORD).status_code == 303
+
+
+def test_a_known_address_is_answered_alike_and_told_by_mail(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    with hub.client() as client:
+        unknown = join(client, "bob", "bob@example.org")
+        known = join(client, "eve", "ada@example.org")
+        assert known.status_code == unknown.status_code == 200
+        assert known.text.replace("ada@", "bob@") == unknown.text
+        (mail,) = mails_to(hub, "ada@example.org")
+        assert mail["Subject"] == "You already have an account"
+        assert submit(client, "/login", username="eve", password=PASSWORD).status_code == 422
+
+
+def test_what_has_to_be_mended(hub: RunningHub) -> None:
+    with hub.client() as client:
+        response = submit(client, "/join?next=/docs/api", username="-ada-", email="ada", password="short")
+    assert response.status_code == 422
+    assert "<title>Error: Join" in response.text
+    assert "Fix before saving:" in response.text
+    assert 'value="-ada-"' in response.text
+    assert 'value="ada"' in response.text
+    assert "short" not in response.text.replace("Shorten", "")
+    assert 'name="next" value="/docs/api"' in response.text
+    for field in ("username", "email", "password"):
+        assert f'<a href="#{field}">' in response.text
+        assert f'id="{field}-error"' in response.text
+
+
+@pytest.mark.parametrize("name", ["ada", "ADA", "login", "reset", "change-email"])
+def test_a_name_that_is_taken(hub: RunningHub, name: str) -> None:
+    make_user(hub, "Ada")
+    with hub.client() as client:
+        response = join(client, name, "other@example.org")
+    assert response.status_code == 422
+    assert f"{name} is taken." in response.text
+
+
+def test_names_that_are_taken_count_for_nothing(hub: RunningHub) -> None:
+    """Who looks for a free name must not run into the limit of mails."""
+    make_user(hub, "ada")
+    with hub.client() as client:
+        for _ in range(25):
+            assert join(client, "ada", "bob@example.org").status_code == 422
+        assert join(client, "bob").status_code == 200
+
+
+def test_sign_ups_from_an_address_are_limited(hub: RunningHub) -> None:
+    with hub.client() as client:
+        for number in range(20):
+            assert join(client, f"user{number}").status_code == 200
+        response = join(client, "one-more")
+        assert response.status_code == 429
+        assert response.headers["retry-after"] == "3600"
+        assert "Too many tries. Wait 60 minutes." in response.text
+        assert 'value="one-more"' in response.text
+        hub.clock.advance(3601)
+        assert join(client, "one-more").status_code == 200
+
+
+def test_mails_to_an_address_are_limited(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    with hub.client() as client:
+        for number in range(5):
+            assert join(client, f"user{number}", "ada@example.org").status_code == 200
+        response = join(client, "another", "ada@example.org")
+    assert response.status_code == 429
+    assert "Too many mails to this address. Wait 60 minutes." in response.text
+
+
+@pytest.mark.parametrize("signup", ["invite", "closed"])
+def test_joining_may_be_shut(engine: Engine, tmp_path: Path, signup: str) -> None:
+    with running(settings_for(engine.fresh_url(), tmp_path, signup=signup)) as hub, hub.client() as client:
+        field = Page(client.get("/login")).hidden()["csrf"]
+        shut = client.get("/join")
+        form = {"csrf": field, "username": "ada", "email": "ada@example.org", "password": PASSWORD}
+        sent = client.post("/join", data=form)
+        assert (shut.status_code, sent.status_code) == (403, 403)
+        assert ("needs an invitation" if signup == "invite" else "takes no new accounts") in shut.text
+        assert client.post("/join", data={**form, "invitation": "guessed"}).status_code == 404
+        assert submit(client, "/login", username="ada", password=PASSWORD).status_code == 422
+        assert ('href="/join"' in client.get("/").text) is (signup == "invite")
+        assert 'href="/join"' not in client.get("/login").text
+
+
+def test_nobody_joins_twice_from_one_session(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        field = Page(client.get("/")).hidden("/theme")["csrf"]
+        form = {"csrf": field, "username": "bob", "email": "bob@example.org", "password": PASSWORD}
+        assert client.post("/join", data=form).headers["location"] == "/"
+        assert submit(client, "/", "/logout").status_code == 303
+        assert submit(client, "/login", username="bob", password=PASSWORD).status_code == 422
+
+
+def race(hub: RunningHub, candidates: list[tuple[str, str]]) -> list[httpx.Response]:
+    """Everyone has the form; then all send it."""
+    with ExitStack() as stack:
+        forms = []
+        for name, email in candidates:
+            client = stack.enter_context(hub.client())
+            forms.append(filled(client, "/join", username=name, email=email, password=PASSWORD))
+        return at_once(forms)
+
+
+def test_of_several_who_want_one_name_one_gets_it(hub: RunningHub) -> None:
+    answers = race(hub, [("wanted", f"racer{number}@example.org") for number in range(8)])
+    assert sorted(answer.status_code for answer in answers) == [200] + [422] * 7
+    assert sum("wanted is taken." in answer.text for answer in answers) == 7
+    with hub.client() as client:
+        for number, answer in enumerate(answers):
+            entered = submit(client, "/login", username=f"racer{number}@example.org", password=PASSWORD)
+            assert entered.status_code == (303 if answer.status_code == 200 else 422)
+            client.cookies.clear()
+
+
+def test_of_several_with_one_address_one_gets_an_account(hub: RunningHub) -> None:
+    answers = race(hub, [(f"racer{number}", "one@example.org") for number in range(4)])
+    assert [CHECK in answer.text for answer in answers] == [True] * 4
+    subjects = [mail["Subject"] for mail in mails_to(hub, "one@example.org", 4)]
+    assert sorted(subjects) == ["Confirm your e-mail"] + ["You already have an account"] * 3

@@ -1,0 +1,193 @@
+"""The operator's pages: who gets in, and what the buttons do."""
+
+import re
+
+import pytest
+from tests.bed.organizations import entries_of, post
+from tests.bed.people import (
+    PASSWORD,
+    api,
+    browser_of,
+    link_in,
+    mails_to,
+    make_organization,
+    make_token,
+    make_user,
+    submit,
+)
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import store
+
+USERS, ORGANIZATIONS = "/operator/users", "/operator/organizations"
+PAGES = ["/operator", USERS, ORGANIZATIONS]
+POSTS = [*(f"{USERS}/bob/{deed}" for deed in ("verify", "disable", "enable", "reset")), f"{ORGANIZATIONS}/acme"]
+
+
+def test_only_operators_get_in(hub: RunningHub) -> None:
+    ada, operator = make_user(hub, "ada"), make_user(hub, "olga", operator=True)
+    make_user(hub, "bob")
+    make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as admin, browser_of(hub, operator) as inside, hub.client() as visitor:
+        for address in PAGES:
+            assert inside.get(address).status_code == 200
+            refused = admin.get(address)
+            assert refused.status_code == 403
+            assert "Only an operator" in refused.text
+            assert visitor.get(address).headers["location"].startswith("/login?next=")
+        for address in POSTS:
+            assert post(admin, address, plan="enterprise").status_code == 403
+            assert post(visitor, address, plan="enterprise").status_code == 401
+    with browser_of(hub, operator) as inside:
+        assert '<option value="free" selected>' in inside.get(ORGANIZATIONS).text
+
+
+def test_an_operators_token_opens_nothing(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "olga", operator=True))) as client:
+        assert [client.get(address).status_code for address in PAGES] == [303] * 3
+
+
+@pytest.mark.parametrize("address", POSTS)
+def test_a_form_without_its_field_changes_nothing(hub: RunningHub, address: str) -> None:
+    make_user(hub, "bob", verified=False)
+    make_organization(hub, "acme", make_user(hub, "ada"))
+    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+        assert client.post(address, data={"plan": "team"}).status_code == 403
+        assert "Disabled</span>" not in client.get(USERS).text
+        assert "Not verified" in client.get(USERS).text
+
+
+def test_the_overview_counts(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob", verified=False)
+    make_organization(hub, "acme", ada)
+    make_organization(hub, "big", bob, plan="enterprise")
+    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+        submit(client, USERS, f"{USERS}/bob/disable")
+        page = re.sub(r"</?a[^>]*>", "", client.get("/operator").text)
+        said = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page))
+        assert said.pop("Mail waiting").isdigit()
+        assert said == {
+            "Users": "3",
+            "E-mail not verified": "1",
+            "Disabled": "1",
+            "Operators": "1",
+            "Organizations": "2",
+            "On the free plan": "1",
+            "On the team plan": "0",
+            "On the enterprise plan": "1",
+            "Joining": "Open to everyone",
+        }
+
+
+def test_a_disabled_account_is_shut(hub: RunningHub) -> None:
+    bob = make_user(hub, "bob")
+    token = make_token(hub, bob)
+    with browser_of(hub, make_user(hub, "olga", operator=True)) as operator, browser_of(hub, bob) as browser:
+        assert browser.get("/settings/profile").status_code == 200
+        response = submit(operator, USERS, f"{USERS}/bob/disable")
+        assert (response.status_code, response.headers["location"]) == (303, USERS)
+        page = operator.get(USERS).text
+        assert "Disabled bob. Sign-ins and tokens stopped working." in page
+        assert f'action="{USERS}/bob/enable"' in page
+        assert f'action="{USERS}/bob/disable"' not in page
+        assert browser.get("/settings/profile").status_code == 303
+        with api(hub, token) as program, hub.client() as visitor:
+            assert program.get("/api/whoami-v2").status_code == 401
+            assert submit(visitor, "/login", username="bob", password=PASSWORD).status_code == 403
+            assert submit(operator, USERS, f"{USERS}/bob/enable").status_code == 303
+            assert program.get("/api/whoami-v2").status_code == 200
+            assert browser.get("/settings/profile").status_code == 303, "the old session does not come back"
+
+
+def test_operators_cannot_disable_themselves(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+        assert f'action="{USERS}/olga/disable"' not in client.get(USERS).text
+        for spelled in ("olga", "OLGA"):
+            refused = post(client, f"{USERS}/{spelled}/disable")
+            assert refused.status_code == 409
+            assert "You cannot disable your own account. Another operator can." in refused.text
+        assert client.get(USERS).status_code == 200
+
+
+def test_an_address_is_vouched_for(hub: RunningHub) -> None:
+    bob = make_user(hub, "bob", verified=False)
+    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+        assert "Not verified" in client.get(USERS).text
+        assert submit(client, USERS, f"{USERS}/bob/verify").status_code == 303
+        page = client.get(USERS).text
+        assert "bob@example.org counts as verified." in page
+        assert "Not verified" not in page
+        assert f'action="{USERS}/bob/verify"' not in page
+    found = hub.call(lambda opened: store.user(opened.db, bob.id))
+    assert found is not None
+    assert found.email_verified_at is not None
+
+
+def test_a_reset_link_is_mailed_and_not_shown(hub: RunningHub) -> None:
+    make_user(hub, "bob")
+    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+        assert submit(client, USERS, f"{USERS}/bob/reset").status_code == 303
+        page = client.get(USERS).text
+        assert "A reset link is on its way to bob@example.org." in page
+        link = link_in(mails_to(hub, "bob@example.org")[0])
+        assert link.startswith("/reset/")
+        assert link not in page
+        assert client.get(link).status_code == 200
+        statuses = [submit(client, USERS, f"{USERS}/bob/reset").status_code for _ in range(5)]
+        assert statuses == [303] * 4 + [429]
+
+
+def test_what_is_not_there(hub: RunningHub) -> None:
+    make_organization(hub, "acme", make_user(hub, "ada"))
+    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+        for address in (f"{USERS}/nobody/disable", f"{USERS}/acme/disable", f"{ORGANIZATIONS}/ada"):
+            assert post(client, address, plan="team").status_code == 404
+
+
+def test_plan_and_billing_are_set(hub: RunningHub) -> None:
+    acme = make_organization(hub, "acme", make_user(hub, "ada"))
+    operator = make_user(hub, "olga", operator=True)
+    with browser_of(hub, operator) as client:
+        one = f"{ORGANIZATIONS}/acme"
+        assert submit(client, ORGANIZATIONS, one, plan="enterprise", can_pay="on").status_code == 303
+        page = client.get(ORGANIZATIONS).text
+        assert '<option value="enterprise" selected>' in page
+        assert 'name="can_pay" value="on" checked' in page
+        assert submit(client, ORGANIZATIONS, one, plan="enterprise", can_pay="on").status_code == 303
+        assert submit(client, ORGANIZATIONS, one, plan="gold").status_code == 422
+        changes = [entry for entry in entries_of(hub, acme) if entry["author_id"] == operator.id]
+        assert sorted(entry["type"] for entry in changes) == ["org.set_billing", "org.set_plan"]
+        assert {entry["ip"] for entry in changes} == {"127.0.0.1"}
+
+
+def test_search_and_pages(hub: RunningHub) -> None:
+    operator = make_user(hub, "olga", operator=True)
+    for number in range(51):
+        user = make_user(hub, f"user{number:02}")
+        hub.clock.advance(1)
+    for number in range(51):
+        make_organization(hub, f"org{number:02}", user)
+        hub.clock.advance(1)
+    with browser_of(hub, operator) as client:
+        for address, prefix, count in ((USERS, "user", 51), (ORGANIZATIONS, "org", 51)):
+            first = client.get(address).text
+            names = re.findall(rf'<a href="/({prefix}\d+)"><bdi>', first)
+            (onward,) = re.findall(r'href="([^"]+)">Next</a>', first)
+            second = client.get(onward.replace("&amp;", "&")).text
+            names += re.findall(rf'<a href="/({prefix}\d+)"><bdi>', second)
+            assert names == [f"{prefix}{number:02}" for number in range(count)]
+            assert "Next</a>" not in second
+            found = client.get(address, params={"search": f"{prefix.upper()}07"}).text
+            assert re.findall(rf'<a href="/({prefix}\d+)"><bdi>', found) == [f"{prefix}07"]
+            assert "Nothing matches." in client.get(address, params={"search": "100%"}).text
+        assert "user08@example.org" in client.get(USERS, params={"search": "08@EXAMPLE"}).text
+
+
+def test_a_button_leads_back_to_the_same_list(hub: RunningHub) -> None:
+    make_user(hub, "bob")
+    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+        here = f"{USERS}?search=bo"
+        assert submit(client, here, f"{USERS}/bob/disable").headers["location"] == here
+        for elsewhere in ("https://evil.example/", "//evil.example", "/theme", "/operator/users@evil"):
+            answer = post(client, f"{USERS}/bob/enable", back=elsewhere)
+            assert answer.headers["location"] == USERS

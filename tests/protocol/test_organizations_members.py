@@ -1,0 +1,336 @@
+"""The members page: invite, change roles, remove, withdraw."""
+
+import re
+
+import httpx
+import pytest
+from tests.bed.organizations import post, role_in
+from tests.bed.people import browser_of, link_in, mails_to, make_organization, make_user, submit
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import by_operator
+from hubgate.server.accounts.model import Organization
+from hubgate.server.accounts.organizations import members
+from hubgate.server.accounts.roles import Role
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.storage.database import Tx
+
+MEMBERS = "/organizations/acme/settings/members"
+LAST_ADMIN = "The last admin cannot leave. Make someone else admin first."
+WITHDRAW = re.compile(r'action="(/organizations/acme/settings/invitations/[0-9a-f]{24}/withdraw)"')
+
+
+def set_role(client: httpx.Client, name: str, role: str) -> httpx.Response:
+    return submit(client, MEMBERS, f"{MEMBERS}/{name}/role", role=role)
+
+
+def invite(client: httpx.Client, invitee: str, role: str = "read") -> httpx.Response:
+    return submit(client, MEMBERS, invitee=invitee, role=role)
+
+
+def test_a_user_is_invited_by_name(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as admin, browser_of(hub, bob) as invited:
+        assert invite(admin, "BOB", "write").status_code == 303
+        page = admin.get(MEMBERS).text
+        assert "Invited BOB. The mail is on its way." in page
+        assert len(WITHDRAW.findall(page)) == 1
+        (mail,) = mails_to(hub, "bob@example.org")
+        assert "ada invites you to acme." in mail.get_content()
+        assert role_in(hub, acme, bob) is None
+        assert submit(invited, link_in(mail), decision="accept").status_code == 303
+        assert role_in(hub, acme, bob) == "write"
+        assert not WITHDRAW.findall(admin.get(MEMBERS).text)
+        again = invite(admin, "bob")
+        assert again.status_code == 422
+        assert "bob is a member already." in again.text
+
+
+def test_an_address_is_invited_and_gives_nobody_away(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "bob")
+    make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as client:
+        said = []
+        for address in ("bob@example.org", "nobody@example.org"):
+            assert invite(client, address).status_code == 303
+            said.append(client.get(MEMBERS).text.count(address))
+        assert said == [3, 3], "flash, row, and the row's button"
+        assert len(mails_to(hub, "nobody@example.org")) == 1
+
+
+def test_a_members_verified_address_is_a_member(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "bob")
+    make_user(hub, "carol", verified=False)
+    make_organization(hub, "acme", ada, bob="read", carol="read")
+    with browser_of(hub, ada) as client:
+        assert "bob is a member already." in invite(client, "BOB@example.org").text
+        assert invite(client, "carol@example.org").status_code == 303, "who has not proven it does not have it"
+
+
+@pytest.mark.parametrize("invitee", ["", "nobody", "not an address@", "a@b", "x" * 500])
+def test_who_cannot_be_invited(hub: RunningHub, invitee: str) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as client:
+        response = invite(client, invitee, "write")
+        assert response.status_code == 422
+        assert 'href="#invitee"' in response.text
+        assert '<option value="write" selected>' in response.text
+        assert not WITHDRAW.findall(response.text)
+
+
+def test_too_many_mails_to_one_address(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as client:
+        statuses = [invite(client, "bob@example.com").status_code for _ in range(6)]
+        assert statuses == [303] * 5 + [429]
+        assert len(WITHDRAW.findall(client.get(MEMBERS).text)) == 1, "a new invitation replaces the one before"
+
+
+def test_a_withdrawn_invitation_is_worthless(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as admin, browser_of(hub, bob) as invited:
+        invite(admin, "bob")
+        (address,) = WITHDRAW.findall(admin.get(MEMBERS).text)
+        link = link_in(mails_to(hub, "bob@example.org")[0])
+        assert submit(admin, MEMBERS, address).status_code == 303
+        assert invited.get(link).status_code == 404
+        assert post(admin, address).status_code == 404, "only once"
+        assert role_in(hub, acme, bob) is None
+
+
+def test_an_invitation_of_another_organization_is_out_of_reach(hub: RunningHub) -> None:
+    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
+    make_organization(hub, "acme", ada)
+    make_organization(hub, "evil", eve)
+    with browser_of(hub, ada) as admin, browser_of(hub, eve) as attacker:
+        invite(admin, "bob@example.com")
+        (address,) = WITHDRAW.findall(admin.get(MEMBERS).text)
+        stolen = address.replace("/acme/", "/evil/")
+        assert post(attacker, stolen).status_code == 404
+        assert WITHDRAW.findall(admin.get(MEMBERS).text) == [address]
+
+
+def test_an_old_invitation_is_no_longer_listed(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as client:
+        invite(client, "bob@example.com")
+        hub.clock.advance(7 * 24 * 60 * 60)
+        assert not WITHDRAW.findall(client.get(MEMBERS).text)
+
+
+def test_a_role_is_changed(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, bob="read")
+    with browser_of(hub, ada) as client:
+        for role in ("contributor", "write", "admin"):
+            assert set_role(client, "bob", role).status_code == 303
+            assert role_in(hub, acme, bob) == role
+        assert set_role(client, "bob", "owner").status_code == 422
+        assert submit(client, MEMBERS, f"{MEMBERS}/bob/role").status_code == 422
+        assert role_in(hub, acme, bob) == "admin"
+        for nobody in ("nobody", "acme"):
+            assert post(client, f"{MEMBERS}/{nobody}/role", role="read").status_code == 404
+
+
+def test_an_admin_who_steps_down_is_led_out(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="admin")
+    with browser_of(hub, ada) as client:
+        response = set_role(client, "ada", "read")
+        assert (response.status_code, response.headers["location"]) == (303, "/acme")
+        assert "Your role in acme is now read." in client.get("/acme").text
+        assert client.get(MEMBERS).status_code == 403
+
+
+def test_the_last_admin_stays(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, bob="write")
+    with browser_of(hub, ada) as client:
+        for refused in (
+            set_role(client, "ada", "write"),
+            submit(client, f"{MEMBERS}/ada/remove"),
+        ):
+            assert refused.status_code == 409
+            assert LAST_ADMIN in refused.text
+            assert "<title>Error: " in refused.text
+        assert role_in(hub, acme, ada) == "admin"
+        assert set_role(client, "bob", "admin").status_code == 303
+        left = submit(client, f"{MEMBERS}/ada/remove")
+        assert (left.status_code, left.headers["location"]) == (303, "/acme")
+        assert role_in(hub, acme, ada) is None
+
+
+def test_a_disabled_admin_is_no_admin_to_leave_behind(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="admin")
+    hub.call(lambda opened: by_operator.disable(opened.accounts, bob))
+    with browser_of(hub, ada) as client:
+        assert submit(client, f"{MEMBERS}/ada/remove").status_code == 409
+        assert submit(client, f"{MEMBERS}/bob/remove").status_code == 303
+
+
+def test_removal_asks_first(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, bob="write")
+    with browser_of(hub, ada) as client:
+        assert f'href="{MEMBERS}/bob/remove"' in client.get(MEMBERS).text
+        page = client.get(f"{MEMBERS}/bob/remove").text
+        assert '<button class="button button-danger">Remove bob</button>' in page
+        assert role_in(hub, acme, bob) == "write"
+        response = submit(client, f"{MEMBERS}/bob/remove")
+        assert (response.status_code, response.headers["location"]) == (303, MEMBERS)
+        assert role_in(hub, acme, bob) is None
+        assert client.get(f"{MEMBERS}/bob/remove").status_code == 404
+
+
+@pytest.mark.parametrize("lost_by", ["removal", "demotion"])
+def test_invitations_go_with_the_admin_who_made_them(hub: RunningHub, lost_by: str) -> None:
+    """Otherwise an admin who sees it coming invites another account of theirs and is back the next day."""
+    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
+    make_organization(hub, "acme", ada, eve="admin")
+    with browser_of(hub, ada) as admin, browser_of(hub, eve) as attacker:
+        invite(attacker, "eve2@example.com", "admin")
+        invite(admin, "bob@example.com")
+        assert len(WITHDRAW.findall(admin.get(MEMBERS).text)) == 2
+        link = link_in(mails_to(hub, "eve2@example.com")[0])
+        if lost_by == "removal":
+            assert submit(admin, f"{MEMBERS}/eve/remove").status_code == 303
+        else:
+            assert set_role(admin, "eve", "read").status_code == 303
+        assert attacker.get(link).status_code == 404
+        assert len(WITHDRAW.findall(admin.get(MEMBERS).text)) == 1
+
+
+def test_a_second_invitation_is_no_way_back(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as admin, browser_of(hub, bob) as member:
+        invite(admin, "bob")
+        invite(admin, "bob@example.org")
+        by_name, by_address = (link_in(mail) for mail in mails_to(hub, "bob@example.org", 2))
+        assert submit(member, by_name, decision="accept").status_code == 303
+        assert member.get(by_address).status_code == 404
+        assert submit(admin, f"{MEMBERS}/bob/remove").status_code == 303
+        assert member.get(by_address).status_code == 404
+
+
+def fill(hub: RunningHub, organization: Organization, count: int) -> None:
+    """Many members at once, straight into the tables."""
+
+    async def unit(tx: Tx) -> None:
+        ids = [f"{number:024x}" for number in range(1, count + 1)]
+        await tx.exec_many(
+            """
+            INSERT INTO users (id, name, fullname, email, email_verified_at, website, operator, can_pay, created_at)
+            VALUES (:id, :name, :fullname, :email, 1, '', 0, 0, 1)
+            """,
+            [{"id": i, "name": f"M{i[-3:]}", "fullname": f"Ünal {i[-3:]}", "email": f"{i}@x.org"} for i in ids],
+        )
+        await tx.exec_many(
+            "INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org, :user, 1, 1)",
+            [{"org": organization.id, "user": i} for i in ids],
+        )
+
+    hub.call(lambda opened: opened.db.write(unit))
+
+
+def named_on(page: httpx.Response) -> list[str]:
+    return re.findall(r'<td><span class="who">.*?<a href="/([^"]+)">', page.text)
+
+
+@pytest.mark.parametrize("address", [MEMBERS, "/organizations/acme/members"])
+def test_a_long_list_has_pages_and_a_search(hub: RunningHub, address: str) -> None:
+    ada = make_user(hub, "ada")
+    fill(hub, make_organization(hub, "acme", ada), 120)
+    with browser_of(hub, ada) as client:
+        found, page = [], client.get(address)
+        while True:
+            found += named_on(page)
+            next_page = re.search(r'href="([^"]+)">Next</a>', page.text)
+            if next_page is None:
+                break
+            page = client.get(next_page.group(1).replace("&amp;", "&"))
+        assert found == ["ada", *[f"M{number:03x}" for number in range(1, 121)]]
+        assert f'href="{address}">First</a>' in page.text
+        assert named_on(client.get(address, params={"search": "m01"})) == [f"M01{digit:x}" for digit in range(16)]
+        assert len(named_on(client.get(address, params={"search": "Ünal 05"}))) == 16
+        for nothing in ("%", "_", "m0_", "zzz"):
+            page = client.get(address, params={"search": nothing})
+            assert not named_on(page)
+            assert "Nothing matches." in page.text
+        assert client.get(address, params={"cursor": "nonsense"}).status_code == 400
+
+
+def test_admins_find_a_member_by_address(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="read")
+    with browser_of(hub, ada) as client:
+        assert named_on(client.get(MEMBERS, params={"search": "Bob@example.org"})) == ["bob"]
+        assert named_on(client.get(MEMBERS, params={"search": "@example.org"})) == []
+
+
+def test_the_roster_is_for_members(hub: RunningHub) -> None:
+    ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
+    make_organization(hub, "acme", ada, bob="read")
+    roster = "/organizations/acme/members"
+    with browser_of(hub, bob) as member, browser_of(hub, eve) as stranger, hub.client() as visitor:
+        page = member.get(roster)
+        assert named_on(page) == ["ada", "bob"]
+        assert "@example.org" not in page.text
+        assert "admin" not in page.text.lower().split("<main")[1], "roles are for admins"
+        assert stranger.get(roster).status_code == 403
+        assert visitor.get(roster).status_code == 303
+
+
+def test_only_so_many_invitations_are_open(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    row = {"org": acme.id, "until": hub.clock() + 1_000_000}
+
+    async def unit(tx: Tx) -> None:
+        await tx.exec_many(
+            """
+            INSERT INTO invitations (id, key, org_id, email, role, created_at, expires_at)
+            VALUES (:id, :key, :org, :email, 1, 1, :until)
+            """,
+            [{**row, "id": f"{n:024x}", "key": n.to_bytes(4), "email": f"{n}@x.org"} for n in range(500)],
+        )
+
+    hub.call(lambda opened: opened.db.write(unit))
+    with browser_of(hub, ada) as client:
+        refused = invite(client, "one-more@example.org")
+        assert refused.status_code == 422
+        assert "500 invitations are open. Withdraw some first." in refused.text
+        seen: set[str] = set()
+        address: str | None = MEMBERS
+        while address:
+            page = client.get(address).text
+            seen |= set(WITHDRAW.findall(page))
+            found = re.search(r'href="([^"]+invited=[^"]+)">Next</a>', page)
+            address = found.group(1).replace("&amp;", "&") if found else None
+        assert len(seen) == 500
+
+
+def test_the_operator_adds_whoever_was_invited(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as client:
+        invite(client, "bob")
+
+        async def work(opened: Hub) -> None:
+            await members.add(opened.accounts, acme, bob, Role.WRITE, SYSTEM)
+
+        hub.call(work)
+        assert not WITHDRAW.findall(client.get(MEMBERS).text)
+        assert role_in(hub, acme, bob) == "write"

@@ -1,0 +1,254 @@
+"""Changes of members at the same moment, from two hubs on one database: one order of events, never both halves."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.at_once import at_once
+from tests.bed.engines import Engine
+from tests.bed.organizations import admins_of, entries_of, role_in, two_hubs
+from tests.bed.people import (
+    api,
+    browser_of,
+    filled,
+    link_in,
+    mails_to,
+    make_organization,
+    make_token,
+    make_user,
+    submit,
+)
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import own_account
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import invitations, members, settings
+from hubgate.server.accounts.roles import Role
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.errors import Conflict, HubError
+
+ROUNDS = 15
+MEMBERS = "/api/organizations/acme/members"
+
+Hubs = tuple[RunningHub, RunningHub]
+
+
+@pytest.fixture
+def hubs(engine: Engine, tmp_path: Path) -> Iterator[Hubs]:
+    with two_hubs(engine, tmp_path) as pair:
+        yield pair
+
+
+def demote(client: httpx.Client, name: str) -> int:
+    return client.put(f"{MEMBERS}/{name}/role", json={"role": "write"}).status_code
+
+
+def restore(hub: RunningHub, acme: Organization, *users: User) -> None:
+    """All of them admins again."""
+
+    async def work(opened: Hub) -> None:
+        for user in users:
+            try:
+                await members.add(opened.accounts, acme, user, Role.ADMIN, SYSTEM)
+            except Conflict:
+                await members.change_role(opened.accounts, acme, user, Role.ADMIN, SYSTEM)
+
+    hub.call(work)
+
+
+@pytest.mark.parametrize("bystanders", [0, 1])
+def test_two_admins_demote_each_other(hubs: Hubs, bystanders: int) -> None:
+    """With a third admin too: who is demoted while waiting for their turn has lost the right to demote."""
+    one, two = hubs
+    ada, bob = make_user(one, "ada"), make_user(one, "bob")
+    acme = make_organization(one, "acme", ada, bob="admin")
+    if bystanders:
+        restore(one, acme, make_user(one, "carol"))
+    with api(one, make_token(one, ada)) as first, api(two, make_token(two, bob)) as second:
+        for _ in range(ROUNDS):
+            statuses = at_once([lambda: demote(first, "bob"), lambda: demote(second, "ada")])
+            assert sorted(statuses) in ([200, 403], [200, 409])
+            assert len({"ada", "bob"} & set(admins_of(one, acme))) == 1
+            restore(one, acme, ada, bob)
+
+
+def test_two_admins_leave(hubs: Hubs) -> None:
+    one, two = hubs
+    ada, bob = make_user(one, "ada"), make_user(one, "bob")
+    acme = make_organization(one, "acme", ada, bob="admin")
+    with api(one, make_token(one, ada)) as first, api(two, make_token(two, bob)) as second:
+        for _ in range(ROUNDS):
+            answers = at_once([lambda: first.delete(f"{MEMBERS}/ada"), lambda: second.delete(f"{MEMBERS}/bob")])
+            assert sorted(answer.status_code for answer in answers) == [200, 409]
+            assert len(admins_of(one, acme)) == 1
+            restore(one, acme, ada, bob)
+
+
+def test_one_leaves_while_the_other_is_demoted(hubs: Hubs) -> None:
+    one, two = hubs
+    ada, bob = make_user(one, "ada"), make_user(one, "bob")
+    acme = make_organization(one, "acme", ada, bob="admin")
+    with api(one, make_token(one, ada)) as first, api(two, make_token(two, ada)) as second:
+        for _ in range(ROUNDS):
+            leaving, _ = at_once([lambda: first.delete(f"{MEMBERS}/ada").status_code, lambda: demote(second, "bob")])
+            assert len(admins_of(one, acme)) == 1
+            assert (leaving == 200) == (role_in(one, acme, ada) is None)
+            restore(one, acme, ada, bob)
+
+
+def test_a_user_is_deleted_while_the_other_admin_leaves(hubs: Hubs) -> None:
+    one, two = hubs
+    ada = make_user(one, "ada")
+    token = make_token(one, ada)
+
+    def delete(user: User) -> int:
+        async def work(opened: Hub) -> int:
+            try:
+                await own_account.delete(opened.accounts, user, SYSTEM)
+            except Conflict as error:
+                return error.status
+            return 200
+
+        return two.call(work)
+
+    with api(one, token) as client:
+
+        def leave(name: str) -> int:
+            return client.delete(f"/api/organizations/{name}/members/ada").status_code
+
+        for number in range(ROUNDS):
+            name, bob = f"org{number}", make_user(one, f"bob{number}")
+            acme = make_organization(one, name, ada, **{bob.name: "admin"})
+            statuses = at_once([partial(leave, name), partial(delete, bob)])
+            assert sorted(statuses) == [200, 409]
+            assert len(admins_of(one, acme)) == 1
+
+
+def test_accepting_and_withdrawing_one_invitation(hubs: Hubs) -> None:
+    one, two = hubs
+    ada, bob = make_user(one, "ada"), make_user(one, "bob")
+    acme = make_organization(one, "acme", ada)
+    page = "/organizations/acme/settings/members"
+    seen = set()
+    with browser_of(one, ada) as admin, browser_of(two, bob) as invited:
+        for _ in range(ROUNDS):
+            sealed = invite(one, acme, "bob")
+            withdraw = filled(admin, page, f"/organizations/acme/settings/invitations/{sealed}/withdraw")
+            accept = filled(invited, "/settings/organizations", f"/settings/organizations/invitations/{sealed}/accept")
+            accepted, withdrawn = (answer.status_code for answer in at_once([accept, withdraw]))
+            assert sorted((accepted, withdrawn)) == [303, 404]
+            assert (accepted == 303) == (role_in(one, acme, bob) == "write")
+            seen.add(accepted)
+            if accepted == 303:
+                one.call(lambda opened: members.remove(opened.accounts, acme, bob, SYSTEM))
+    kinds = [entry["type"] for entry in entries_of(one, acme)]
+    assert kinds.count("org.add_user") + kinds.count("org.revoke_invitation") == ROUNDS
+    assert kinds.count("org.add_user") == kinds.count("org.remove_user")
+
+
+def invite(hub: RunningHub, acme: Organization, invitee: str) -> str:
+    """The invitation's id. Sent by the hour, so that the limit on mails does not matter here."""
+    hub.clock.advance(3600)
+
+    async def work(opened: Hub) -> str:
+        await invitations.invite(opened.accounts, acme, invitee, Role.WRITE, SYSTEM)
+        user = await opened.db.one("SELECT id FROM invitations WHERE org_id = :id", {"id": acme.id})
+        assert user is not None
+        return str(user["id"])
+
+    return hub.call(work)
+
+
+def test_one_invitation_is_accepted_twice(hubs: Hubs) -> None:
+    one, two = hubs
+    ada, bob = make_user(one, "ada"), make_user(one, "bob")
+    acme = make_organization(one, "acme", ada)
+    with browser_of(one, bob) as first, browser_of(two, bob) as second:
+        for _ in range(ROUNDS):
+            sealed = invite(one, acme, "bob")
+            action = f"/settings/organizations/invitations/{sealed}/accept"
+            forms = [filled(tab, "/settings/organizations", action) for tab in (first, second)]
+            assert sorted(answer.status_code for answer in at_once(forms)) == [303, 404]
+            assert role_in(one, acme, bob) == "write"
+            one.call(lambda opened: members.remove(opened.accounts, acme, bob, SYSTEM))
+    assert [entry["type"] for entry in entries_of(one, acme)].count("org.add_user") == ROUNDS
+
+
+def test_one_mailed_link_lets_one_in(hubs: Hubs) -> None:
+    one, two = hubs
+    acme = make_organization(one, "acme", make_user(one, "ada"))
+    people = [make_user(one, f"user{number}") for number in range(6)]
+    one.call(lambda opened: invitations.invite(opened.accounts, acme, "any@example.com", Role.WRITE, SYSTEM))
+    link = link_in(mails_to(one, "any@example.com")[0])
+    with ExitStack() as stack:
+        hosts = [one, two] * 3
+        browsers = [stack.enter_context(browser_of(hub, user)) for hub, user in zip(hosts, people, strict=True)]
+        answers = at_once([filled(browser, link, decision="accept") for browser in browsers])
+    assert sorted(answer.status_code for answer in answers) == [303] + [404] * 5
+    assert [role_in(one, acme, user) for user in people].count("write") == 1
+
+
+def test_an_invitation_and_the_end_of_the_organization(hubs: Hubs) -> None:
+    one, two = hubs
+    ada, bob = make_user(one, "ada"), make_user(one, "bob")
+    with browser_of(two, bob) as invited:
+        for number in range(5):
+            acme = make_organization(one, f"org{number}", ada)
+            sealed = invite(one, acme, "bob")
+            action = f"/settings/organizations/invitations/{sealed}/accept"
+            accept = filled(invited, "/settings/organizations", action)
+
+            def delete(acme: Organization = acme) -> httpx.Response:
+                with browser_of(one, ada) as admin:
+                    return submit(admin, f"/organizations/{acme.name}/settings/delete", name=acme.name)
+
+            accepted, deleted = at_once([accept, delete])
+            assert (accepted.status_code in (303, 404), deleted.status_code) == (True, 303)
+            assert role_in(one, acme, bob) is None
+
+
+def test_an_organization_has_one_name_after_two_renames(hubs: Hubs) -> None:
+    one, two = hubs
+    acme = make_organization(one, "acme", make_user(one, "ada"))
+
+    def rename(hub: RunningHub, name: str) -> None:
+        hub.call(lambda opened: settings.rename(opened.accounts, acme, name, SYSTEM))
+
+    for number in range(ROUNDS):
+        names = f"left{number}", f"right{number}"
+        at_once([partial(rename, one, names[0]), partial(rename, two, names[1])])
+        with one.client() as client:
+            answers = {name: client.get(f"/{name}") for name in names}
+        (present,) = [name for name, answer in answers.items() if answer.status_code == 200]
+        (former,) = [name for name in names if name != present]
+        assert answers[former].headers["location"] == f"/{present}"
+
+    async def current(opened: Hub) -> int:
+        row = await opened.db.one("SELECT count(*) AS n FROM names WHERE kind = 'org' AND current = 1")
+        return int(row["n"]) if row else 0
+
+    assert one.call(current) == 1
+
+
+def test_one_name_is_founded_once(hubs: Hubs) -> None:
+    one, two = hubs
+    ada, bob = make_user(one, "ada"), make_user(one, "bob")
+
+    def found(hub: RunningHub, user: User, name: str) -> bool:
+        async def work(opened: Hub) -> bool:
+            try:
+                await settings.found(opened.accounts, user, name, "", SYSTEM)
+            except HubError:
+                return False
+            return True
+
+        return hub.call(work)
+
+    for number in range(ROUNDS):
+        name = f"Acme{number}"
+        won = at_once([partial(found, one, ada, name), partial(found, two, bob, name.lower())])
+        assert sorted(won) == [False, True]

@@ -1,0 +1,80 @@
+"""`/api/settings/sessions`: where a user is signed in, listed and ended with a token."""
+
+from typing import Any
+
+import httpx
+from tests.bed.people import api, browser_of, make_token, make_user
+from tests.bed.running import RunningHub
+
+PATH = "/api/settings/sessions"
+
+
+def listed(hub: RunningHub, token: str) -> list[dict[str, Any]]:
+    with api(hub, token) as client:
+        response = client.get(PATH)
+        assert response.status_code == 200, response.text
+        found: list[dict[str, Any]] = response.json()
+        return found
+
+
+def test_the_list(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    token = make_token(hub, ada, "read")
+    with browser_of(hub, ada) as mine, browser_of(hub, bob):
+        (session,) = listed(hub, token)
+        assert session == {
+            "id": session["id"],
+            "createdAt": "2026-09-21T14:13:20.000Z",
+            "lastUsedAt": "2026-09-21T14:13:20.000Z",
+            "ip": "127.0.0.1",
+            "userAgent": "tests",
+        }
+        assert mine.cookies["token"] not in str(session)
+
+
+def test_paging(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    for _ in range(5):
+        browser_of(hub, ada).close()
+    with api(hub, make_token(hub, ada)) as client:
+        found, address = [], f"{PATH}?limit=2"
+        while address:
+            page = client.get(address)
+            found += [item["id"] for item in page.json()]
+            address = page.links.get("next", {}).get("url", "")
+    assert len(found) == len(set(found)) == 5
+    assert found == sorted(found, reverse=True)
+
+
+def test_a_write_token_ends_one(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    reader, writer = make_token(hub, ada, "read"), make_token(hub, ada, "write")
+    with browser_of(hub, ada) as browser:
+        (session,) = listed(hub, reader)
+        address = f"{PATH}/{session['id']}"
+        with api(hub, reader) as client:
+            assert client.delete(address).status_code == 403
+        assert browser.get("/settings/sessions").status_code == 200
+        with api(hub, writer) as client:
+            assert client.delete(address).status_code == 204
+            assert client.delete(address).status_code == 404
+        assert browser.get("/settings/sessions").status_code == 303
+    assert listed(hub, writer) == []
+
+
+def test_anothers_session_is_404_and_lives_on(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    mine, theirs = make_token(hub, ada), make_token(hub, bob)
+    with browser_of(hub, bob) as browser:
+        (session,) = listed(hub, theirs)
+        with api(hub, mine) as client:
+            for session_id in (session["id"], "0" * 24, "x"):
+                assert client.delete(f"{PATH}/{session_id}").status_code == 404
+        assert browser.get("/settings/sessions").status_code == 200
+
+
+def test_without_a_token(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        assert client.get(PATH).status_code == 401
+    assert httpx.get(hub.url + PATH).status_code == 401
+    assert httpx.delete(f"{hub.url}{PATH}/x").status_code == 401

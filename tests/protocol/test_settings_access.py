@@ -1,0 +1,119 @@
+"""What holds on every page of the settings: for whom it opens, and what each of its forms demands."""
+
+from urllib.parse import quote
+
+import pytest
+from tests.bed.people import Page, browser_of, make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.app import Hub, build_app
+
+ID = "0" * 24
+PAGES = [
+    "/settings",
+    "/settings/profile",
+    "/settings/password",
+    "/settings/sessions",
+    "/settings/tokens",
+    f"/settings/tokens/{ID}",
+    f"/settings/tokens/{ID}/refresh",
+    f"/settings/tokens/{ID}/revoke",
+    "/settings/organizations",
+    "/settings/organizations/acme/leave",
+    "/settings/export",
+    "/settings/delete",
+]
+FORMS = [
+    "/settings/profile",
+    "/settings/rename",
+    "/settings/email",
+    "/settings/email/confirmation",
+    "/settings/password",
+    f"/settings/sessions/{ID}/end",
+    "/settings/sessions/end-others",
+    "/settings/tokens",
+    f"/settings/tokens/{ID}",
+    f"/settings/tokens/{ID}/refresh",
+    f"/settings/tokens/{ID}/revoke",
+    f"/settings/organizations/invitations/{ID}/accept",
+    f"/settings/organizations/invitations/{ID}/decline",
+    "/settings/organizations/acme/leave",
+    "/settings/delete",
+]
+
+
+def token_id(hub: RunningHub, user: User) -> str:
+    return hub.call(lambda opened: personal.of_user(opened.accounts, user.id))[0].id
+
+
+def test_every_page_and_form_is_examined_here(hub: RunningHub) -> None:
+    async def addresses(opened: Hub) -> set[tuple[str, str]]:
+        routes = [route for route in build_app(opened).table.routes if f"{route.path}/".startswith("/settings/")]
+        return {(route.method, route.path.replace("{id}", ID).replace("{name}", "acme")) for route in routes}
+
+    assert hub.call(addresses) == {("GET", path) for path in PAGES} | {("POST", path) for path in FORMS}
+
+
+def test_a_visitor_is_sent_to_sign_in(hub: RunningHub) -> None:
+    with browser_of(hub) as visitor:
+        answers = {path: visitor.get(path) for path in PAGES}
+    assert {path: (answer.status_code, answer.headers.get("location")) for path, answer in answers.items()} == {
+        path: (303, f"/login?next={quote(path, safe='')}") for path in PAGES
+    }
+
+
+def test_a_token_opens_no_page(hub: RunningHub) -> None:
+    token = make_token(hub, make_user(hub, "ada"))
+    with hub.client(headers={"authorization": f"Bearer {token}"}) as program:
+        assert program.get("/settings/profile").status_code == 303
+
+
+@pytest.mark.parametrize("given", ["missing", "empty", "another's"])
+def test_o35_a_form_without_its_csrf_field_or_with_anothers_is_403(hub: RunningHub, given: str) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", bob, ada="read")
+    with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
+        foreign = Page(theirs.get("/settings/profile")).hidden()["csrf"]
+        csrf = {"missing": {}, "empty": {"csrf": ""}, "another's": {"csrf": foreign}}[given]
+        statuses = {path: mine.post(path, data={"name": "x", **csrf}).status_code for path in FORMS}
+    assert statuses == dict.fromkeys(FORMS, 403)
+
+
+def test_a_session_that_has_ended_sends_no_form(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as client:
+        hidden = Page(client.get("/settings/profile")).hidden()
+        hub.call(lambda opened: browsers.end_all(opened.accounts, ada.id))
+        statuses = {path: client.post(path, data=hidden).status_code for path in FORMS}
+    assert statuses == dict.fromkeys(FORMS, 401)
+
+
+@pytest.mark.parametrize("end", ["", "/refresh", "/revoke"])
+def test_anothers_token_is_404(hub: RunningHub, end: str) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_token(hub, ada)
+    address = f"/settings/tokens/{token_id(hub, ada)}{end}"
+    with browser_of(hub, ada) as owner, browser_of(hub, bob) as other:
+        shown = owner.get(address)
+        assert shown.status_code == 200
+        assert other.get(address).status_code == 404
+        own_form = Page(other.get("/settings/tokens")).hidden("/settings/tokens")
+        assert other.post(address, data={**own_form, "name": "mine now"}).status_code == 404
+        assert owner.get(address).text.count("mine now") == 0
+
+
+def test_the_first_page_is_the_profile(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        response = client.get("/settings")
+    assert (response.status_code, response.headers["location"]) == (303, "/settings/profile")
+
+
+@pytest.mark.parametrize("path", ["/settings/tokens", "/settings/sessions", "/settings/organizations"])
+def test_a_page_that_a_list_does_not_have_is_404(hub: RunningHub, path: str) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        for page in ("0", "2", "x", "-1", "²", "9" * 30):
+            assert client.get(path, params={"page": page}).status_code == 404, page
+        assert client.get(path, params={"page": "1"}).status_code == 200

@@ -1,0 +1,122 @@
+"""One's organizations: role, invitations, leaving."""
+
+import re
+
+import httpx
+from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, submit
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import Organization
+from hubgate.server.accounts.organizations import invitations
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import SYSTEM
+
+PATH = "/settings/organizations"
+ACCEPT = re.compile(rf'action="({PATH}/invitations/[0-9a-f]{{24}}/accept)"')
+DECLINE = re.compile(rf'action="({PATH}/invitations/[0-9a-f]{{24}}/decline)"')
+
+
+def invite(hub: RunningHub, organization: Organization, invitee: str, role: Role = Role.WRITE) -> None:
+    hub.call(lambda opened: invitations.invite(opened.accounts, organization, invitee, role, SYSTEM))
+
+
+def post(client: httpx.Client, address: str) -> httpx.Response:
+    """A form that the page no longer shows, or never did."""
+    return client.post(address, data=Page(client.get("/settings/profile")).hidden())
+
+
+def roles(hub: RunningHub, token: str) -> dict[str, str]:
+    with api(hub, token) as program:
+        return {org["name"]: org["roleInOrg"] for org in program.get("/api/whoami-v2").json()["orgs"]}
+
+
+def test_yours_are_listed_with_your_role(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", bob, ada="contributor")
+    with browser_of(hub, ada) as member, browser_of(hub, make_user(hub, "eve")) as other:
+        page = member.get(PATH).text
+        assert 'href="/acme"' in page
+        assert "contributor" in page
+        assert f'href="{PATH}/acme/leave"' in page
+        empty = other.get(PATH).text
+        assert "acme" not in empty
+        assert 'href="/organizations/new"' in empty
+
+
+def test_an_invitation_by_name_is_accepted(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    invite(hub, make_organization(hub, "acme", bob), "ada")
+    token = make_token(hub, ada)
+    with browser_of(hub, ada) as client:
+        (address,) = ACCEPT.findall(client.get(PATH).text)
+        assert submit(client, PATH, address).status_code == 303
+        assert roles(hub, token) == {"acme": "write"}
+        page = client.get(PATH).text
+        assert not ACCEPT.findall(page)
+        assert post(client, address).status_code == 404, "it was used"
+
+
+def test_an_invitation_by_address_needs_the_address_to_be_proven(hub: RunningHub) -> None:
+    acme = make_organization(hub, "acme", make_user(hub, "bob"))
+    ada, eve = make_user(hub, "ada"), make_user(hub, "eve", verified=False)
+    invite(hub, acme, ada.email)
+    invite(hub, acme, eve.email)
+    with browser_of(hub, ada) as proven, browser_of(hub, eve) as unproven:
+        assert len(ACCEPT.findall(proven.get(PATH).text)) == 1
+        assert not ACCEPT.findall(unproven.get(PATH).text)
+
+
+def test_an_invitation_is_declined(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    invite(hub, make_organization(hub, "acme", bob), "ada")
+    token = make_token(hub, ada)
+    with browser_of(hub, ada) as client:
+        (address,) = DECLINE.findall(client.get(PATH).text)
+        assert submit(client, PATH, address).status_code == 303
+        assert "Invitation declined." in client.get(PATH).text
+        assert post(client, address).status_code == 404
+    assert roles(hub, token) == {}
+
+
+def test_anothers_invitation_is_404(hub: RunningHub) -> None:
+    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
+    invite(hub, make_organization(hub, "acme", make_user(hub, "bob")), "ada")
+    with browser_of(hub, ada) as invited, browser_of(hub, eve) as other:
+        page = invited.get(PATH).text
+        for (address,) in (ACCEPT.findall(page), DECLINE.findall(page)):
+            assert post(other, address).status_code == 404
+        assert ACCEPT.findall(invited.get(PATH).text) == ACCEPT.findall(page)
+    assert roles(hub, make_token(hub, eve)) == {}
+
+
+def test_leaving_has_its_own_page_and_takes_effect_at_once(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", bob, ada="write")
+    token = make_token(hub, ada)
+    with browser_of(hub, ada) as client:
+        address = f"{PATH}/acme/leave"
+        assert "Leave <bdi>acme</bdi>" in client.get(address).text
+        assert roles(hub, token) == {"acme": "write"}
+        left = submit(client, address)
+        assert (left.status_code, left.headers["location"]) == (303, PATH)
+        assert roles(hub, token) == {}
+        assert "You left acme." in client.get(PATH).text
+        assert client.get(address).status_code == 404
+
+
+def test_the_last_admin_cannot_leave(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="write")
+    with browser_of(hub, ada) as client:
+        refused = submit(client, f"{PATH}/acme/leave")
+        assert refused.status_code == 409
+        assert "The last admin cannot leave. Make someone else admin first." in refused.text
+    assert roles(hub, make_token(hub, ada)) == {"acme": "admin"}
+
+
+def test_an_organization_one_is_not_in_is_404(hub: RunningHub) -> None:
+    make_organization(hub, "acme", make_user(hub, "bob"))
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        for name in ("acme", "nothing", "%00"):
+            assert client.get(f"{PATH}/{name}/leave").status_code in (400, 404)

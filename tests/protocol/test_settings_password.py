@@ -1,0 +1,70 @@
+"""Changing the password: the present one is asked for, other browsers are signed out, the owner is told."""
+
+import pytest
+from tests.bed.people import PASSWORD, api, browser_of, mails_to, make_token, make_user, submit
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import store
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.passwords import password_matches
+from hubgate.server.app import Hub
+
+PATH = "/settings/password"
+NEW = "a new pass phrase"
+
+
+def fits(hub: RunningHub, user: User, password: str) -> bool:
+    async def work(opened: Hub) -> bool:
+        return await password_matches(password, await store.password_hash(opened.db, user.id))
+
+    return hub.call(work)
+
+
+def test_o55_the_session_is_new_and_the_others_end(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as mine, browser_of(hub, ada) as other, hub.client() as thief:
+        before = mine.cookies["token"]
+        thief.cookies.set("token", before, domain=hub.settings.host)
+        changed = submit(mine, PATH, current_password=PASSWORD, new_password=NEW)
+        assert (changed.status_code, changed.headers["location"]) == (303, PATH)
+        assert "HttpOnly" in changed.headers["set-cookie"]
+        assert mine.cookies["token"] != before
+        shown = mine.get(PATH)
+        assert shown.status_code == 200
+        assert "Password changed. All other sessions ended." in shown.text
+        assert other.get(PATH).status_code == thief.get(PATH).status_code == 303
+    assert fits(hub, ada, NEW)
+    assert not fits(hub, ada, PASSWORD)
+    (told,) = mails_to(hub, ada.email)
+    assert told["Subject"] == "Your password was changed"
+
+
+@pytest.mark.parametrize(
+    ("current", "new", "field"),
+    [("wrong", NEW, "current_password"), (PASSWORD, "short", "new_password"), (PASSWORD, "x" * 1025, "new_password")],
+)
+def test_a_refused_change_changes_nothing(hub: RunningHub, current: str, new: str, field: str) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as client, browser_of(hub, ada) as other:
+        response = submit(client, PATH, current_password=current, new_password=new)
+        assert response.status_code == 422
+        assert f'href="#{field}"' in response.text
+        assert current not in response.text
+        assert new not in response.text
+        assert client.get(PATH).status_code == other.get(PATH).status_code == 200
+    assert fits(hub, ada, PASSWORD)
+
+
+def test_guesses_are_throttled(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        tries = [submit(client, PATH, current_password="guess", new_password=NEW).status_code for _ in range(11)]
+        assert tries == [422] * 10 + [429]
+        hub.clock.advance(15 * 60)
+        assert submit(client, PATH, current_password=PASSWORD, new_password=NEW).status_code == 303
+
+
+def test_tokens_go_on_working(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as client, api(hub, make_token(hub, ada)) as program:
+        submit(client, PATH, current_password=PASSWORD, new_password=NEW)
+        assert program.get("/api/whoami-v2").status_code == 200

@@ -1,0 +1,231 @@
+"""Profile, name, e-mail address and export."""
+
+import pytest
+from tests.bed.people import (
+    PASSWORD,
+    Page,
+    api,
+    browser_of,
+    link_in,
+    mails_to,
+    make_organization,
+    make_token,
+    make_user,
+    submit,
+)
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import store
+
+PROFILE, RENAME, EMAIL, CONFIRMATION = (
+    "/settings/profile",
+    "/settings/rename",
+    "/settings/email",
+    "/settings/email/confirmation",
+)
+
+
+def test_the_profile_is_saved_and_shown(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as client:
+        saved = submit(client, PROFILE, PROFILE, fullname="  Ada   Lovelace ", website="https://ada.example")
+        assert (saved.status_code, saved.headers["location"]) == (303, PROFILE)
+        page = client.get(PROFILE).text
+    assert "Profile saved." in page
+    assert 'value="Ada Lovelace"' in page
+    assert 'value="https://ada.example"' in page
+    assert f"/avatars/{ada.id}.svg" in page
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("fullname", "x" * 97),
+        ("website", "javascript:alert(1)"),
+        ("website", "https://good@evil.example"),
+        ("website", "ada.example"),
+        ("website", "https://" + "x" * 300),
+    ],
+)
+def test_a_profile_to_mend_comes_back_with_what_was_typed(hub: RunningHub, field: str, value: str) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        response = submit(client, PROFILE, PROFILE, **{"fullname": "Ada", "website": "", field: value})
+        assert response.status_code == 422
+        assert "<title>Error: Profile" in response.text
+        assert f'href="#{field}"' in response.text
+        assert f'value="{value}"' in response.text
+        assert 'aria-invalid="true"' in response.text
+        assert 'value="Ada"' not in client.get(PROFILE).text
+
+
+def test_names_that_others_chose_cannot_turn_the_page_around(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        submit(client, PROFILE, PROFILE, fullname='<b>"Ada"', website="")
+        page = client.get(PROFILE).text
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
+
+
+def test_a_rename_keeps_the_old_name_for_its_owner(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "Ada"), make_user(hub, "bob")
+    with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
+        assert submit(mine, PROFILE, RENAME, username="lovelace").status_code == 303
+        assert "Your name is now lovelace." in mine.get(PROFILE).text
+        for name in ("Ada", "ADA", "lovelace"):
+            refused = submit(theirs, PROFILE, RENAME, username=name)
+            assert refused.status_code == 422
+            assert f"{name} is taken." in refused.text
+        assert submit(mine, PROFILE, RENAME, username="ada").status_code == 303
+        assert submit(theirs, PROFILE, RENAME, username="lovelace").status_code == 422
+        with api(hub, make_token(hub, ada)) as program:
+            assert program.get("/api/whoami-v2").json()["name"] == "ada"
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a--b", "settings", "x" * 43, "ädä", "a b"])
+def test_a_name_that_breaks_a_rule(hub: RunningHub, name: str) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        response = submit(client, PROFILE, RENAME, username=name)
+        assert response.status_code == 422
+        assert 'href="#username"' in response.text
+
+
+def test_a_name_may_change_its_case(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as client:
+        assert submit(client, PROFILE, RENAME, username="ADA").status_code == 303
+    found = hub.call(lambda opened: store.user_by_name(opened.db, "ada"))
+    assert found is not None
+    assert (found.id, found.name) == (ada.id, "ADA")
+
+
+def test_an_address_changes_where_it_is_confirmed_and_the_old_one_is_told(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as client:
+        asked = submit(client, PROFILE, EMAIL, email="Ada@New.example", password=PASSWORD)
+        assert asked.status_code == 303
+        assert "ada@example.org" in client.get(PROFILE).text, "nothing changes before it is confirmed"
+        link = link_in(mails_to(hub, "ada@new.example")[0])
+        assert link.startswith("/change-email/")
+        assert submit(client, link).status_code in (200, 303)
+        page = client.get(PROFILE).text
+        assert "ada@new.example" in page
+        assert "Verified" in page
+    (told,) = mails_to(hub, "ada@example.org")
+    assert told["Subject"] == "Your e-mail address was changed"
+    assert "ada@new.example" in told.get_content()
+
+
+@pytest.mark.parametrize(
+    ("email", "password", "field"),
+    [
+        ("ada@new.example", "wrong", "password"),
+        ("ada@new.example", "", "password"),
+        ("ADA@example.org", PASSWORD, "email"),
+        ("not an address", PASSWORD, "email"),
+        ("ａda@new.example", PASSWORD, "email"),  # noqa: RUF001 -- a full-width a
+        ("ada@ﬁne.example", PASSWORD, "email"),  # a ligature
+        ("ada@new.example\u200b", PASSWORD, "email"),
+    ],
+)
+def test_an_address_that_is_refused(hub: RunningHub, email: str, password: str, field: str) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        response = submit(client, PROFILE, EMAIL, email=email, password=password)
+        assert response.status_code == 422
+        assert f'href="#{field}"' in response.text
+        assert not password or f'value="{password}"' not in response.text
+    assert not list((hub.settings.data_dir / "mail").glob("*")), "nobody is written to"
+
+
+def test_who_has_an_address_is_told_to_nobody_but_its_owner(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "bob")
+    with browser_of(hub, ada) as client:
+        answers = []
+        for email in ("bob@example.org", "new@example.org"):
+            asked = submit(client, PROFILE, EMAIL, email=email, password=PASSWORD)
+            shown = client.get(PROFILE).text
+            answers.append((asked.status_code, shown.replace(email, "{email}").partition("<footer")[0]))
+        start, end = (answers[0][1].index("<h1>"), answers[0][1].index("<h1>") + 200)
+        assert answers[0][0] == answers[1][0] == 303
+        assert answers[0][1][start:end] == answers[1][1][start:end]
+    assert mails_to(hub, "bob@example.org")[0]["Subject"] == "You already have an account"
+    assert mails_to(hub, "new@example.org")[0]["Subject"] == "Confirm your e-mail"
+
+
+def test_of_two_asked_for_addresses_only_the_last_can_be_confirmed(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        links = []
+        for email in ("first@example.org", "second@example.org"):
+            submit(client, PROFILE, EMAIL, email=email, password=PASSWORD)
+            links.append(link_in(mails_to(hub, email)[0]))
+        assert client.get(links[0]).status_code == 404
+        assert client.get(links[1]).status_code == 200
+
+
+def test_a_changed_password_undoes_a_waiting_change_of_address(hub: RunningHub) -> None:
+    """Whoever asked for it may have known the old password."""
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        submit(client, PROFILE, EMAIL, email="thief@example.org", password=PASSWORD)
+        link = link_in(mails_to(hub, "thief@example.org")[0])
+        assert client.get(link).status_code == 200
+        submit(client, "/settings/password", current_password=PASSWORD, new_password="a new pass phrase")
+        assert client.get(link).status_code == 404
+
+
+def test_confirmation_can_be_asked_for_again_but_not_without_end(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada", verified=False)
+    with browser_of(hub, ada) as client:
+        page = client.get(PROFILE)
+        assert "Not verified" in page.text
+        older_form = Page(page).hidden(CONFIRMATION)
+        statuses = [submit(client, PROFILE, CONFIRMATION).status_code for _ in range(6)]
+        assert statuses == [303] * 5 + [429]
+        # The first mail is the one from joining.
+        assert submit(client, link_in(mails_to(hub, ada.email, 6)[-1])).status_code in (200, 303)
+        shown = client.get(PROFILE).text
+        assert "Not verified" not in shown
+        assert CONFIRMATION not in shown
+        assert client.post(CONFIRMATION, data=older_form).status_code == 303
+        assert "ada@example.org is verified." in client.get(PROFILE).text
+    assert len(mails_to(hub, ada.email, 6)) == 6
+
+
+def test_password_guesses_are_throttled_here_too(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        tries = [submit(client, PROFILE, EMAIL, email="x@example.org", password="guess") for _ in range(11)]
+        assert [answer.status_code for answer in tries] == [422] * 10 + [429]
+        assert "Too many tries. Wait 15 minutes." in tries[-1].text
+        assert tries[-1].headers["retry-after"] == "900"
+        assert submit(client, PROFILE, EMAIL, email="x@example.org", password=PASSWORD).status_code == 429
+
+
+def test_an_address_nobody_proved_is_not_told_where_the_account_went(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada", verified=False)
+    with browser_of(hub, ada) as client:
+        submit(client, PROFILE, EMAIL, email="new@example.org", password=PASSWORD)
+        submit(client, link_in(mails_to(hub, "new@example.org")[0]))
+        assert "new@example.org" in client.get(PROFILE).text
+    assert [mail["Subject"] for mail in mails_to(hub, ada.email)] == ["Confirm your e-mail"]
+
+
+def test_the_export_holds_everything_but_secrets(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    organization = make_organization(hub, "acme", ada)
+    token = make_token(hub, ada, "read", "laptop")
+    with browser_of(hub, ada) as client:
+        submit(client, PROFILE, RENAME, username="lovelace")
+        response = client.get("/settings/export")
+        cookie = client.cookies["token"]
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["content-disposition"] == 'attachment; filename="lovelace.json"'
+    assert response.headers["cache-control"] == "no-store"
+    said = response.json()
+    assert said["user"]["formerNames"] == ["ada"]
+    assert said["user"]["email"] == "ada@example.org"
+    assert said["organizations"] == [{"id": organization.id, "name": "acme", "role": "admin"}]
+    assert [(item["name"], item["role"], item["lastFour"]) for item in said["tokens"]] == [
+        ("laptop", "read", token[-4:])
+    ]
+    assert [session["ip"] for session in said["sessions"]] == ["127.0.0.1"]
+    for secret in (token, cookie, "argon2"):
+        assert secret not in response.text

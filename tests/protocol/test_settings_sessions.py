@@ -1,0 +1,133 @@
+"""The list of sessions: this one marked, others ended from here."""
+
+import re
+
+import httpx
+from tests.bed.people import Page, browser_of, make_user, submit
+from tests.bed.processes import until
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import by_operator
+from hubgate.server.accounts.model import User, Visitor
+from hubgate.server.accounts.sessions import browsers
+from hubgate.server.app import Hub
+
+PATH = "/settings/sessions"
+END = re.compile(rf'action="({PATH}/[0-9a-f]{{24}}/end)"')
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+def sign_in_from(hub: RunningHub, user: User, visitor: Visitor) -> str:
+    async def work(opened: Hub) -> str:
+        return await opened.db.write(lambda tx: browsers.start(tx, user.id, visitor, opened.clock()))
+
+    return hub.call(work)
+
+
+def post(client: httpx.Client, address: str) -> httpx.Response:
+    """A form that the page no longer shows, or never did."""
+    return client.post(address, data=Page(client.get("/settings/profile")).hidden())
+
+
+def test_each_is_listed_and_this_one_marked(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    sign_in_from(hub, ada, Visitor("203.0.113.7", FIREFOX))
+    sign_in_from(hub, ada, Visitor("2001:db8::1", "<script>alert(1)</script>"))
+    with browser_of(hub, ada) as client:
+        page = client.get(PATH).text
+    assert page.count("This one") == 1
+    assert len(END.findall(page)) == 2, "no button ends the session in use"
+    for text in ("Firefox on Linux", "203.0.113.7", "2001:db8::1", "2026-09-21 14:13 UTC"):
+        assert text in page
+    assert "alert(1)" not in page
+
+
+def test_one_is_ended_and_dead_at_its_next_request(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as mine, browser_of(hub, ada) as other:
+        assert other.get(PATH).status_code == 200
+        (address,) = END.findall(mine.get(PATH).text)
+        assert submit(mine, PATH, address).status_code == 303
+        assert other.get(PATH).status_code == 303
+        page = mine.get(PATH).text
+        assert "Session ended." in page
+        assert not END.findall(page)
+        assert post(mine, address).status_code == 404, "a second time"
+
+
+def test_all_others_are_ended(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    with browser_of(hub, ada) as mine, browser_of(hub, ada) as other, browser_of(hub, bob) as theirs:
+        sign_in_from(hub, ada, Visitor("203.0.113.7", FIREFOX))
+        assert submit(mine, PATH, f"{PATH}/end-others").status_code == 303
+        page = mine.get(PATH).text
+        assert "2 sessions ended." in page
+        assert f"{PATH}/end-others" not in page
+        assert other.get(PATH).status_code == 303
+        assert theirs.get(PATH).status_code == 200
+
+
+def test_anothers_session_is_404_and_lives_on(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    with browser_of(hub, ada) as mine, browser_of(hub, bob) as first, browser_of(hub, bob) as second:
+        (address,) = END.findall(first.get(PATH).text)
+        assert post(mine, address).status_code == 404
+        assert second.get(PATH).status_code == 200
+
+
+def test_ending_the_session_in_use_signs_out(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as mine, browser_of(hub, ada) as other:
+        (address,) = END.findall(other.get(PATH).text)
+        ended = post(mine, address)
+        assert ended.headers["location"] == "/"
+        assert "token" not in mine.cookies
+        assert mine.get(PATH).status_code == 303
+
+
+def test_last_use_is_noted_now_and_then(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        assert "14:13 UTC" in client.get(PATH).text
+        hub.clock.advance(60)
+        assert "14:13 UTC" in client.get(PATH).text
+        hub.clock.advance(600)
+        client.get(PATH)
+        until(lambda: "14:24 UTC" in client.get(PATH).text)
+
+
+def test_a_session_ends_30_days_after_its_last_use(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as mine, browser_of(hub, ada) as idle:
+        for _ in range(31):
+            hub.clock.advance(24 * 3600)
+            noted = hub.clock() // 60_000_000
+            client_page = mine.get(PATH)
+            assert client_page.status_code == 200
+            until(lambda noted=noted: noted == last_use_of(hub, ada) // 60_000_000)
+        assert idle.get(PATH).status_code == 303
+        assert not END.findall(mine.get(PATH).text)
+
+
+def last_use_of(hub: RunningHub, user: User) -> int:
+    return hub.call(lambda opened: browsers.of_user(opened.accounts, user.id))[0].last_used_at
+
+
+def test_a_disabled_users_sessions_are_dead_at_the_next_request(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as client:
+        assert client.get(PATH).status_code == 200
+        hub.call(lambda opened: by_operator.disable(opened.accounts, ada))
+        assert client.get(PATH).status_code == 303
+
+
+def test_more_than_a_page(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    for _ in range(60):
+        sign_in_from(hub, ada, Visitor("203.0.113.7", FIREFOX))
+    with browser_of(hub, ada) as client:
+        first, second = client.get(PATH).text, client.get(PATH, params={"page": "2"}).text
+    assert "?page=2" in first
+    assert "Newer" not in first
+    assert "Older" not in second
+    assert "61 in all" in first
+    assert len(set(END.findall(first)) | set(END.findall(second))) == 60

@@ -1,0 +1,79 @@
+"""`/setup/{secret}`: the link that `serve` prints makes the first operator, once."""
+
+from contextlib import ExitStack
+
+from tests.bed.at_once import at_once
+from tests.bed.people import PASSWORD, filled, link_in, mails_to, make_user, submit
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import store
+from hubgate.server.accounts.signup import setup_path
+from hubgate.server.app import Hub
+
+
+def link_of(hub: RunningHub) -> str:
+    async def work(opened: Hub) -> str:
+        return setup_path(opened.accounts)
+
+    return hub.call(work)
+
+
+def is_operator(hub: RunningHub, name: str) -> bool:
+    async def work(opened: Hub) -> bool:
+        user = await store.user_by_name(opened.db, name)
+        return user is not None and bool(user.operator)
+
+    return hub.call(work)
+
+
+def test_it_makes_the_operator_and_signs_them_in(hub: RunningHub) -> None:
+    link = link_of(hub)
+    with hub.client() as client:
+        response = submit(client, link, username="root1", email="root@example.org", password=PASSWORD)
+        assert (response.status_code, response.headers["location"]) == (303, "/")
+        home = client.get("/").text
+        assert "This hub is set up, and you operate it." in home
+        assert 'href="/operator"' in home
+        assert is_operator(hub, "root1")
+        assert link_in(mails_to(hub, "root@example.org")[0]).startswith("/verify/")
+        assert client.get(link).status_code == 404
+    with hub.client() as client:
+        assert client.get(link).status_code == 404
+
+
+def test_a_wrong_link_is_none(hub: RunningHub) -> None:
+    link = link_of(hub)
+    with hub.client() as client:
+        for wrong in (link[:-1], link + "A", "/setup/x", "/setup/%C3%A9", link.lower()):
+            assert client.get(wrong).status_code == 404, wrong
+
+
+def test_what_has_to_be_mended_does_not_use_it_up(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    link = link_of(hub)
+    with hub.client() as client:
+        for name, email in (("ada", "new@example.org"), ("boss", "ada@example.org"), ("boss", "no address")):
+            response = submit(client, link, username=name, email=email, password=PASSWORD)
+            assert response.status_code == 422
+            assert f'action="{link}"' in response.text
+        assert submit(client, link, username="boss", email="boss@example.org", password=PASSWORD).status_code == 303
+
+
+def test_an_operator_made_otherwise_closes_it(hub: RunningHub) -> None:
+    link = link_of(hub)
+    make_user(hub, "boss", operator=True)
+    with hub.client() as client:
+        assert client.get(link).status_code == 404
+
+
+def test_of_several_one_wins(hub: RunningHub) -> None:
+    link = link_of(hub)
+    with ExitStack() as stack:
+        forms = []
+        for number in range(6):
+            client, name = stack.enter_context(hub.client()), f"boss{number}"
+            forms.append(filled(client, link, username=name, email=f"{name}@example.org", password=PASSWORD))
+        answers = at_once(forms)
+    assert sorted(answer.status_code for answer in answers) == [303] + [404] * 5
+    made = [is_operator(hub, f"boss{number}") for number in range(6)]
+    assert made == [answer.status_code == 303 for answer in answers]

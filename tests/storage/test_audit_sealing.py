@@ -1,0 +1,298 @@
+"""Sealing and forgetting, whoever else is at work and wherever it is cut off."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import asyncpg
+import pytest
+from tests.bed.audit_log import ACME, ADA, OTHER, SECRET, found, sealer_on, verified, write_entries
+from tests.bed.clock import START, FrozenClock
+from tests.bed.engines import Engine, opened
+from tests.bed.processes import environment
+
+from hubgate.server import failpoint
+from hubgate.server.audit import store
+from hubgate.server.audit.filters import Filter
+from hubgate.server.audit.model import Kind
+from hubgate.server.audit.read import START as BEGINNING
+from hubgate.server.audit.read import follow
+from hubgate.server.audit.record import record
+from hubgate.server.audit.retention import Retention
+from hubgate.server.audit.seal import BATCH
+from hubgate.server.clock import DAY
+from hubgate.server.storage.database import Database
+
+
+async def sizes(db: Database, org_id: str = ACME) -> list[int]:
+    return [batch.entries for batch in await db.read_long(lambda tx: store.batches(tx, org_id, 0, 10_000))]
+
+
+async def sealed_messages(db: Database, org_id: str = ACME) -> list[str]:
+    return [listed.entry.message for listed in (await follow(db, org_id, Filter(), BEGINNING, 100_000)).entries]
+
+
+async def unsealed(db: Database, org_id: str = ACME) -> int:
+    return (await db.read_long(lambda tx: store.waiting(tx, org_id)))[0]
+
+
+async def test_entries_become_batches_that_verify(storage: Engine, clock: FrozenClock) -> None:
+    async with opened(storage.fresh_url()) as db:
+        await found(db)
+        await write_entries(db, 2 * BATCH + 3, at=START + 1)
+        await found(db, OTHER)
+        sealer = sealer_on(db, clock)
+        while await sealer.step():
+            clock.advance(1)
+        assert await sizes(db) == [BATCH, BATCH, 4]
+        assert await sizes(db, OTHER) == [1]
+        assert not await sealer.step()
+        assert await sizes(db) == [BATCH, BATCH, 4], "nothing new, no batch"
+        assert await sealed_messages(db) == ["created acme", *(f"added user{n}" for n in range(2 * BATCH + 3))]
+        report = await verified(db)
+        assert (report.flaws, report.organizations, report.batches) == ([], 2, 4)
+        assert (report.entries, report.waiting) == (2 * BATCH + 5, 0)
+
+
+async def test_a_long_backlog_does_not_keep_others_waiting(storage: Engine, clock: FrozenClock) -> None:
+    async with opened(storage.fresh_url()) as db:
+        await found(db)
+        await write_entries(db, 5 * BATCH)
+        await found(db, OTHER)
+        sealer = sealer_on(db, clock)
+        assert await sealer.step(), "acme has more"
+        assert await sizes(db) == [BATCH]
+        assert await sizes(db, OTHER) == [1], "its turn came in the first round"
+        await write_entries(db, 1, OTHER)
+        assert await sealer.step()
+        assert await sizes(db, OTHER) == [1, 1]
+
+
+async def test_an_organization_that_cannot_be_sealed_does_not_hold_up_the_rest(
+    storage: Engine, clock: FrozenClock
+) -> None:
+    async with opened(storage.fresh_url()) as db:
+        await found(db)
+        await found(db, OTHER)
+        await db.write(lambda tx: tx.exec("UPDATE audit_entries SET data = '{' WHERE org_id = :o", {"o": ACME}))
+        sealer = sealer_on(db, clock)
+        with pytest.raises(ValueError):
+            await sealer.step()
+        assert not await sealer.step()
+        assert await sizes(db, OTHER) == [1]
+
+
+async def test_sealers_at_once_seal_each_entry_once(storage: Engine, clock: FrozenClock) -> None:
+    url = storage.fresh_url()
+    async with opened(url) as here, opened(url) as there:
+        await found(here)
+        await write_entries(here, 40, at=START + 1)
+        for start in range(10):
+            await write_entries(here, 20, at=START + 1000 * (start + 1))
+            await asyncio.gather(*(sealer_on(db, clock).seal(ACME) for db in (here, there, here, there)))
+        while await unsealed(here):
+            await sealer_on(here, clock).seal(ACME)
+        messages = await sealed_messages(here)
+        assert len(messages) == sum(await sizes(here)) == 241
+        assert (await verified(here)).flaws == []
+
+
+async def test_sealing_while_others_write(storage: Engine, clock: FrozenClock) -> None:
+    """Writers never wait for the sealer; what it missed is in a later batch."""
+    url = storage.fresh_url()
+    async with opened(url) as here, opened(url) as there:
+        await found(here)
+        writing = True
+
+        async def write(number: int) -> None:
+            for turn in range(25):
+                text = f"writer {number}, turn {turn}"
+                await there.write(lambda tx, text=text: record(tx, ACME, Kind.ORG_ADD_USER, text, ADA, clock() + 5))
+
+        async def seal(db: Database) -> None:
+            while writing:
+                clock.now += 7
+                await sealer_on(db, clock).seal(ACME)
+
+        sealing = [asyncio.create_task(seal(db)) for db in (here, there)]
+        await asyncio.gather(*map(write, range(8)))
+        writing = False
+        await asyncio.gather(*sealing)
+        await sealer_on(here, clock).seal(ACME)
+        messages = await sealed_messages(here)
+        assert len(messages) == len(set(messages)) == 201
+        assert (await verified(here)).flaws == []
+
+
+async def test_a_late_commit_belongs_to_the_batch_that_finds_it(storage: Engine, clock: FrozenClock) -> None:
+    """Its time lies before that of entries that are sealed already. Followers get it nevertheless, and once."""
+    url = storage.fresh_url()
+    async with opened(url) as db:
+        await found(db)
+        late = connection = None
+        if storage.name == "postgres":
+            connection = await asyncpg.connect(url)
+            late = connection.transaction()
+            await late.start()
+            await connection.execute(
+                "INSERT INTO audit_entries (id, org_id, created_at, type, message, author_name)"
+                f" VALUES ('{'9' * 24}', '{ACME}', {START + 1}, 'org.add_user', 'late', 'ada')"
+            )
+        await write_entries(db, 3, at=START + 10)
+        await sealer_on(db, clock).seal(ACME)
+        first = await follow(db, ACME, Filter(), BEGINNING, 100)
+        assert len(first.entries) == 4
+        if late is not None and connection is not None:
+            await late.commit()
+            await connection.close()
+        else:
+            # SQLite has one writer at a time, so there an entry is late only by its own clock.
+            await db.write(lambda tx: record(tx, ACME, Kind.ORG_ADD_USER, "late", ADA, START + 1))
+        await sealer_on(db, clock).seal(ACME)
+        rest = await follow(db, ACME, Filter(), first.end, 100)
+        assert [listed.entry.message for listed in rest.entries] == ["late"]
+        assert (await follow(db, ACME, Filter(), rest.end, 100)).entries == []
+        assert (await verified(db)).flaws == []
+
+
+class Cut(Exception):
+    pass
+
+
+@contextmanager
+def cut_off() -> Iterator[None]:
+    def cut() -> None:
+        raise Cut
+
+    failpoint.armed["audit.sealing"] = cut
+    try:
+        yield
+    finally:
+        del failpoint.armed["audit.sealing"]
+
+
+async def test_cut_off_in_the_middle_nothing_has_happened(storage: Engine, clock: FrozenClock) -> None:
+    async with opened(storage.fresh_url()) as db:
+        await found(db)
+        await sealer_on(db, clock).seal(ACME)
+        await write_entries(db, 5)
+        with cut_off(), pytest.raises(Cut):
+            await sealer_on(db, clock).seal(ACME)
+        assert await unsealed(db) == 5
+        assert await sizes(db) == [1]
+        assert (await verified(db)).flaws == []
+        assert await sealer_on(db, clock).seal(ACME) == 5
+        assert await sizes(db) == [1, 5]
+        assert (await verified(db)).flaws == []
+
+
+_KILLED = """
+import asyncio, os, signal, sys
+from tests.bed.audit_log import ACME, sealer_on
+from hubgate.server import failpoint
+from hubgate.server.clock import system_clock
+from hubgate.server.storage.engines import open_database
+async def main(url, moment):
+    db = await open_database(url)
+    failpoint.armed[moment] = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    await sealer_on(db, system_clock).seal(ACME)
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("moment", ["audit.sealing", "storage.before_commit", "storage.after_commit"])
+def test_killed_anywhere_the_chain_is_whole(storage: Engine, moment: str, tmp_path: Path) -> None:
+    url = storage.fresh_url()
+
+    async def prepare() -> None:
+        async with opened(url) as db:
+            await found(db)
+            await write_entries(db, 7)
+
+    asyncio.run(prepare())
+    killed = subprocess.run([sys.executable, "-c", _KILLED, url, moment], env=environment(), timeout=60, check=False)
+    assert killed.returncode == -9
+
+    async def look() -> None:
+        async with opened(url) as db:
+            done = moment == "storage.after_commit"
+            assert await sizes(db) == ([8] if done else [])
+            assert (await verified(db)).flaws == []
+            assert await sealer_on(db, FrozenClock()).seal(ACME) == (0 if done else 8)
+            assert await sizes(db) == [8]
+            assert (await verified(db)).flaws == []
+
+    asyncio.run(look())
+
+
+async def test_retention_drops_whole_batches_and_keeps_their_hashes(storage: Engine, clock: FrozenClock) -> None:
+    async with opened(storage.fresh_url()) as db:
+        await found(db)
+        await sealer_on(db, clock).seal(ACME)
+        for _ in range(3):
+            clock.now += 10 * DAY
+            await write_entries(db, 4, at=clock())
+            await sealer_on(db, clock).seal(ACME)
+        await write_entries(db, 2, at=START)
+        before = await db.read_long(lambda tx: store.batches(tx, ACME, 0, 10))
+        forgetting = Retention(db, clock, SECRET, days=15)
+        while await forgetting.step():
+            continue
+        after = await db.read_long(lambda tx: store.batches(tx, ACME, 0, 10))
+        assert [batch.dropped_at for batch in after] == [clock(), clock(), None, None]
+        assert [batch.hash for batch in after] == [batch.hash for batch in before]
+        assert len(await sealed_messages(db)) == 8
+        assert await unsealed(db) == 2, "what is not sealed is not dropped, however old"
+        report = await verified(db)
+        assert (report.flaws, report.batches, report.entries) == ([], 4, 8)
+        # The chain goes on, and what was dropped does not come back.
+        await sealer_on(db, clock).seal(ACME)
+        clock.now += 100 * DAY
+        while await forgetting.step():
+            continue
+        assert await sealed_messages(db) == []
+        assert (await verified(db)).flaws == []
+
+
+async def test_retention_beside_sealing(storage: Engine, clock: FrozenClock) -> None:
+    url = storage.fresh_url()
+    async with opened(url) as here, opened(url) as there:
+        await found(here)
+        for number in range(12):
+            await write_entries(here, 3, at=START + number)
+            await sealer_on(here, clock).seal(ACME)
+        clock.now += 30 * DAY
+
+        async def forget() -> None:
+            forgetting = Retention(there, clock, SECRET, days=7)
+            while await forgetting.step():
+                continue
+
+        async def go_on() -> None:
+            for number in range(12):
+                await write_entries(here, 2, at=clock() + number)
+                while await unsealed(here):
+                    await sealer_on(here, clock).seal(ACME)
+
+        await asyncio.gather(forget(), go_on())
+        batches = await here.read_long(lambda tx: store.batches(tx, ACME, 0, 100))
+        assert [batch.dropped_at is not None for batch in batches] == [True] * 12 + [False] * 12
+        assert (await verified(here)).flaws == []
+
+
+async def test_what_does_not_verify_is_evidence_and_stays(storage: Engine, clock: FrozenClock) -> None:
+    async with opened(storage.fresh_url()) as db:
+        for org_id in (ACME, OTHER):
+            await found(db, org_id)
+            await sealer_on(db, clock).seal(org_id)
+        await db.write(lambda tx: tx.exec("UPDATE audit_entries SET message = 'x' WHERE org_id = :o", {"o": ACME}))
+        clock.now += 30 * DAY
+        forgetting = Retention(db, clock, SECRET, days=7)
+        while await forgetting.step():
+            continue
+        assert await sealed_messages(db) == ["x"]
+        assert await sealed_messages(db, OTHER) == [], "the others are not kept for it"
+        assert len((await verified(db)).flaws) == 1

@@ -1,0 +1,166 @@
+"""The format of the chain: what is sealed, byte by byte, and that nothing can be changed under the seal."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hubgate.server.audit.chain import FIRST, batch_text, canonical, check_plain, entry_text, exact, flaw, sealed_batch
+from hubgate.server.audit.filters import MOST_TERMS, Filter, Term, parse_filter
+from hubgate.server.audit.model import Entry
+from hubgate.server.errors import Unprocessable
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.from_regex(r"\A[a-zA-Z]{1,5}\Z"), inner, max_size=3),
+    max_leaves=6,
+)
+OBJECT = st.none() | st.dictionaries(st.from_regex(r"\A[a-z]{1,5}\Z"), PLAIN, max_size=3).map(canonical)
+
+
+@st.composite
+def entries(draw: st.DrawFn, least: int = 1) -> list[Entry]:
+    count = draw(st.integers(least, 5))
+    return [
+        Entry(
+            id=f"{number:024x}",
+            org_id="a" * 24,
+            created_at=draw(st.integers(0, 2**52)),
+            type=draw(st.sampled_from(["org.create", "oauth.token"])),
+            message=draw(TEXT),
+            author_id=draw(st.none() | st.just("c" * 24)),
+            author_name=draw(TEXT),
+            ip=draw(st.none() | TEXT),
+            user_agent=draw(st.none() | TEXT),
+            data=draw(OBJECT),
+            token=draw(OBJECT),
+            oauth=draw(OBJECT),
+            token_id=None,
+            batch=7,
+            position=number,
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def test_an_entry_is_sealed_as_written_down() -> None:
+    entry = Entry(
+        id="65" * 12,
+        org_id="a" * 24,
+        created_at=1_790_000_000_000_042,
+        type="org.add_user",
+        message='added "bob" as read',
+        author_id="c" * 24,
+        author_name="ada",
+        ip="192.0.2.7",
+        user_agent=None,
+        data='{"role":"read","user":"bob"}',
+        token='{"id":"t","last4":"wxyz","type":"access_token"}',
+        oauth=None,
+        token_id="t",
+    )
+    text = (
+        '{"_id":"656565656565656565656565","author":{"_id":"cccccccccccccccccccccccc","type":"user","user":"ada"},'
+        '"createdAt":"2026-09-21T14:13:20.000042Z","data":{"role":"read","user":"bob"},"ip":"192.0.2.7",'
+        '"message":"added \\"bob\\" as read","token":{"id":"t","last4":"wxyz","type":"access_token"},'
+        '"type":"org.add_user"}'
+    )
+    assert entry_text(entry) == text
+    assert batch_text("a" * 24, 1, 1_790_000_001_000_000, FIRST, [entry]) == (
+        "hubgate audit batch 1\n"
+        "organization aaaaaaaaaaaaaaaaaaaaaaaa\n"
+        "batch 1\n"
+        "sealed 2026-09-21T14:13:21.000000Z\n"
+        "entries 1\n"
+        f"previous {'0' * 64}\n"
+        f"{hashlib.sha256(text.encode()).hexdigest()}\n"
+    )
+
+
+@given(entries(), st.binary(min_size=32, max_size=32), st.integers(0, 2**52))
+def test_what_was_sealed_verifies(sealed: list[Entry], previous: bytes, at: int) -> None:
+    batch = sealed_batch("a" * 24, 7, at, previous, sealed)
+    assert flaw(batch, previous, sealed) is None
+
+
+@given(entries(), st.data())
+def test_every_change_shows(sealed: list[Entry], data: st.DataObject) -> None:
+    batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
+    at = data.draw(st.integers(0, len(sealed) - 1))
+    column = data.draw(
+        st.sampled_from(["id", "created_at", "type", "message", "author_id", "author_name", "ip", "user_agent", "data"])
+    )
+    new = data.draw(st.integers(0, 2**52) if column == "created_at" else OBJECT if column == "data" else TEXT)
+    changed = replace(sealed[at], **{column: new})
+    assume(entry_text(changed) != entry_text(sealed[at]))
+    assert flaw(batch, FIRST, [*sealed[:at], changed, *sealed[at + 1 :]]) is not None
+
+
+@given(entries(least=2), st.data())
+def test_a_missing_a_doubled_and_a_swapped_entry_show(sealed: list[Entry], data: st.DataObject) -> None:
+    batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
+    at = data.draw(st.integers(0, len(sealed) - 2))
+    assert flaw(batch, FIRST, sealed[:at] + sealed[at + 1 :]) == f"lacks entry {at + 1} of {len(sealed)}"
+    assert "holds" in (flaw(batch, FIRST, [*sealed, sealed[at]]) or "")
+    swapped = sealed.copy()
+    swapped[at], swapped[at + 1] = (
+        replace(swapped[at + 1], position=at + 1),
+        replace(swapped[at], position=at + 2),
+    )
+    assert "was changed" in (flaw(batch, FIRST, swapped) or "")
+
+
+@given(entries())
+def test_a_batch_moved_elsewhere_shows(sealed: list[Entry]) -> None:
+    batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
+    for moved in (
+        replace(batch, org_id="b" * 24),
+        replace(batch, seq=8),
+        replace(batch, sealed_at=6),
+        replace(batch, hash=FIRST),
+    ):
+        assert flaw(moved, FIRST, sealed) is not None
+    assert flaw(batch, b"\1" * 32, sealed) is not None
+
+
+def test_a_column_cannot_pose_as_its_neighbour() -> None:
+    """As text put together these two would be the same."""
+    honest = Entry("1" * 24, "a" * 24, 5, "t", "m", None, "n", "1.1.1.1", None, '{"a":1}', None, None, None, 7, 1)
+    forged = replace(honest, data='{"a":1},"ip":"1.1.1.1"', ip=None)
+    batch = sealed_batch("a" * 24, 7, 5, FIRST, [honest])
+    assert "was changed" in (flaw(batch, FIRST, [forged]) or "")
+
+
+@given(PLAIN)
+def test_canonical_json_reads_back_and_is_stable(value: object) -> None:
+    check_plain(value)
+    text = canonical(value)
+    assert json.loads(text) == value
+    assert canonical(json.loads(text)) == text
+
+
+@pytest.mark.parametrize("value", [1.5, 2**53, {"é": 1}, {1: 2}, {"a": [float("nan")]}, b"x", {"a": {"b": object()}}])
+def test_what_languages_write_differently_is_no_part_of_the_log(value: object) -> None:
+    with pytest.raises(TypeError):
+        check_plain(value)
+
+
+@given(st.integers(0, 2**52), st.integers(0, 2**52))
+def test_times_are_exact_and_in_order(one: int, other: int) -> None:
+    assert (exact(one) < exact(other)) == (one < other)
+
+
+def test_filters() -> None:
+    assert parse_filter("  Author:Ada type:org.add_user  bob@x:y ip:::1 Author:Ada") == Filter(
+        (Term("author", "Ada"), Term("type", "org.add_user"), Term("", "bob@x:y"), Term("ip", "::1"))
+    )
+    assert str(parse_filter("author:ada  added")) == "author:ada added"
+    assert str(parse_filter("author:ada added").without(Term("author", "ada"))) == "added"
+    assert parse_filter("") == Filter()
+    for refused in ("author:", "x " * 501, " ".join(f"w{n}" for n in range(MOST_TERMS + 1))):
+        with pytest.raises(Unprocessable):
+            parse_filter(refused)
