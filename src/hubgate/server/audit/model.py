@@ -21,6 +21,11 @@ class Kind(Enum):
     ORG_ADD_USER = "org.add_user"
     ORG_REMOVE_USER = "org.remove_user"
     ORG_CHANGE_ROLE = "org.change_role"
+    APP_CREATE = "oauth.create_app"
+    APP_UPDATE = "oauth.update_app"
+    APP_DELETE = "oauth.delete_app"
+    APP_REFRESH_SECRET = "oauth.refresh_secret"  # noqa: S105
+    APP_DELETE_SECRET = "oauth.delete_secret"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from hubgate.server.oauth.client_auth import authenticate, presented
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import ClientRefused, invalid_request
-from hubgate.server.oauth.grants.http import NO_STORE, OAuthError
+from hubgate.server.oauth.grants.http import NO_STORE
 from hubgate.server.oauth.parameters import Parameters, read_body
 from hubgate.server.oauth.tokens import store
 from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
@@ -62,7 +62,7 @@ def _route(path: str, handler: Any, surface: Surface, summary: str, answers: dic
         summary,
         body=dict[str, Any],
         body_type=FORM_TYPE,
-        answers={**answers, 400: ("Refused.", OAuthError), 401: ("The app did not prove itself.", OAuthError)},
+        answers={**answers, 400: ("Refused.", None), 401: ("The app did not prove itself.", None)},
         body_cap=64 * KIB,
     )
 

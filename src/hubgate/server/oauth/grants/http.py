@@ -32,12 +32,6 @@ class TokenAnswer(msgspec.Struct):
     issued_token_type: str | UnsetType = UNSET
 
 
-class OAuthError(msgspec.Struct):
-    error: str
-    error_description: str
-    error_uri: str | UnsetType = UNSET
-
-
 def routes(oauth: OAuth) -> list[Route]:
     async def token(request: HubRequest) -> JsonResponse:
         return JsonResponse(await answer(oauth, request), headers=NO_STORE)
@@ -54,9 +48,9 @@ def routes(oauth: OAuth) -> list[Route]:
             body_type=FORM_TYPE,
             answers={
                 200: ("A token.", TokenAnswer),
-                400: ("Refused; error says why.", OAuthError),
-                401: ("The app did not prove itself.", OAuthError),
-                429: ("Too many failed proofs.", OAuthError),
+                400: ("Refused; error says why.", None),
+                401: ("The app did not prove itself.", None),
+                429: ("Too many failed proofs.", None),
             },
             body_cap=64 * KIB,
         )

@@ -14,12 +14,14 @@ from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps.owning import owner_name
 from hubgate.server.oauth.authorize.next_step import GiveCode, Refuse, SignIn, Visit, next_step
 from hubgate.server.oauth.authorize.request import FORM_POST, AuthorizationRequest, ReturnAddress, SentBack
 from hubgate.server.oauth.authorize.rules import understood
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.deciding import Ticked, approve, give_code
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.redirects import shown_host
 from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.oauth.consent import consent_view
 from hubgate.server.web.rendering import Pages
@@ -101,8 +103,15 @@ class _Authorize:
                 return self._send(request, asked.to, code=code)
         if visit.person is None or not may_ask:
             raise Forbidden(_NOT_OURS)
-        view = consent_view(asked, visit.person, visit.consent, self.oauth.extra_scopes)
-        return self.pages.page(request, "oauth/consent.html", view=view, action=f"{PATH}?{urlencode(pairs)}")
+        others = [pair for pair in pairs if pair[0] not in ("prompt", NOT_BEFORE)]
+        return self.pages.page(
+            request,
+            "oauth/consent.html",
+            view=consent_view(asked, visit.person, visit.consent, self.oauth.extra_scopes),
+            owner=await owner_name(self.oauth, asked.app),
+            action=f"{PATH}?{urlencode(pairs)}",
+            switch=f"{PATH}?{urlencode([*others, ('prompt', 'select_account')])}",
+        )
 
     async def _decided(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, form: Fields) -> Response:
         visit = await self._visit(request, asked, pairs)
@@ -137,5 +146,6 @@ class _Authorize:
 
     def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
         if to.response_mode == FORM_POST:
-            return self.pages.page(request, "oauth/form_post.html", to=to, members=to.members(**answer))
+            members, host = to.members(**answer), shown_host(to.redirect_uri)
+            return self.pages.page(request, "oauth/form_post.html", to=to, members=members, host=host)
         return RedirectResponse(to.address(**answer), 303)
