@@ -1,11 +1,13 @@
 """What every use case of sign-in for apps needs, in one value."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from hubgate.server.clock import Clock
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.oauth.cimd.documents import Documents
 from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.oauth.tokens.idtoken import Signer
 from hubgate.server.scopes import Scope
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database
@@ -25,3 +27,7 @@ class OAuth:
     cli_client_ids: tuple[str, ...]
     extra_scopes: tuple[Scope, ...]
     documents: Documents
+
+    @cached_property
+    def signer(self) -> Signer:
+        return Signer(self.keys)

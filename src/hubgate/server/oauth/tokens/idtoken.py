@@ -5,7 +5,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from hubgate.server.accounts.model import User
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import Unavailable
-from hubgate.server.oauth.keys.model import ALGORITHM, SigningKey, signer
+from hubgate.server.oauth.keys.model import ALGORITHM, signer
 from hubgate.server.oauth.keys.ring import KeyRing
 
 LASTS_SECONDS = 60 * 60
@@ -52,22 +52,24 @@ def claims(
     }
 
 
-async def sign(ring: KeyRing, claims: Mapping[str, Any]) -> str:
-    key = signer(await ring.every(), ring.clock())
-    if key is None:
-        raise Unavailable("No key signs ID tokens right now. Try again shortly.")
-    head = _encoded({"alg": ALGORITHM, "kid": key.kid, "typ": "JWT"})
-    message = f"{head}.{_encoded(claims)}"
-    private = _opened(ring, key)
-    # Half a millisecond of arithmetic: beside the loop, so that look-ups go on.
-    signature = await asyncio.to_thread(private.sign, message.encode(), padding.PKCS1v15(), SHA256())
-    return f"{message}.{_base64url(signature)}"
+@dataclass(frozen=True)
+class Signer:
+    """Which key signs is read afresh each time; what a key is never changes, so it is opened once."""
 
+    ring: KeyRing
+    _opened: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
 
-@lru_cache(maxsize=8)
-def _opened(ring: KeyRing, key: SigningKey) -> rsa.RSAPrivateKey:
-    """Opened once: which key signs is read afresh each time, and what a key is never changes."""
-    return ring.private_key(key)
+    async def sign(self, claims: Mapping[str, Any]) -> str:
+        key = signer(await self.ring.every(), self.ring.clock())
+        if key is None:
+            raise Unavailable("No key signs ID tokens right now. Try again shortly.")
+        private = self._opened.get(key.kid)
+        if private is None:
+            private = self._opened[key.kid] = self.ring.private_key(key)
+        message = f"{_encoded({'alg': ALGORITHM, 'kid': key.kid, 'typ': 'JWT'})}.{_encoded(claims)}"
+        # Half a millisecond of arithmetic: beside the loop, so that look-ups go on.
+        signature = await asyncio.to_thread(private.sign, message.encode(), padding.PKCS1v15(), SHA256())
+        return f"{message}.{_base64url(signature)}"
 
 
 def _half_hash(token: str) -> str:

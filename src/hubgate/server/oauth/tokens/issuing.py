@@ -80,5 +80,5 @@ async def answer(
             claims["auth_time"] = signed_in.auth_time // SECOND
             if signed_in.nonce is not None:
                 claims["nonce"] = signed_in.nonce
-        body["id_token"] = await idtoken.sign(oauth.keys, claims)
+        body["id_token"] = await oauth.signer.sign(claims)
     return body
