@@ -14,6 +14,7 @@ from bench import (
     serving,
     sqlite_lookups,
     sqlite_writes,
+    whoami,
 )
 from bench.ground import Ground, ground
 from bench.harness import Budget, Table
@@ -26,6 +27,7 @@ SUBJECTS: dict[str, Callable[[Ground], list[Table]]] = {
     "postgres-lookups": postgres_lookups.measure,
     "fairness": fairness.measure,
     "http": serving.measure,
+    "whoami": whoami.measure,
 }
 FULL = Budget(rounds=5, scale=1.0)
 QUICK = Budget(rounds=3, scale=0.1)
@@ -36,7 +38,7 @@ def main() -> None:
     started = time.monotonic()
     with ground(options.dir, QUICK if options.quick else FULL) as here:
         facts = here.facts()
-        if any(name.startswith("postgres") for name in options.subjects):
+        if any(name.startswith(("postgres", "whoami")) for name in options.subjects):
             facts |= here.postgres_facts()
         for name, value in facts.items():
             print(f"{name:<18} {value}")

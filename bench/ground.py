@@ -39,6 +39,11 @@ class Ground:
         cluster.start()
         return cluster.url()
 
+    def postgres_database(self, name: str) -> str:
+        """An empty one for a hub of its own."""
+        asyncio.run(_create_database(self.postgres_url, name))
+        return self.postgres_url.replace("/postgres?", f"/{name}?")
+
     def subfolder(self, name: str) -> Path:
         folder = self.folder / name
         folder.mkdir()
@@ -77,6 +82,14 @@ def code_version() -> str:
     """Figures of two runs compare only if the code is the same; in a shared checkout it may change under a run."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
+async def _create_database(url: str, name: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(f"CREATE DATABASE {name}")
+    finally:
+        await connection.close()
 
 
 async def _postgres_facts(url: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A load generator on bare sockets: `python -m bench.load PORT PATH CONNECTIONS SECONDS`.
+"""A load generator on bare sockets: `python -m bench.load PORT PATH CONNECTIONS SECONDS [HEADER ...]`.
 
 Every connection is kept alive and sends its next request when the last answer is complete. Anything but a whole 200
 ends the run. Prints one JSON object.
@@ -66,8 +66,9 @@ class _Client(asyncio.Protocol):
         self._transport.close()
 
 
-async def run(port: int, path: str, connections: int, seconds: float) -> dict[str, float]:
-    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n\r\n".encode()
+async def run(port: int, path: str, connections: int, seconds: float, headers: list[str]) -> dict[str, float]:
+    lines = [f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", "Accept: */*", *headers, "", ""]
+    request = "\r\n".join(lines).encode()
     latencies: list[float] = []
     loop = asyncio.get_running_loop()
     started, busy = time.perf_counter(), time.process_time()
@@ -88,4 +89,5 @@ async def run(port: int, path: str, connections: int, seconds: float) -> dict[st
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(run(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))))
+    port, path, connections, seconds, *headers = sys.argv[1:]
+    print(json.dumps(asyncio.run(run(int(port), path, int(connections), float(seconds), headers))))

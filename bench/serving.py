@@ -4,7 +4,8 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
@@ -21,36 +22,59 @@ BARE, HUB = "bare ASGI handler", "hubgate serve"
 # The HTTP server itself writes these.
 OF_THE_SERVER = {"date", "server"}
 
+# What a handler repeats: headers and body.
+Answer = tuple[list[tuple[str, str]], str]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    port: int
+    path: str
+    token: str | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+    def answer(self) -> Answer:
+        response = httpx.get(f"http://127.0.0.1:{self.port}{self.path}", headers=self.headers).raise_for_status()
+        return [pair for pair in response.headers.items() if pair[0] not in OF_THE_SERVER], response.text
+
+    def load(self, seconds: float) -> dict[str, float]:
+        headers = [f"{name}: {value}" for name, value in self.headers.items()]
+        command = [sys.executable, "-m", "bench.load", str(self.port), self.path, str(CONNECTIONS), str(seconds)]
+        done = subprocess.run(
+            [*command, *headers], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, timeout=60 + seconds, check=True
+        )
+        figures: dict[str, float] = json.loads(done.stdout)
+        return figures
+
 
 def measure(ground: Ground) -> list[Table]:
-    seconds = ground.budget.seconds(TURN)
     with hub_process(ground.subfolder("http")) as hub:
-        hub_port = httpx.URL(hub.url).port or 80
-        with bare_process(hub.url) as bare_port:
-            return [_compare(path, {BARE: bare_port, HUB: hub_port}, seconds, ground.budget.rounds) for path in PATHS]
+        hubs = {path: Contestant(port_of(hub.url), path) for path in PATHS}
+        with bare_process({path: hub.answer() for path, hub in hubs.items()}) as bare_port:
+            return [
+                compare(ground, f"HTTP, GET {path}", {BARE: Contestant(bare_port, path), HUB: hubs[path]})
+                for path in PATHS
+            ]
 
 
-def _compare(path: str, ports: dict[str, int], seconds: float, rounds: int) -> Table:
-    turns = interleaved({name: partial(load, port, path, seconds) for name, port in ports.items()}, rounds)
+def compare(ground: Ground, title: str, contestants: Mapping[str, Contestant]) -> Table:
+    seconds = ground.budget.seconds(TURN)
+    turns = interleaved(
+        {name: partial(contestant.load, seconds) for name, contestant in contestants.items()}, ground.budget.rounds
+    )
     rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
     columns = [column for column in turns[BARE][0] if column != "rate"]
     more = {
         name: {column: median(turn[column] for turn in taken) for column in columns} for name, taken in turns.items()
     }
-    return table(f"HTTP, GET {path}, {CONNECTIONS} connections", "requests/s", BARE, rates, more)
-
-
-def load(port: int, path: str, seconds: float) -> dict[str, float]:
-    command = [sys.executable, "-m", "bench.load", str(port), path, str(CONNECTIONS), str(seconds)]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, timeout=60 + seconds, check=True
-    )
-    figures: dict[str, float] = json.loads(done.stdout)
-    return figures
+    return table(f"{title}, {CONNECTIONS} connections", "requests/s", BARE, rates, more)
 
 
 @contextlib.contextmanager
-def bare_process(hub_url: str) -> Iterator[int]:
+def bare_process(answers: Mapping[str, Answer]) -> Iterator[int]:
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.bare"],
         cwd=ROOT,
@@ -62,13 +86,12 @@ def bare_process(hub_url: str) -> Iterator[int]:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(json.dumps({path: _answer(hub_url + path) for path in PATHS}).encode() + b"\n")
+            process.stdin.write(json.dumps(answers).encode() + b"\n")
             process.stdin.flush()
             yield int(process.stdout.readline())
         finally:
             process.kill()
 
 
-def _answer(url: str) -> tuple[list[tuple[str, str]], str]:
-    response = httpx.get(url).raise_for_status()
-    return [pair for pair in response.headers.items() if pair[0] not in OF_THE_SERVER], response.text
+def port_of(url: str) -> int:
+    return httpx.URL(url).port or 80

@@ -1,8 +1,7 @@
 """Action x caller x scope x relation, exhaustively: the decision against the tables of the specification."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.access.expectations import COLUMNS, FULL, HUB, OPENED_BY
 from tests.access.oracle import expected
 from tests.access.scenes import ACME, APP, CLUB, ME, SCOPE_SETS, Scene, callers, scenes

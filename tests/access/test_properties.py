@@ -1,9 +1,8 @@
 """Laws that hold for every caller and every thing, whatever the tables say."""
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.decision import Outcome

@@ -44,6 +44,8 @@ GUARDED_BY = {
     "GET /organizations/new": "account.write_settings",
     "GET /organizations/{name}/members": "org.read_members",
     "GET /organizations/{name}/settings": "org.read_settings",
+    "GET /organizations/{name}/settings/audit-log": "org.read_audit_log",
+    "GET /organizations/{name}/settings/audit-log/export": "org.read_audit_log",
     "GET /organizations/{name}/settings/delete": "org.write_settings",
     "GET /organizations/{name}/settings/members": "org.read_settings",
     "GET /organizations/{name}/settings/members/{user}/remove": "org.write_members",

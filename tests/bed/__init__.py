@@ -5,6 +5,7 @@
     running.py     a hub on a real socket in this process, with a clock that stands still
     processes.py   a hub as its operator runs it: `hubgate serve` in a process of its own, to be killed
     operator.py    the operator's shell
+    people.py      users, tokens and signed-in browsers; organizations.py, what tests look at in an organization
     testbuild.py   routes that exist only in tests
     receiver.py    a real HTTP receiver
     mailserver.py  a real SMTP server

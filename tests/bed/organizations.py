@@ -41,6 +41,26 @@ def entries_of(hub: RunningHub, organization: Organization) -> list[dict[str, An
     return [{**entry, "data": json.loads(entry["data"] or "{}")} for entry in found]
 
 
+def fill(hub: RunningHub, organization: Organization, count: int) -> None:
+    """Many members at once, straight into the tables."""
+
+    async def unit(tx: Tx) -> None:
+        ids = [f"{number:024x}" for number in range(1, count + 1)]
+        await tx.exec_many(
+            """
+            INSERT INTO users (id, name, fullname, email, email_verified_at, website, operator, can_pay, created_at)
+            VALUES (:id, :name, :fullname, :email, 1, '', 0, 0, 1)
+            """,
+            [{"id": i, "name": f"M{i[-3:]}", "fullname": f"Ünal {i[-3:]}", "email": f"{i}@x.org"} for i in ids],
+        )
+        await tx.exec_many(
+            "INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org, :user, 1, 1)",
+            [{"org": organization.id, "user": i} for i in ids],
+        )
+
+    hub.call(lambda opened: opened.db.write(unit))
+
+
 def post(client: httpx.Client, address: str, **fields: str) -> httpx.Response:
     """To an address whose form this browser does not see, with a CSRF field that is good."""
     return client.post(address, data={**Page(client.get("/docs/api")).hidden("/theme"), **fields})

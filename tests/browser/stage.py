@@ -53,6 +53,7 @@ class Scene:
 
     address: str
     who: str = "visitor"
+    status: int = 200
 
 
 _PUBLIC = {
@@ -78,7 +79,9 @@ _ADAS = {
     "organization-profile": "/organizations/acme/settings/profile",
     "organization-members": "/organizations/acme/settings/members",
     "organization-audit-log": "/organizations/acme/settings/audit-log",
+    "organization-remove-member": "/organizations/acme/settings/members/bob/remove",
     "organization-delete": "/organizations/acme/settings/delete",
+    "organization-roster": "/organizations/acme/members",
     "operator": "/operator",
     "operator-users": "/operator/users",
     "operator-organizations": "/operator/organizations",
@@ -88,14 +91,15 @@ _NEWCOMERS = {
     "settings-profile-new": "/settings/profile",
     "settings-tokens-new": "/settings/tokens",
     "settings-organizations-new": "/settings/organizations",
-    "forbidden": "/organizations/acme/settings/members",
 }
 _ERRORS = {f"error-{name}": f"/stage/errors/{name}" for name in ERRORS}
 
 PAGES = (
-    {name: Scene(address) for name, address in (_PUBLIC | _ERRORS).items()}
+    {name: Scene(address) for name, address in _PUBLIC.items()}
+    | {name: Scene(address, status=int(name[6:9])) for name, address in _ERRORS.items()}
     | {name: Scene(address, "ada") for name, address in _ADAS.items()}
     | {name: Scene(address, "newcomer") for name, address in _NEWCOMERS.items()}
+    | {"forbidden": Scene("/organizations/acme/settings/members", "newcomer", 403)}
 )
 # Error pages differ in words alone, so one stands for all where the layout is judged.
 LAYOUTS = {name: scene for name, scene in PAGES.items() if not name.startswith("error-")} | {
@@ -119,7 +123,7 @@ class Stage:
 
 
 def build(hub: Hub) -> Edge:
-    pages = Pages(hub.settings, Csrf(hub.secret, hub.settings.secure))
+    pages = Pages(hub.settings, Csrf(hub.secret, hub.settings.base_url))
     loader = pages._templates.loader
     assert loader is not None
     pages._templates.loader = ChoiceLoader([loader, FileSystemLoader(Path(__file__).parent)])

@@ -48,7 +48,7 @@ def opened(browser: Browser, stage: Stage) -> Iterator[Opener]:
 def test_a_page_holds_to_the_rules(opened: Opener, scene: Scene, theme: str) -> None:
     """Silent console, nothing for axe-core, nothing scrolls sideways, one primary button, targets that fit a thumb."""
     page = opened(scene.who, color_scheme=theme).new_page()
-    _expect_silence(page, scene.address)
+    _expect_silence(page, scene)
     assert page.locator(".button-primary").count() <= 1
     for size in (DESKTOP, SMALLEST, PHONE):
         page.set_viewport_size(size)
@@ -61,16 +61,17 @@ def test_a_page_holds_to_the_rules(opened: Opener, scene: Scene, theme: str) -> 
 
 @pytest.mark.parametrize("scene", [PAGES[name] for name in PAGES if name not in LAYOUTS])
 def test_other_pages_keep_the_console_silent(opened: Opener, scene: Scene) -> None:
-    _expect_silence(opened(scene.who).new_page(), scene.address)
+    _expect_silence(opened(scene.who).new_page(), scene)
 
 
-def _expect_silence(page: Page, address: str) -> None:
+def _expect_silence(page: Page, scene: Scene) -> None:
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("requestfailed", lambda request: said.append(f"{request.url} failed"))
-    answer = page.goto(address)
+    answer = page.goto(scene.address)
     assert answer is not None
+    assert answer.status == scene.status
     # Chromium itself reports the status of an error page; a blocked style or script would say something else.
     own_status = f"Failed to load resource: the server responded with a status of {answer.status} "
     assert [line for line in said if not line.startswith(own_status)] == []

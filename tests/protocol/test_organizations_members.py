@@ -4,12 +4,11 @@ import re
 
 import httpx
 import pytest
-from tests.bed.organizations import post, role_in
+from tests.bed.organizations import fill, post, role_in
 from tests.bed.people import browser_of, link_in, mails_to, make_organization, make_user, submit
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import by_operator
-from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.app import Hub
@@ -222,26 +221,6 @@ def test_a_second_invitation_is_no_way_back(hub: RunningHub) -> None:
         assert member.get(by_address).status_code == 404
         assert submit(admin, f"{MEMBERS}/bob/remove").status_code == 303
         assert member.get(by_address).status_code == 404
-
-
-def fill(hub: RunningHub, organization: Organization, count: int) -> None:
-    """Many members at once, straight into the tables."""
-
-    async def unit(tx: Tx) -> None:
-        ids = [f"{number:024x}" for number in range(1, count + 1)]
-        await tx.exec_many(
-            """
-            INSERT INTO users (id, name, fullname, email, email_verified_at, website, operator, can_pay, created_at)
-            VALUES (:id, :name, :fullname, :email, 1, '', 0, 0, 1)
-            """,
-            [{"id": i, "name": f"M{i[-3:]}", "fullname": f"Ünal {i[-3:]}", "email": f"{i}@x.org"} for i in ids],
-        )
-        await tx.exec_many(
-            "INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org, :user, 1, 1)",
-            [{"org": organization.id, "user": i} for i in ids],
-        )
-
-    hub.call(lambda opened: opened.db.write(unit))
 
 
 def named_on(page: httpx.Response) -> list[str]:

@@ -3,15 +3,19 @@
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from hubgate.server.audit.chain import FIRST, batch_text, canonical, check_plain, entry_text, exact, flaw, sealed_batch
 from hubgate.server.audit.filters import MOST_TERMS, Filter, Term, parse_filter
-from hubgate.server.audit.model import Entry
+from hubgate.server.audit.model import Entry, Kind
 from hubgate.server.errors import Unprocessable
+
+# A busy machine is no failure.
+calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 PLAIN = st.recursive(
@@ -81,12 +85,14 @@ def test_an_entry_is_sealed_as_written_down() -> None:
     )
 
 
+@calmly
 @given(entries(), st.binary(min_size=32, max_size=32), st.integers(0, 2**52))
 def test_what_was_sealed_verifies(sealed: list[Entry], previous: bytes, at: int) -> None:
     batch = sealed_batch("a" * 24, 7, at, previous, sealed)
     assert flaw(batch, previous, sealed) is None
 
 
+@calmly
 @given(entries(), st.data())
 def test_every_change_shows(sealed: list[Entry], data: st.DataObject) -> None:
     batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
@@ -100,6 +106,7 @@ def test_every_change_shows(sealed: list[Entry], data: st.DataObject) -> None:
     assert flaw(batch, FIRST, [*sealed[:at], changed, *sealed[at + 1 :]]) is not None
 
 
+@calmly
 @given(entries(least=2), st.data())
 def test_a_missing_a_doubled_and_a_swapped_entry_show(sealed: list[Entry], data: st.DataObject) -> None:
     batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
@@ -114,6 +121,7 @@ def test_a_missing_a_doubled_and_a_swapped_entry_show(sealed: list[Entry], data:
     assert "was changed" in (flaw(batch, FIRST, swapped) or "")
 
 
+@calmly
 @given(entries())
 def test_a_batch_moved_elsewhere_shows(sealed: list[Entry]) -> None:
     batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
@@ -135,6 +143,7 @@ def test_a_column_cannot_pose_as_its_neighbour() -> None:
     assert "was changed" in (flaw(batch, FIRST, [forged]) or "")
 
 
+@calmly
 @given(PLAIN)
 def test_canonical_json_reads_back_and_is_stable(value: object) -> None:
     check_plain(value)
@@ -149,9 +158,15 @@ def test_what_languages_write_differently_is_no_part_of_the_log(value: object) -
         check_plain(value)
 
 
+@calmly
 @given(st.integers(0, 2**52), st.integers(0, 2**52))
 def test_times_are_exact_and_in_order(one: int, other: int) -> None:
     assert (exact(one) < exact(other)) == (one < other)
+
+
+def test_every_type_is_documented() -> None:
+    documented = (Path(__file__).parents[2] / "docs/audit.md").read_text()
+    assert [kind.value for kind in Kind if f"`{kind.value}`" not in documented] == []
 
 
 def test_filters() -> None:

@@ -146,9 +146,15 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
         yield Finding("audit log", "fail", flaw)
     if len(report.flaws) == MOST_FLAWS:
         yield Finding("audit log", "fail", "other organizations were not looked at.")
+    entries = _counted(report.waiting, "entry", "entries")
     if report.waiting_since is not None and hub.clock() - report.waiting_since > LONGEST_UNSEALED:
-        text = f"{report.waiting:,} entries wait to be sealed since {iso(report.waiting_since)}."
+        text = f"{entries} not sealed yet, the oldest of {iso(report.waiting_since)}."
         yield Finding("audit log", "warn", f"{text} Start the hub, or hubgate deliver.")
     elif not report.flaws:
-        text = f"{report.entries:,} entries in {report.batches:,} batches of {report.organizations:,} organizations"
-        yield Finding("audit log", "ok", f"{text} are as they were sealed; {report.waiting:,} wait to be")
+        sealed, batches = _counted(report.entries, "entry", "entries"), _counted(report.batches, "batch", "batches")
+        organizations = _counted(report.organizations, "organization", "organizations")
+        yield Finding("audit log", "ok", f"{organizations}: {sealed} in {batches}, unchanged; {entries} not sealed yet")
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"

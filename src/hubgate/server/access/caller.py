@@ -1,7 +1,8 @@
 """Who is asking, with what was read to find that out: nothing of it outlives the request."""
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from hubgate.server.access.identity import Identity
 from hubgate.server.accounts.model import Person, User, Visitor
@@ -12,16 +13,14 @@ from hubgate.server.errors import Unauthorized
 from hubgate.server.http.request import HubRequest
 
 
-@dataclass(frozen=True, slots=True)
-class AppCredential:
+class AppCredential(msgspec.Struct, frozen=True):
     """The access token of an app."""
 
     client_id: str
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """`person` is None for an anonymous visitor; of the credentials at most one is set."""
 
     identity: Identity

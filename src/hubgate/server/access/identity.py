@@ -5,8 +5,9 @@ removed or demoted loses the rights of live tokens at the next request (attack O
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 from hubgate.server.accounts.roles import Role, TokenRole
 
@@ -22,8 +23,7 @@ class Kind(Enum):
 NO_MEMBERSHIPS: Mapping[str, Role] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """Made only by the constructors below: each takes exactly the limits its kind of credential has.
 
     The operator flag belongs to a session alone, so an operator's tokens cannot carry it.
@@ -31,7 +31,7 @@ class Identity:
 
     kind: Kind
     user_id: str | None = None
-    memberships: Mapping[str, Role] = field(default_factory=lambda: NO_MEMBERSHIPS)
+    memberships: Mapping[str, Role] = msgspec.field(default_factory=lambda: NO_MEMBERSHIPS)
     token_role: TokenRole | None = None
     scopes: frozenset[str] = frozenset()
     granted_organizations: frozenset[str] = frozenset()

@@ -12,10 +12,8 @@ USER = """u.id, u.name, u.fullname, u.email, u.email_verified_at, u.website, u.o
 ORGANIZATION = "o.id, o.name, o.fullname, o.website, o.plan, o.can_pay, o.created_at"
 PERSON = f"{USER}, {ORGANIZATION}, m.role"
 MEMBERSHIPS = "LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.org_id"
-# Case is no part of a name, so it does not decide the order either.
-IN_ORDER = "ORDER BY lower(o.name)"
 
-_PERSON_BY_ID = f"SELECT {PERSON} FROM users u {MEMBERSHIPS} WHERE u.id = :id {IN_ORDER}"
+_PERSON_BY_ID = f"SELECT {PERSON} FROM users u {MEMBERSHIPS} WHERE u.id = :id"
 
 
 async def person(db: Database, user_id: str) -> Person | None:

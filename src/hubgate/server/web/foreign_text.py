@@ -9,5 +9,10 @@ _HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 def shown(text: str) -> str:
     """For templates: `{{ user.fullname|shown }}`, inside <bdi>."""
-    clean = "".join(character for character in text if unicodedata.category(character) not in _HIDDEN)
-    return clean if len(clean) <= SHOWN else clean[: SHOWN - 1] + "…"
+    name = clean(text)
+    return name if len(name) <= SHOWN else name[: SHOWN - 1] + "…"
+
+
+def clean(text: str) -> str:
+    """The same at full length, for sentences that hold such names."""
+    return "".join(character for character in text if unicodedata.category(character) not in _HIDDEN)

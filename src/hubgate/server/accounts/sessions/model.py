@@ -1,6 +1,6 @@
 """A session as it is listed."""
 
-from dataclasses import dataclass
+import msgspec
 
 from hubgate.server.clock import DAY, MINUTE
 
@@ -9,8 +9,7 @@ LASTS = 30 * DAY
 NOTED_EVERY = 5 * MINUTE
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """The order of the fields is that of `store.COLUMNS`."""
 
     id: str

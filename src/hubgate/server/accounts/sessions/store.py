@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hubgate.server.accounts.model import Person, person_of
 from hubgate.server.accounts.sessions.model import Session
-from hubgate.server.accounts.store import IN_ORDER, MEMBERSHIPS, PERSON
+from hubgate.server.accounts.store import MEMBERSHIPS, PERSON
 from hubgate.server.storage.database import Database, Tx
 
 COLUMNS = "s.id, s.user_id, s.created_at, s.last_used_at, s.ip, s.user_agent"
@@ -12,7 +12,7 @@ _WIDTH = 6
 
 _BY_KEY = f"""
     SELECT {PERSON}, {COLUMNS} FROM sessions s JOIN users u ON u.id = s.user_id {MEMBERSHIPS}
-    WHERE s.key = :key AND s.last_used_at > :alive_since AND u.disabled_at IS NULL {IN_ORDER}
+    WHERE s.key = :key AND s.last_used_at > :alive_since AND u.disabled_at IS NULL
 """
 
 

@@ -1,10 +1,11 @@
 """A personal token as it is listed: never the token itself."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from hubgate.server.accounts.roles import TokenRole
+import msgspec
+
+from hubgate.server.accounts.roles import TOKEN_ROLES, TokenRole
 from hubgate.server.clock import MINUTE
 from hubgate.server.errors import Unprocessable
 
@@ -13,8 +14,7 @@ LONGEST_NAME = 96
 MOST_PER_USER = 500
 
 
-@dataclass(frozen=True, slots=True)
-class PersonalToken:
+class PersonalToken(msgspec.Struct, frozen=True):
     """The order of the fields is that of `store.COLUMNS`."""
 
     id: str
@@ -28,7 +28,7 @@ class PersonalToken:
     @classmethod
     def of(cls, values: Sequence[Any]) -> "PersonalToken":
         token_id, user_id, name, role, *rest = values
-        return cls(token_id, user_id, name, TokenRole(role), *rest)
+        return cls(token_id, user_id, name, TOKEN_ROLES[role], *rest)
 
 
 def check_token_name(given: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hubgate.server.accounts.model import Person, person_of
-from hubgate.server.accounts.store import IN_ORDER, MEMBERSHIPS, PERSON
+from hubgate.server.accounts.store import MEMBERSHIPS, PERSON
 from hubgate.server.accounts.tokens.model import PersonalToken
 from hubgate.server.storage.database import Database, Tx
 
@@ -12,7 +12,7 @@ _WIDTH = 7
 
 _BY_KEY = f"""
     SELECT {PERSON}, {COLUMNS} FROM access_tokens t JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
-    WHERE t.key = :key AND u.disabled_at IS NULL {IN_ORDER}
+    WHERE t.key = :key AND u.disabled_at IS NULL
 """
 
 

@@ -2,7 +2,7 @@
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.http.routes import Route
-from hubgate.server.web.pages.organizations import deletion, founding, members, profile, removal, roster
+from hubgate.server.web.pages.organizations import audit_log, deletion, founding, members, profile, removal, roster
 from hubgate.server.web.rendering import Pages
 
 
@@ -14,4 +14,5 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         *members.routes(pages, accounts),
         *removal.routes(pages, accounts),
         *deletion.routes(pages, accounts),
+        *audit_log.routes(pages, accounts),
     ]

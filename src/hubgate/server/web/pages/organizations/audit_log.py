@@ -1,0 +1,140 @@
+"""The audit log for an organization's admins: filter, table, whether the chain holds, download."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization
+from hubgate.server.audit import read
+from hubgate.server.audit.filters import Filter, Term, parse_filter
+from hubgate.server.audit.model import Entry, Listed, stored_object
+from hubgate.server.audit.verify import Glance, glance
+from hubgate.server.errors import Unprocessable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.paging import decode_cursor, encode_cursor
+from hubgate.server.web.audit_entries import export
+from hubgate.server.web.foreign_text import clean
+from hubgate.server.web.named import organization_route
+from hubgate.server.web.pages.listing import ROWS
+from hubgate.server.web.rendering import Pages
+
+_PATH = "/organizations/{name}/settings/audit-log"
+_TEMPLATE = "organization/audit_log.html"
+_ACTION = Action.ORG_READ_AUDIT_LOG
+_OLDER, _NEWER = "older", "newer"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One page of the log; a cursor leads on where there is more."""
+
+    entries: list[Listed]
+    newer: str | None = None
+    older: str | None = None
+
+
+NOTHING = Shown([])
+
+
+def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(request: HubRequest, organization: Organization) -> Response:
+        query = request.query()
+        q = query.get("q", "").strip()
+        try:
+            only = parse_filter(q)
+        except Unprocessable as error:
+            return pages.mend(request, _TEMPLATE, error, "q", **await values(organization, q, Filter(), NOTHING, 0))
+        shown = await _page(accounts, organization, only, query.get("cursor", ""))
+        total = await read.count(accounts.db, organization.id, only)
+        return pages.page(request, _TEMPLATE, **await values(organization, q, only, shown, total))
+
+    async def values(organization: Organization, q: str, only: Filter, shown: Shown, total: int) -> dict[str, Any]:
+        here = f"/organizations/{organization.name}/settings/audit-log"
+        return {
+            "organization": organization,
+            "section": here,
+            "q": q,
+            "chain": await chain(organization, shown.entries),
+            **_values(here, only, shown, total),
+        }
+
+    async def chain(organization: Organization, entries: list[Listed]) -> Glance:
+        batches = {listed.entry.batch for listed in entries if listed.entry.batch is not None}
+        return await accounts.db.read_long(lambda tx: glance(tx, accounts.secret, organization.id, batches))
+
+    async def download(request: HubRequest, organization: Organization) -> ASGIApp:
+        return export(accounts, organization, parse_filter(request.query().get("q", "")))
+
+    page, what = Surface.PAGE, "An organization's audit log"
+    return [
+        organization_route(accounts, "GET", _PATH, show, page, _ACTION, what),
+        organization_route(accounts, "GET", f"{_PATH}/export", download, page, _ACTION, f"{what}, as a download"),
+    ]
+
+
+async def _page(accounts: Accounts, organization: Organization, only: Filter, cursor: str) -> Shown:
+    way, *place = decode_cursor(cursor, (str, int, str)) if cursor else (_OLDER, *read.NOW)
+    at = (int(place[0]), str(place[1]))
+    if way == _NEWER:
+        found = await read.newer(accounts.db, organization.id, only, at, ROWS + 1)
+        if len(found) > ROWS:
+            entries = found[1:]
+            return Shown(entries, _cursor(_NEWER, entries[0]), _cursor(_OLDER, entries[-1]))
+        # The top is reached: shown whole, with what came in meanwhile.
+        at, cursor = read.NOW, ""
+    found = await read.older(accounts.db, organization.id, only, at, ROWS + 1)
+    entries = found[:ROWS]
+    newer = _cursor(_NEWER, entries[0]) if cursor and entries else None
+    return Shown(entries, newer, _cursor(_OLDER, entries[-1]) if len(found) > ROWS else None)
+
+
+def _cursor(way: str, listed: Listed) -> str:
+    return encode_cursor((way, *read.place_of(listed)))
+
+
+def _values(here: str, only: Filter, shown: Shown, total: int) -> dict[str, Any]:
+    def address(only: Filter, cursor: str | None = None, path: str = "") -> str:
+        query = {"q": str(only), "cursor": cursor}
+        kept = urlencode({name: value for name, value in query.items() if value})
+        return here + path + (f"?{kept}" if kept else "")
+
+    return {
+        "entries": [_row(listed, address) for listed in shown.entries],
+        "chips": [(str(term), address(only.without(term))) for term in only.terms],
+        "count": f"more than {read.MOST_COUNTED:,}" if total > read.MOST_COUNTED else f"{total:,}",
+        "plural": total != 1,
+        "newer": address(only, shown.newer) if shown.newer else "",
+        "older": address(only, shown.older) if shown.older else "",
+        "export": address(only, path="/export"),
+    }
+
+
+def _row(listed: Listed, address: Callable[[Filter], str]) -> dict[str, Any]:
+    entry = listed.entry
+    return {
+        "created_at": entry.created_at,
+        "type": entry.type,
+        "author": entry.author_name,
+        "gone": listed.author_gone,
+        "by_author": address(Filter((Term("author", entry.author_name),))),
+        "message": clean(entry.message),
+        "app": clean(_app(entry)),
+        "ip": entry.ip or "",
+    }
+
+
+def _app(entry: Entry) -> str:
+    if entry.oauth is not None:
+        app = stored_object(entry.oauth)
+        return str(app.get("name") or app.get("clientId") or "")
+    if entry.token is not None:
+        return f"Token {stored_object(entry.token).get('last4', '')}"
+    return ""

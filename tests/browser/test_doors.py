@@ -1,0 +1,81 @@
+"""A real browser at an address that holds a secret: its forms are taken, and nobody is told where it was."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.people import PASSWORD, link_in, mails_to, make_user
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts import passwords_changed
+from hubgate.server.app import Hub
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as hub:
+        yield hub
+
+
+@pytest.fixture(params=[True, False], ids=["script", "no script"])
+def page(request: pytest.FixtureRequest, browser: Browser, hub: RunningHub) -> Iterator[Page]:
+    with browser.new_context(base_url=hub.url, java_script_enabled=bool(request.param)) as context:
+        yield context.new_page()
+
+
+def reset_link(hub: RunningHub) -> str:
+    make_user(hub, "ada")
+
+    async def work(opened: Hub) -> None:
+        await passwords_changed.ask_reset(opened.accounts, "ada@example.org")
+
+    hub.call(work)
+    return link_in(mails_to(hub, "ada@example.org")[-1])
+
+
+def test_the_secret_is_in_no_referrer_and_the_form_is_ours(hub: RunningHub, page: Page) -> None:
+    """Under a bare no-referrer Chromium would send "Origin: null", which is refused."""
+    link = reset_link(hub)
+    sent: list[Request] = []
+    page.on("request", lambda request: sent.append(request))
+    page.goto(link)
+    page.get_by_label("New password").fill("another horse battery")
+    page.get_by_role("button", name="Set password").click()
+    expect(page.get_by_role("status").first).to_contain_text("Your password is changed.")
+    posted = next(request for request in sent if request.method == "POST")
+    assert posted.all_headers()["origin"] == hub.url
+    assert len(sent) > 4
+    for request in sent:
+        assert link.rpartition("/")[2] not in request.all_headers().get("referer", "")
+
+
+def test_so_are_the_forms_of_a_page_that_says_the_link_is_gone(hub: RunningHub, page: Page) -> None:
+    page.goto("/reset/gone")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+    page.get_by_label("Theme").select_option("dark")
+    button = page.get_by_role("button", name="Set")
+    if button.is_visible():
+        button.click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+
+
+def test_the_way_on_after_signing_in(hub: RunningHub, page: Page) -> None:
+    make_user(hub, "ada")
+    page.goto("/settings/tokens")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+    page.get_by_label("Name or e-mail").fill("ada")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    summary = page.get_by_role("alert")
+    expect(summary).to_be_focused()
+    expect(summary).to_contain_text("Name and password do not match.")
+    expect(page.get_by_label("Name or e-mail")).to_have_value("ada")
+    expect(page.get_by_label("Password")).to_have_value("")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{hub.url}/settings/tokens")

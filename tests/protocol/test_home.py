@@ -1,0 +1,60 @@
+"""`/`: a promise and the doors for visitors; what waits for those who are in."""
+
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.people import browser_of, make_organization, make_user
+from tests.bed.running import RunningHub, running
+
+EMPTY = "Create a repo or connect an app."
+
+
+def main_of(page: str) -> str:
+    return page.partition("<main")[2].partition("</main>")[0]
+
+
+@pytest.mark.parametrize(("signup", "joins"), [("open", True), ("invite", True), ("closed", False)])
+def test_visitors_see_the_doors(sqlite_template: Path, tmp_path: Path, signup: str, joins: bool) -> None:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    with running(settings_for(url, tmp_path, signup=signup)) as hub, hub.client() as client:
+        main = main_of(client.get("/").text)
+    assert 'class="button button-primary" href="/login"' in main
+    assert main.count("button-primary") == 1
+    assert ('href="/join"' in main) is joins
+    assert "Organization token exchange" in main
+    assert EMPTY not in main
+
+
+def test_a_user_with_nothing_yet(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as client:
+        main = main_of(client.get("/").text)
+    assert EMPTY in main
+    assert "Needs you" not in main
+    assert "Organization token exchange" not in main
+    assert 'href="/login"' not in main
+
+
+def test_a_users_organizations(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    make_organization(hub, "others", make_user(hub, "bob"))
+    with browser_of(hub, ada) as client:
+        main = main_of(client.get("/").text)
+    assert 'href="/acme"' in main
+    assert "admin" in main
+    assert "others" not in main
+    assert EMPTY not in main
+
+
+def test_foreign_names_are_made_safe_to_look_at(hub: RunningHub) -> None:
+    from hubgate.server.accounts import own_account
+
+    ada = make_user(hub, "ada")
+    trick = "<b>Ada</b> \u202egnp.exe"
+    hub.call(lambda opened: own_account.set_profile(opened.accounts, ada, trick, ""))
+    with browser_of(hub, ada) as client:
+        page = client.get("/").text
+    assert "\u202e" not in page
+    assert "<b>Ada" not in page
+    assert "<bdi>&lt;b&gt;Ada&lt;/b&gt; gnp.exe</bdi>" in page
