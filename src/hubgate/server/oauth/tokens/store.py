@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from hubgate.server.accounts.store import IN_ORDER, MEMBERSHIPS, PERSON
+from hubgate.server.accounts.store import MEMBERSHIPS, PERSON
 from hubgate.server.oauth.tokens.model import AppToken, Code, RefreshToken
 from hubgate.server.storage.database import Database, Row, Tx
 
@@ -31,7 +31,7 @@ FIND_TOKEN = f"""
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
     LEFT JOIN consents c ON c.id = t.consent_id
     LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND co.org_id = o.id
-    WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL {IN_ORDER}
+    WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL
 """
 
 
