@@ -314,6 +314,7 @@ app_secrets = Table(
     # Null for the current one.
     Column("expires_at", BigInteger),
     Index(None, "client_id"),
+    Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )
 
@@ -336,6 +337,8 @@ consents = Table(
     _owner("users", "user_id"),
     # No reference: an app with a metadata document has no row.
     Column("client_id", Text, nullable=False),
+    # The same once more for a registered app, so that a consent ends with it, however it ends.
+    Column("app_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE")),
     Column("scopes", Text, nullable=False),
     # The app's name and redirect addresses as the user saw them; another face asks again.
     Column("face", Text, nullable=False),
@@ -344,6 +347,7 @@ consents = Table(
     Column("updated_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
     Index(None, "client_id"),
+    Index(None, "app_id"),
     Index("uq_consents_user_id_client_id", "user_id", "client_id", unique=True),
 )
 
@@ -423,18 +427,20 @@ refresh_tokens = Table(
     sqlite_with_rowid=False,
 )
 
-# The latest refusals an app met, for its owner: what was sent beside what is registered. Nothing secret.
+# The latest refusals an app met, for its owner: the names of what was sent, and what of it is harmless.
 app_errors = Table(
     "app_errors",
     metadata,
     # The id of the refused request.
     Column("id", Text, primary_key=True),
-    Column("client_id", Text, nullable=False),
+    _app(),
     Column("created_at", BigInteger, nullable=False),
+    # The path that was asked.
+    Column("endpoint", Text, nullable=False),
     Column("error", Text, nullable=False),
     Column("description", Text, nullable=False),
+    # JSON (oauth/explain/model.py).
     Column("sent", Text, nullable=False),
-    Column("registered", Text, nullable=False),
     Index(None, "client_id", "created_at"),
     Index(None, "created_at"),
 )
@@ -448,9 +454,12 @@ operator_requests = Table(
     # "token-exchange" or a scope's name.
     Column("wanted", Text, nullable=False),
     Column("reason", Text, nullable=False),
+    # The id of a user, who may be gone by now.
     Column("asked_by", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     # Null while it waits; then 1 granted, 0 refused.
     Column("granted", BigInteger),
+    Column("decided_at", BigInteger),
     Index(None, "client_id"),
+    Index(None, "created_at"),
 )

@@ -42,8 +42,9 @@ async def save(tx: Tx, consent: Consent) -> str:
     """The id under which it is kept: the given one, or that of the consent that was there."""
     row = await tx.one(
         """
-        INSERT INTO consents (id, user_id, client_id, scopes, face, app_name, created_at, updated_at)
-        VALUES (:id, :user_id, :client_id, :scopes, :face, :app_name, :created_at, :updated_at)
+        INSERT INTO consents (id, user_id, client_id, app_id, scopes, face, app_name, created_at, updated_at)
+        VALUES (:id, :user_id, :client_id, (SELECT a.client_id FROM apps a WHERE a.client_id = :client_id), :scopes,
+            :face, :app_name, :created_at, :updated_at)
         ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = excluded.scopes, face = excluded.face,
             app_name = excluded.app_name, updated_at = excluded.updated_at
         RETURNING id

@@ -76,6 +76,7 @@ def _apps() -> None:
         sqlite_with_rowid=False,
     )
     _index("app_secrets", "client_id")
+    _index("app_secrets", "expires_at")
     op.create_table(
         "cimd_documents",
         _text("client_id", key=True),
@@ -87,12 +88,12 @@ def _apps() -> None:
     op.create_table(
         "app_errors",
         _text("id", key=True),
-        _text("client_id"),
+        _app(),
         _number("created_at"),
+        _text("endpoint"),
         _text("error"),
         _text("description"),
         _text("sent"),
-        _text("registered"),
     )
     _index("app_errors", "client_id", "created_at")
     _index("app_errors", "created_at")
@@ -105,8 +106,10 @@ def _apps() -> None:
         _text("asked_by"),
         _number("created_at"),
         _number("granted", nullable=True),
+        _number("decided_at", nullable=True),
     )
     _index("operator_requests", "client_id")
+    _index("operator_requests", "created_at")
 
 
 def _consents() -> None:
@@ -115,6 +118,7 @@ def _consents() -> None:
         _text("id", key=True),
         _owner("users", "user_id"),
         _text("client_id"),
+        sa.Column("app_id", sa.Text, sa.ForeignKey("apps.client_id", ondelete="CASCADE"), nullable=True),
         _text("scopes"),
         _text("face"),
         _text("app_name"),
@@ -123,6 +127,7 @@ def _consents() -> None:
         _number("last_used_at", nullable=True),
     )
     _index("consents", "client_id")
+    _index("consents", "app_id")
     op.create_index("uq_consents_user_id_client_id", "consents", ["user_id", "client_id"], unique=True)
     op.create_table(
         "consent_organizations",
