@@ -6,6 +6,7 @@ from functools import cached_property
 from hubgate.server.clock import Clock
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.oauth.cimd.documents import Documents
+from hubgate.server.oauth.explain.refusals import Refusals
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.oauth.tokens.idtoken import Signer
 from hubgate.server.scopes import Scope
@@ -31,3 +32,7 @@ class OAuth:
     @cached_property
     def signer(self) -> Signer:
         return Signer(self.keys)
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        return Refusals(self.db, self.clock, self.base_url)

@@ -35,14 +35,18 @@ class Parameters:
 
 
 async def read_body(request: HubRequest) -> Parameters:
-    """A form, or the same as a flat JSON object."""
+    return Parameters(await read_pairs(request))
+
+
+async def read_pairs(request: HubRequest) -> list[tuple[str, str]]:
+    """As they were sent: a form, or the same as a flat JSON object."""
     if request.content_type == "application/json":
         given = await request.read_json(dict[str, str | list[str] | int])
-        return Parameters(_flat(given))
+        return list(_flat(given))
     if request.content_type != FORM_TYPE:
         raise invalid_request(f"Send this as {FORM_TYPE} or application/json.")
     fields: Fields = await request.read_form()
-    return Parameters(fields.pairs)
+    return fields.pairs
 
 
 def _flat(given: Mapping[str, str | list[str] | int]) -> Iterable[tuple[str, str]]:

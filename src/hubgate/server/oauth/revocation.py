@@ -18,6 +18,7 @@ from hubgate.server.oauth.client_auth import authenticate, presented
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import ClientRefused, invalid_request
+from hubgate.server.oauth.explain.explained import explained
 from hubgate.server.oauth.grants.http import NO_STORE
 from hubgate.server.oauth.parameters import Parameters, read_body
 from hubgate.server.oauth.tokens import store
@@ -41,10 +42,16 @@ def routes(oauth: OAuth) -> list[Route]:
         return JsonResponse(await _described(oauth, app, parameters.need("token")), headers=NO_STORE)
 
     return [
-        _route("/oauth/revoke", revoke, Surface.OAUTH, "End a token", {200: ("It is no good any more.", None)}),
+        _route(
+            "/oauth/revoke",
+            explained(oauth, revoke),
+            Surface.OAUTH,
+            "End a token",
+            {200: ("It is no good any more.", None)},
+        ),
         _route(
             "/oauth/introspect",
-            introspect,
+            explained(oauth, introspect),
             Surface.OAUTH_PRIVATE,
             "Whether a token is good, and what for",
             {200: ("active, and if so what the token is.", dict[str, Any])},

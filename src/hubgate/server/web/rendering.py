@@ -14,6 +14,7 @@ from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests, Unauthorized
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
+from hubgate.server.oauth.authorize.request import StoppedHere
 from hubgate.server.settings import Settings
 from hubgate.server.web import flash
 from hubgate.server.web.avatars import avatar_url
@@ -107,6 +108,7 @@ class Pages:
             cause=error.message,
             cure=advice.cure,
             request_id=request.request_id,
+            explain=f"/oauth/explain/{request.request_id}" if isinstance(error, StoppedHere) else "",
         )
 
 

@@ -14,6 +14,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.client_auth import authenticate, presented
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthRefused, invalid_request
+from hubgate.server.oauth.explain.explained import explained
 from hubgate.server.oauth.grants.asking import Asking
 from hubgate.server.oauth.grants.registry import GRANTS, WITHOUT_CLIENT
 from hubgate.server.oauth.parameters import read_body
@@ -40,7 +41,7 @@ def routes(oauth: OAuth) -> list[Route]:
         Route(
             "POST",
             "/oauth/token",
-            token,
+            explained(oauth, token),
             Surface.OAUTH,
             Action.HUB_PUBLIC.rule.name,
             "Exchange a code or a refresh token for an access token",
