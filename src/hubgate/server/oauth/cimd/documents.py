@@ -12,7 +12,7 @@ from hubgate.server.egress.client import Egress
 from hubgate.server.egress.exchange import Answer
 from hubgate.server.egress.resolve import NotReached
 from hubgate.server.egress.target import AddressRefused
-from hubgate.server.errors import BadRequest
+from hubgate.server.errors import BadRequest, TooManyRequests
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.cimd import store
 from hubgate.server.oauth.cimd.rules import Finding, check_address, check_answer, check_document
@@ -52,16 +52,23 @@ class Documents:
             _, app = check_document(url, kept.encode())
             if app is not None:
                 return app
-        task = self._fetching.get(url)
-        if task is None:
-            await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
-            # Another caller may have begun meanwhile.
+        return await self._shared_fetch(url, caller)
+
+    async def _shared_fetch(self, url: str, caller: str) -> App:
+        """One fetch for all who want the document now (attack O31)."""
+        while True:
             task = self._fetching.get(url)
-        if task is None:
-            task = self._fetching[url] = asyncio.create_task(self._fetched(url))
-            task.add_done_callback(lambda _: self._fetching.pop(url, None))
-        # One caller's end must not end the fetch for the others.
-        return await asyncio.shield(task)
+            is_own = task is None
+            if task is None:
+                task = self._fetching[url] = asyncio.create_task(self._fetched(url, caller))
+                task.add_done_callback(lambda _: self._fetching.pop(url, None))
+            try:
+                # One caller's end must not end the fetch for the others.
+                return await asyncio.shield(task)
+            except TooManyRequests:
+                # Whoever began it had used up their share; that says nothing about ours.
+                if is_own:
+                    raise
 
     async def examine(self, url: str, *, caller: str) -> list[Finding]:
         """Every rule with what was found, for the developer's page. Nothing is kept."""
@@ -78,7 +85,8 @@ class Documents:
             findings += check_document(url, answer.body)[0]
         return findings
 
-    async def _fetched(self, url: str) -> App:
+    async def _fetched(self, url: str, caller: str) -> App:
+        await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
             answer = await self._get(url)
         except (NotReached, AddressRefused) as error:
