@@ -143,7 +143,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *organization_pages.routes(pages, hub.accounts),
         *operator_pages.routes(pages, hub.accounts),
         *profiles.routes(pages, hub.accounts),
-        *door_pages.routes(pages, hub.accounts),
+        *door_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts),
         *theme.routes(pages),
         *static_routes(),

@@ -97,11 +97,12 @@ def shown_host(uri: str) -> str:
 
 
 def with_parameters(uri: str, query: str) -> str:
-    """The address of the answer. An empty path becomes `/`, as one client compares it so."""
-    parts = urlsplit(uri)
-    path = parts.path or ("/" if parts.scheme in ("http", "https") else "")
-    joined = f"{parts.query}&{query}" if parts.query else query
-    return parts._replace(path=path, query=joined).geturl()
+    """The address of the answer: what was registered to the letter, but for an empty path, which becomes `/` as one
+    client compares it so. (Taken apart and put together again, `app:///path` would lose two of its slashes.)"""
+    base, _, before = uri.partition("?")
+    if is_web(uri) and "/" not in base.partition("://")[2]:
+        base += "/"
+    return f"{base}?{before}&{query}" if before else f"{base}?{query}"
 
 
 def _split(uri: str) -> SplitResult | None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 
-from hubgate.server.oauth.redirects import EXACT
+from hubgate.server.oauth.redirects import EXACT, shown_host
 
 DEFAULT_LIFETIME = 8 * 60 * 60
 LONGEST_LIFETIME = 30 * 24 * 60 * 60
@@ -59,6 +59,15 @@ class App:
 
     @property
     def face(self) -> str:
-        """Changes with what a user judged it by: its name and where its answers go."""
-        seen = json.dumps([self.name, sorted(self.redirect_uris)], ensure_ascii=False)
-        return hashlib.sha256(seen.encode()).hexdigest()[:32]
+        """Changes with what a user judged it by: the first half with its name, the second with where its answers go.
+
+        Nobody vouches for an app that is known only by its document, so there every address counts; of a registered
+        app the hosts do, which is what consent shows of them.
+        """
+        uris = self.redirect_uris
+        goes_to = set(uris) if self.document_host else set(map(shown_host, uris))
+        return _digest(self.name) + _digest(json.dumps(sorted(goes_to)))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

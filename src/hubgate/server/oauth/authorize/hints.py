@@ -1,7 +1,6 @@
 """`id_token_hint`: an ID token of ours, expired or not, names the user the app expects."""
 
 import base64
-import binascii
 import json
 from typing import Any
 
@@ -18,7 +17,7 @@ async def user_of_hint(oauth: OAuth, hint: str) -> str | None:
     try:
         head, body, signature = hint.split(".")
         header, claims = _object(head), _object(body)
-    except (ValueError, binascii.Error):
+    except (ValueError, RecursionError):
         return None
     if header.get("alg") != ALGORITHM or claims.get("iss") != oauth.base_url:
         return None
@@ -28,7 +27,7 @@ async def user_of_hint(oauth: OAuth, hint: str) -> str | None:
     public = rsa.RSAPublicNumbers(_integer(jwk["e"]), _integer(jwk["n"])).public_key()
     try:
         public.verify(_decoded(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())
-    except (InvalidSignature, binascii.Error, ValueError):
+    except (InvalidSignature, ValueError):
         return None
     subject = claims.get("sub")
     return subject if isinstance(subject, str) else None

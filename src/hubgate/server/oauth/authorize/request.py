@@ -1,7 +1,7 @@
 """An app's request to sign a user in, as it was understood."""
 
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from hubgate.server.errors import BadRequest
 from hubgate.server.oauth.apps.model import App
@@ -26,7 +26,8 @@ class ReturnAddress:
         return {**answer, **state, "iss": self.issuer}
 
     def address(self, **answer: str) -> str:
-        return with_parameters(self.redirect_uri, urlencode(self.members(**answer)))
+        # A space as %20: not every app on a device reads a plus as one.
+        return with_parameters(self.redirect_uri, urlencode(self.members(**answer), quote_via=quote))
 
 
 class StoppedHere(BadRequest):

@@ -6,10 +6,12 @@ First those after which nobody is redirected anywhere (`StoppedHere`), then thos
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from hubgate.server.ids import is_id
 from hubgate.server.oauth.apps.finding import find_app
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.hints import user_of_hint
 from hubgate.server.oauth.authorize.request import (
+    FORM_POST,
     QUERY,
     RESPONSE_MODES,
     AuthorizationRequest,
@@ -20,13 +22,21 @@ from hubgate.server.oauth.authorize.request import (
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.parameters import MAY_REPEAT
 from hubgate.server.oauth.pkce import METHOD, is_challenge
-from hubgate.server.oauth.redirects import matches
+from hubgate.server.oauth.redirects import is_web, matches
 from hubgate.server.scopes import parse_scopes
 
+# All that the checks read; whatever else an app sends means nothing here.
+PARAMETERS = frozenset(
+    """
+    client_id code_challenge code_challenge_method id_token_hint login_hint max_age nonce orgIds prompt redirect_uri
+    response_mode response_type scope state
+    """.split()  # noqa: SIM905
+)
 # Asked for by habit or by a library; they mean nothing here.
 IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 LONGEST_STATE = 4096
+LONGEST_LOGIN_HINT = 254
 LONGEST_NONCE = 512
 MOST_ORGANIZATIONS = 100
 
@@ -47,6 +57,7 @@ class Draft:
     prompt: frozenset[str] = frozenset()
     max_age: int | None = None
     expected_user: str | None = None
+    login_hint: str = ""
 
     def one(self, name: str) -> str | None:
         values = self.values.get(name)
@@ -72,7 +83,7 @@ async def understood(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) ->
         nonce=draft.nonce,
         prompt=draft.prompt,
         max_age=draft.max_age,
-        login_hint=draft.one("login_hint") or "",
+        login_hint=draft.login_hint,
         expected_user=draft.expected_user,
     )
 
@@ -99,23 +110,29 @@ async def redirect_is_registered(draft: Draft) -> None:
         given = app.redirect_uris[0]
     if given is None or not matches(app.redirect_uris, given, app.redirect_match):
         raise StoppedHere(
-            f"Stopped: {app.name} asked us to send you to an address it has not registered. Nothing was shared.",
+            f"Stopped: {app.name[:60]} asked us to send you to an address it has not registered. Nothing was shared.",
             code="invalid_request",
             app=app,
             redirect_uri=given,
         )
     states = draft.values.get("state", [])
-    state = states[0] if len(states) == 1 and len(states[0]) <= LONGEST_STATE else None
-    mode = draft.one("response_mode") or QUERY
-    draft.to = ReturnAddress(given, state, mode if mode in RESPONSE_MODES else QUERY, draft.oauth.base_url)
+    state = states[0] if len(states) == 1 and _is_short(states[0]) else None
+    modes = draft.values.get("response_mode", [])
+    posted = modes == [FORM_POST] and is_web(given)
+    draft.to = ReturnAddress(given, state, FORM_POST if posted else QUERY, draft.oauth.base_url)
+
+
+def _is_short(state: str) -> bool:
+    """In bytes: it travels percent-encoded, in addresses that proxies cut off."""
+    return len(state.encode()) <= LONGEST_STATE
 
 
 async def nothing_is_doubled(draft: Draft) -> None:
     for name, values in draft.values.items():
         if len(values) > 1 and name not in MAY_REPEAT:
             raise draft.send_back("invalid_request", f"{name[:60]} was sent more than once.")
-    if len(draft.one("state") or "") > LONGEST_STATE:
-        raise draft.send_back("invalid_request", f"state has more than {LONGEST_STATE:,} characters.")
+    if not _is_short(draft.one("state") or ""):
+        raise draft.send_back("invalid_request", f"state has more than {LONGEST_STATE:,} bytes.")
 
 
 async def kind_is_supported(draft: Draft) -> None:
@@ -130,6 +147,8 @@ async def kind_is_supported(draft: Draft) -> None:
     mode = draft.one("response_mode")
     if mode is not None and mode not in RESPONSE_MODES:
         raise draft.send_back("invalid_request", f"response_mode is one of {', '.join(RESPONSE_MODES)}.")
+    if mode == FORM_POST and not is_web(draft.to.redirect_uri):
+        raise draft.send_back("invalid_request", "A browser can post only to http and https: leave out response_mode.")
 
 
 async def proof_is_promised(draft: Draft) -> None:
@@ -152,7 +171,8 @@ async def scopes_are_the_apps(draft: Draft) -> None:
     app = draft.app
     asked = [name for name in parse_scopes(draft.one("scope") or "") if name not in IGNORED_SCOPES]
     if not asked:
-        draft.scopes = app.default_scopes if app.default_scopes is not None else app.scopes
+        every = tuple(dict.fromkeys((*app.scopes, *app.extra_scopes)))
+        draft.scopes = every if app.default_scopes is None else app.default_scopes
         return
     for name in asked:
         if name not in app.scopes and name not in app.extra_scopes:
@@ -163,7 +183,7 @@ async def scopes_are_the_apps(draft: Draft) -> None:
 async def organizations_are_named(draft: Draft) -> None:
     """Whether they exist and who is in them is not asked here: the answer would tell strangers (O36)."""
     named = [part.strip() for value in draft.values.get("orgIds", []) for part in value.split(",")]
-    draft.organizations = tuple(dict.fromkeys(part for part in named if part))[:MOST_ORGANIZATIONS]
+    draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MOST_ORGANIZATIONS]
 
 
 async def prompt_is_clear(draft: Draft) -> None:
@@ -184,6 +204,8 @@ async def prompt_is_clear(draft: Draft) -> None:
 
 
 async def hint_is_ours(draft: Draft) -> None:
+    name = draft.one("login_hint") or ""
+    draft.login_hint = name if len(name) <= LONGEST_LOGIN_HINT else ""
     hint = draft.one("id_token_hint")
     if hint is not None:
         draft.expected_user = await user_of_hint(draft.oauth, hint)

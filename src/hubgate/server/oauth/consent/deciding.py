@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.ids import new_id
+from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
 from hubgate.server.oauth.consent.model import Consent
@@ -26,47 +27,44 @@ class Ticked:
     organizations: Collection[str]
 
 
-def fixed_scopes(request: AuthorizationRequest) -> frozenset[str]:
+def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
     """What is asked and cannot be unticked."""
-    return frozenset(request.scopes) & (FIXED | set(request.app.required_scopes))
+    return frozenset(asked) & (FIXED | set(app.required_scopes if app else ()))
 
 
 def approved_scopes(request: AuthorizationRequest, ticked: Ticked) -> frozenset[str]:
     """Only what was asked, whatever a tampered form says (attack O37)."""
-    return (frozenset(ticked.scopes) & frozenset(request.scopes)) | fixed_scopes(request)
+    return (frozenset(ticked.scopes) & frozenset(request.scopes)) | fixed_scopes(request.scopes, request.app)
 
 
-async def approve(
-    oauth: OAuth, request: AuthorizationRequest, person: Person, before: Consent | None, ticked: Ticked, auth_time: int
-) -> str:
-    """The code. The consent becomes the union of what was allowed before and now, less what was shown and unticked."""
-    now, approved = oauth.clock(), approved_scopes(request, ticked)
-    kept = before.scopes - set(request.scopes) if before else frozenset()
-    consent = Consent(
-        id=new_id(now),
-        user_id=person.user.id,
-        client_id=request.app.client_id,
-        scopes=approved | kept,
-        organizations=frozenset(ticked.organizations) & person.roles.keys(),
-        face=request.app.face,
-        app_name=request.app.name,
-        created_at=now,
-        updated_at=now,
-        last_used_at=None,
-    )
+def granted_organizations(person: Person, ticked: Ticked) -> frozenset[str]:
+    """Only the user's own, whatever a tampered form says."""
+    return frozenset(ticked.organizations) & person.roles.keys()
+
+
+async def approve(oauth: OAuth, request: AuthorizationRequest, person: Person, ticked: Ticked, auth_time: int) -> str:
+    """The code. The consent becomes the union of what was allowed before and now, less what was shown and unticked.
+    Of two approvals at once neither undoes the other.
+    """
+    app, now, approved = request.app, oauth.clock(), approved_scopes(request, ticked)
+    organizations = granted_organizations(person, ticked)
 
     async def unit(tx: Tx) -> str:
-        consent_id = await store.save(tx, consent)
+        consent_id, before = await store.hold(tx, person.user.id, app.client_id, new_id(now), now)
+        await store.allow(tx, consent_id, approved | (before - set(request.scopes)), app.face, app.name, now)
+        await store.set_organizations(tx, consent_id, organizations)
         return await _add_code(tx, request, person.user.id, consent_id, approved, auth_time, now)
 
     return await oauth.db.write(unit)
 
 
-async def give_code(oauth: OAuth, request: AuthorizationRequest, consent: Consent, auth_time: int) -> str:
-    """For a request whose every wish was allowed before."""
+async def give_code(oauth: OAuth, request: AuthorizationRequest, consent: Consent, auth_time: int) -> str | None:
+    """For a request whose every wish was allowed before; None if that was taken back meanwhile."""
     now = oauth.clock()
 
-    async def unit(tx: Tx) -> str:
+    async def unit(tx: Tx) -> str | None:
+        if not await store.note_use(tx, consent.id, now):
+            return None
         return await _add_code(tx, request, consent.user_id, consent.id, request.scopes, auth_time, now)
 
     return await oauth.db.write(unit)

@@ -20,8 +20,26 @@ async def find(db: Database, user_id: str, client_id: str) -> Consent | None:
 
 
 async def of_user(tx: Tx, user_id: str) -> list[Consent]:
+    """The app that was used last comes first."""
     rows = await tx.all(
-        f"SELECT {_COLUMNS} FROM {_FROM} WHERE c.user_id = :user_id ORDER BY c.created_at, c.id", {"user_id": user_id}
+        f"""
+        SELECT {_COLUMNS} FROM {_FROM} WHERE c.user_id = :user_id
+        ORDER BY COALESCE(c.last_used_at, c.created_at) DESC, c.id DESC
+        """,
+        {"user_id": user_id},
+    )
+    return _consents(rows)
+
+
+async def page_of_user(tx: Tx, user_id: str, before: str, most: int) -> list[Consent]:
+    """By age, which does not change while someone pages; `before` is the id of the last one that was shown."""
+    rows = await tx.all(
+        f"""
+        SELECT {_COLUMNS} FROM {_FROM} WHERE c.id IN
+            (SELECT id FROM consents WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :most)
+        ORDER BY c.id DESC
+        """,
+        {"user_id": user_id, "before": before, "most": most},
     )
     return _consents(rows)
 
@@ -38,49 +56,77 @@ async def users_of_app(tx: Tx, client_id: str, most: int) -> list[Row]:
     return list(rows)
 
 
-async def save(tx: Tx, consent: Consent) -> str:
-    """The id under which it is kept: the given one, or that of the consent that was there."""
+async def hold(tx: Tx, user_id: str, client_id: str, new_id: str, now: int) -> tuple[str, frozenset[str]]:
+    """The consent's id and scopes, an empty one if there was none; until the unit ends it is this unit's alone."""
     row = await tx.one(
         """
         INSERT INTO consents (id, user_id, client_id, app_id, scopes, face, app_name, created_at, updated_at)
-        VALUES (:id, :user_id, :client_id, (SELECT a.client_id FROM apps a WHERE a.client_id = :client_id), :scopes,
-            :face, :app_name, :created_at, :updated_at)
-        ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = excluded.scopes, face = excluded.face,
-            app_name = excluded.app_name, updated_at = excluded.updated_at
-        RETURNING id
+        VALUES (:id, :user_id, :client_id, (SELECT a.client_id FROM apps a WHERE a.client_id = :client_id), '', '', '',
+            :now, :now)
+        ON CONFLICT (user_id, client_id) DO UPDATE SET updated_at = excluded.updated_at
+        RETURNING id, scopes
         """,
-        {
-            "id": consent.id,
-            "user_id": consent.user_id,
-            "client_id": consent.client_id,
-            "scopes": join_scopes(consent.scopes),
-            "face": consent.face,
-            "app_name": consent.app_name,
-            "created_at": consent.created_at,
-            "updated_at": consent.updated_at,
-        },
+        {"id": new_id, "user_id": user_id, "client_id": client_id, "now": now},
     )
     if row is None:
-        raise RuntimeError("saving a consent returned nothing")
-    kept: str = row["id"]
-    await _set_organizations(tx, kept, consent.organizations)
-    return kept
+        raise RuntimeError("holding a consent returned nothing")
+    return row["id"], frozenset(parse_scopes(row["scopes"]))
 
 
-async def _set_organizations(tx: Tx, consent_id: str, organizations: Iterable[str]) -> None:
+async def allow(tx: Tx, consent_id: str, scopes: Iterable[str], face: str, app_name: str, now: int) -> None:
+    await tx.exec(
+        """
+        UPDATE consents SET scopes = :scopes, face = :face, app_name = :app_name, last_used_at = :now WHERE id = :id
+        """,
+        {"id": consent_id, "scopes": join_scopes(scopes), "face": face, "app_name": app_name, "now": now},
+    )
+
+
+async def set_scopes(tx: Tx, consent_id: str, scopes: Iterable[str]) -> None:
+    sql = "UPDATE consents SET scopes = :scopes WHERE id = :id"
+    await tx.exec(sql, {"id": consent_id, "scopes": join_scopes(scopes)})
+
+
+async def set_organizations(tx: Tx, consent_id: str, organizations: Iterable[str]) -> None:
     await tx.exec("DELETE FROM consent_organizations WHERE consent_id = :id", {"id": consent_id})
-    sql = "INSERT INTO consent_organizations (consent_id, org_id) VALUES (:id, :org_id)"
+    # Out of the table: one that was deleted while the user ticked it is passed over.
+    sql = """
+        INSERT INTO consent_organizations (consent_id, org_id) SELECT :id, o.id FROM organizations o WHERE o.id = :org_id
+    """
     await tx.exec_many(sql, [{"id": consent_id, "org_id": org_id} for org_id in sorted(organizations)])
 
 
-async def note_use(tx: Tx, consent_id: str, now: int) -> None:
-    await tx.exec("UPDATE consents SET last_used_at = :now WHERE id = :id", {"id": consent_id, "now": now})
+async def touch(tx: Tx, consent_id: str, now: int) -> bool:
+    """Before a change: False if it is gone; otherwise it stays until the unit ends."""
+    sql = "UPDATE consents SET updated_at = :now WHERE id = :id"
+    return await tx.exec(sql, {"id": consent_id, "now": now}) == 1
+
+
+async def note_use(tx: Tx, consent_id: str, now: int) -> bool:
+    """False if it is gone; otherwise it stays until the unit ends."""
+    sql = "UPDATE consents SET last_used_at = :now WHERE id = :id"
+    return await tx.exec(sql, {"id": consent_id, "now": now}) == 1
 
 
 async def remove(tx: Tx, user_id: str, client_id: str) -> bool:
     """With every code and token that hangs on it."""
     sql = "DELETE FROM consents WHERE user_id = :user_id AND client_id = :client_id"
     return await tx.exec(sql, {"user_id": user_id, "client_id": client_id}) == 1
+
+
+async def count_of_app(tx: Tx, client_id: str) -> int:
+    row = await tx.one("SELECT count(*) AS users FROM consents WHERE client_id = :client_id", {"client_id": client_id})
+    return row["users"] if row else 0
+
+
+async def take_scope_away(tx: Tx, client_id: str, scope: str) -> None:
+    """From everyone's consent: live tokens lose it at the next request."""
+    await tx.exec(
+        """
+        UPDATE consents SET scopes = TRIM(REPLACE(' ' || scopes || ' ', :scope, ' ')) WHERE client_id = :client_id
+        """,
+        {"client_id": client_id, "scope": f" {scope} "},
+    )
 
 
 async def remove_of_client(tx: Tx, client_id: str) -> None:

@@ -1,47 +1,51 @@
 """What the consent page shows, worked out from the request, the user and what was allowed before. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from hubgate.server.accounts.model import Membership, Person
+from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent.deciding import fixed_scopes
 from hubgate.server.oauth.consent.model import Consent
-from hubgate.server.oauth.redirects import is_loopback, shown_host
+from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.scopes import BUILT_IN, Risk, Scope
+from hubgate.server.web.foreign_text import shown
 
 
 @dataclass(frozen=True)
 class ScopeLine:
     scope: Scope
     fixed: bool
+    ticked: bool = True
 
 
 @dataclass(frozen=True)
 class OrganizationLine:
     membership: Membership
     ticked: bool
-    # "Already allowed", "Asked for by {App}" or nothing.
-    why: str
+    already: bool = False
+    asked: bool = False
+
+
+Groups = Sequence[tuple[Risk, Sequence[ScopeLine]]]
 
 
 @dataclass(frozen=True)
 class ConsentView:
-    request: AuthorizationRequest
+    app: App
     person: Person
+    # As it is shown; of a name that is nothing but hidden characters, the host.
+    name: str
     # Where the app says it lives: its document, or the address it is answered at.
     host: str
-    # Where the answer goes, when that is another host.
-    other_host: str
-    loopback: bool
-    changed: bool
-    groups: Sequence[tuple[Risk, Sequence[ScopeLine]]]
+    # Where the answer goes.
+    answer_host: str
+    on_this_device: bool
+    renamed_from: str
+    moved: bool
+    groups: Groups
     organizations: Sequence[OrganizationLine]
-
-    @property
-    def answer_host(self) -> str:
-        return shown_host(self.request.to.redirect_uri)
 
 
 def consent_view(
@@ -51,29 +55,34 @@ def consent_view(
     answer = shown_host(target)
     host = app.document_host or answer
     return ConsentView(
-        request=request,
+        app=app,
         person=person,
+        name=shown(app.name).strip() or host,
         host=host,
-        other_host=answer if answer != host else "",
-        loopback=is_loopback(target) or urlsplit(target).scheme not in ("http", "https"),
-        changed=before is not None and before.face != app.face,
-        groups=_groups(request, extra),
+        answer_host=answer,
+        on_this_device=is_loopback(target) or not is_web(target),
+        renamed_from=before.app_name if before is not None and before.was_renamed(app.face) else "",
+        moved=before is not None and before.was_moved(app.face),
+        groups=groups_of(request.scopes, fixed_scopes(request.scopes, app), request.scopes, extra),
         organizations=[_line(membership, request, before) for membership in person.memberships],
     )
 
 
-def _groups(request: AuthorizationRequest, extra: Sequence[Scope]) -> list[tuple[Risk, list[ScopeLine]]]:
-    fixed = fixed_scopes(request)
-    known = {scope.name: scope for scope in (*BUILT_IN, *extra)}
-    asked = [known[name] for name in known if name in request.scopes]
-    grouped = [(risk, [ScopeLine(s, s.name in fixed) for s in asked if s.risk is risk]) for risk in Risk]
-    return [(risk, lines) for risk, lines in grouped if lines]
+def groups_of(
+    names: Collection[str], fixed: Collection[str], ticked: Collection[str], extra: Sequence[Scope]
+) -> Groups:
+    """The riskiest first, each in the order of the registry, then the operator's own."""
+    lines = [
+        ScopeLine(scope, scope.name in fixed, scope.name in ticked)
+        for scope in (*BUILT_IN, *extra)
+        if scope.name in names
+    ]
+    grouped = [(risk, [line for line in lines if line.scope.risk is risk]) for risk in Risk]
+    return [(risk, group) for risk, group in grouped if group]
 
 
 def _line(membership: Membership, request: AuthorizationRequest, before: Consent | None) -> OrganizationLine:
     org_id = membership.organization.id
-    if before is not None and org_id in before.organizations:
-        return OrganizationLine(membership, True, "Already allowed")
-    if org_id in request.organizations:
-        return OrganizationLine(membership, True, f"Asked for by {request.app.name}")
-    return OrganizationLine(membership, False, "")
+    already = before is not None and org_id in before.organizations
+    asked = org_id in request.organizations
+    return OrganizationLine(membership, already or asked, already, asked)
