@@ -1,13 +1,16 @@
 """Statements on consents."""
 
+import json
 from collections.abc import Iterable
 
-from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.consent.model import Connected, Consent
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 
 _COLUMNS = """c.id, c.user_id, c.client_id, c.scopes, c.face, c.app_name, c.created_at, c.updated_at, c.last_used_at,
     co.org_id"""
+_REGISTERED = """a.redirect_uris, a.scopes AS app_scopes, a.extra_scopes AS app_extra_scopes,
+    a.required_scopes AS app_required_scopes"""
 _FROM = "consents c LEFT JOIN consent_organizations co ON co.consent_id = c.id"
 
 
@@ -19,29 +22,29 @@ async def find(db: Database, user_id: str, client_id: str) -> Consent | None:
     return next(iter(_consents(rows)), None)
 
 
-async def of_user(tx: Tx, user_id: str) -> list[Consent]:
+async def connected(tx: Tx, user_id: str, client_id: str) -> Connected | None:
+    found = await _all(tx, "WHERE c.user_id = :user_id AND c.client_id = :client_id", user_id, client_id=client_id)
+    return next(iter(found), None)
+
+
+async def of_user(tx: Tx, user_id: str) -> list[Connected]:
     """The app that was used last comes first."""
-    rows = await tx.all(
-        f"""
-        SELECT {_COLUMNS} FROM {_FROM} WHERE c.user_id = :user_id
-        ORDER BY COALESCE(c.last_used_at, c.created_at) DESC, c.id DESC
-        """,
-        {"user_id": user_id},
-    )
-    return _consents(rows)
+    order = "ORDER BY COALESCE(c.last_used_at, c.created_at) DESC, c.id DESC"
+    return await _all(tx, f"WHERE c.user_id = :user_id {order}", user_id)
 
 
-async def page_of_user(tx: Tx, user_id: str, before: str, most: int) -> list[Consent]:
+async def page_of_user(tx: Tx, user_id: str, before: str, most: int) -> list[Connected]:
     """By age, which does not change while someone pages; `before` is the id of the last one that was shown."""
-    rows = await tx.all(
-        f"""
-        SELECT {_COLUMNS} FROM {_FROM} WHERE c.id IN
-            (SELECT id FROM consents WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :most)
-        ORDER BY c.id DESC
-        """,
-        {"user_id": user_id, "before": before, "most": most},
-    )
-    return _consents(rows)
+    page = "SELECT id FROM consents WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :most"
+    return await _all(tx, f"WHERE c.id IN ({page}) ORDER BY c.id DESC", user_id, before=before, most=most)
+
+
+async def _all(tx: Tx, where: str, user_id: str, **more: str | int) -> list[Connected]:
+    """With what is registered of each app."""
+    sql = f"SELECT {_COLUMNS}, {_REGISTERED} FROM {_FROM} LEFT JOIN apps a ON a.client_id = c.app_id {where}"
+    rows = await tx.all(sql, {"user_id": user_id, **more})
+    by_id = {row["id"]: row for row in rows}
+    return [_connected(consent, by_id[consent.id]) for consent in _consents(rows)]
 
 
 async def users_of_app(tx: Tx, client_id: str, most: int) -> list[Row]:
@@ -91,7 +94,8 @@ async def set_organizations(tx: Tx, consent_id: str, organizations: Iterable[str
     await tx.exec("DELETE FROM consent_organizations WHERE consent_id = :id", {"id": consent_id})
     # Out of the table: one that was deleted while the user ticked it is passed over.
     sql = """
-        INSERT INTO consent_organizations (consent_id, org_id) SELECT :id, o.id FROM organizations o WHERE o.id = :org_id
+        INSERT INTO consent_organizations (consent_id, org_id)
+        SELECT :id, o.id FROM organizations o WHERE o.id = :org_id
     """
     await tx.exec_many(sql, [{"id": consent_id, "org_id": org_id} for org_id in sorted(organizations)])
 
@@ -153,3 +157,24 @@ def _consents(rows: Iterable[Row]) -> list[Consent]:
         )
         for same in found.values()
     ]
+
+
+def _connected(consent: Consent, row: Row) -> Connected:
+    if row["redirect_uris"] is None:
+        return Connected(consent)
+    return Connected(
+        consent,
+        tuple(json.loads(row["redirect_uris"])),
+        frozenset(parse_scopes(row["app_scopes"])) | frozenset(parse_scopes(row["app_extra_scopes"])),
+        frozenset(parse_scopes(row["app_required_scopes"])),
+    )
+
+
+async def count_tokens(tx: Tx, consent_id: str, now: int) -> int:
+    """Access and refresh tokens that are good now."""
+    sql = """
+        SELECT (SELECT count(*) FROM app_tokens t WHERE t.consent_id = :id AND t.expires_at > :now)
+            + (SELECT count(*) FROM refresh_tokens r WHERE r.consent_id = :id AND r.expires_at > :now) AS tokens
+    """
+    row = await tx.one(sql, {"id": consent_id, "now": now})
+    return row["tokens"] if row else 0
