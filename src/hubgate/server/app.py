@@ -33,10 +33,20 @@ from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
 from hubgate.server.web import avatars, compatibility, probes
-from hubgate.server.web.api import audit, credentials, members, overviews, sessions, tokens, whoami
+from hubgate.server.web.api import (
+    applications,
+    audit,
+    connected_apps,
+    credentials,
+    members,
+    overviews,
+    sessions,
+    tokens,
+    whoami,
+)
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
-from hubgate.server.web.pages.oauth import authorize
+from hubgate.server.web.pages.oauth import authorize, connected
 from hubgate.server.web.pages.operator import table as operator_pages
 from hubgate.server.web.pages.organizations import table as organization_pages
 from hubgate.server.web.pages.settings import table as settings_pages
@@ -130,6 +140,8 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *userinfo.routes(settings.base_url),
         *revocation.routes(hub.oauth),
         *authorize.routes(pages, hub.oauth, csrf),
+        *connected.routes(pages, hub.oauth),
+        *connected_apps.routes(hub.oauth),
         *compatibility.routes(),
         *avatars.routes(),
         *whoami.routes(),
@@ -139,6 +151,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *overviews.routes(hub.accounts),
         *members.routes(hub.accounts, settings.base_url),
         *audit.routes(hub.accounts),
+        *applications.routes(hub.oauth, hub.accounts),
         *settings_pages.routes(pages, hub.accounts),
         *organization_pages.routes(pages, hub.accounts),
         *operator_pages.routes(pages, hub.accounts),

@@ -42,6 +42,19 @@ async def of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> list[App
     return [_app(row) for row in rows]
 
 
+async def hold(tx: Tx, client_id: str) -> App | None:
+    """The app as it is now; nobody else changes it until this unit ends."""
+    sql = f"UPDATE apps SET paused = paused WHERE client_id = :client_id RETURNING {_COLUMNS}"
+    row = await tx.one(sql, {"client_id": client_id})
+    return _app(row) if row else None
+
+
+async def count_of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> int:
+    sql = "SELECT count(*) AS apps FROM apps WHERE owner_id = :owner_id OR org_id = :org_id"
+    row = await tx.one(sql, {"owner_id": owner_id, "org_id": org_id})
+    return row["apps"] if row else 0
+
+
 async def every(tx: Tx, after: str, most: int) -> list[App]:
     rows = await tx.all(
         f"SELECT {_COLUMNS} FROM apps WHERE client_id > :after ORDER BY client_id LIMIT :most",
@@ -108,6 +121,16 @@ async def secrets_of(tx: Tx, client_id: str, now: int) -> Sequence[Row]:
         WHERE client_id = :client_id AND (expires_at IS NULL OR expires_at > :now) ORDER BY created_at
         """,
         {"client_id": client_id, "now": now},
+    )
+
+
+async def drop_expired_secrets(tx: Tx, now: int, most: int) -> int:
+    return await tx.exec(
+        """
+        DELETE FROM app_secrets WHERE key IN
+            (SELECT key FROM app_secrets WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
+        """,
+        {"now": now, "most": most},
     )
 
 

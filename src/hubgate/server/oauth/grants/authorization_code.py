@@ -81,7 +81,9 @@ def _refusal(code: Code, app: App, verifier: str | None, redirect_uri: str | Non
         return invalid_grant("redirect_uri is not the one the code was asked for with.")
     if code.challenge is None:
         # A verifier without a challenge: the request was tampered with on its way (RFC 9700, section 4.8; attack O10).
-        return invalid_grant("The code was asked for without PKCE.") if verifier is not None else None
+        # Nor is it enough where nothing else proves the client: its secret may have been deleted since (attack O20).
+        bare = verifier is not None or not app.confidential
+        return invalid_grant("The code was asked for without PKCE.") if bare else None
     if verifier is None:
         return invalid_grant("code_verifier is missing.")
     if not is_verifier(verifier):

@@ -108,6 +108,11 @@ async def end_of_client(tx: Tx, client_id: str) -> None:
     await tx.exec("DELETE FROM app_tokens WHERE client_id = :client_id", {"client_id": client_id})
 
 
+async def end_exchanged(tx: Tx, client_id: str) -> None:
+    sql = "DELETE FROM app_tokens WHERE client_id = :client_id AND org_id IS NOT NULL"
+    await tx.exec(sql, {"client_id": client_id})
+
+
 async def drop_expired(tx: Tx, table: str, now: int, most: int) -> int:
     """`table` is one of ours, never a caller's text."""
     return await tx.exec(
