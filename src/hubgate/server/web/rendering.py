@@ -18,7 +18,7 @@ from hubgate.server.oauth.authorize.request import StoppedHere
 from hubgate.server.settings import Settings
 from hubgate.server.web import flash
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.foreign_text import shown
+from hubgate.server.web.foreign_text import clean, shown
 from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.errors import advice_for
 from hubgate.server.web.static import asset_url
@@ -105,7 +105,8 @@ class Pages:
             error.status,
             title=advice.title,
             code=error.status,
-            cause=error.message,
+            # It may hold a name that somebody else chose.
+            cause=clean(error.message),
             cure=advice.cure,
             request_id=request.request_id,
             explain=f"/oauth/explain/{request.request_id}" if isinstance(error, StoppedHere) else "",
