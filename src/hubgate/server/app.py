@@ -47,6 +47,7 @@ from hubgate.server.web.api import (
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
 from hubgate.server.web.pages.oauth import authorize, connected
+from hubgate.server.web.pages.oauth.apps import table as app_pages
 from hubgate.server.web.pages.operator import table as operator_pages
 from hubgate.server.web.pages.organizations import table as organization_pages
 from hubgate.server.web.pages.settings import table as settings_pages
@@ -154,6 +155,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *applications.routes(hub.oauth, hub.accounts),
         *settings_pages.routes(pages, hub.accounts),
         *organization_pages.routes(pages, hub.accounts),
+        *app_pages.routes(pages, hub.oauth, hub.accounts),
         *operator_pages.routes(pages, hub.accounts),
         *profiles.routes(pages, hub.accounts),
         *door_pages.routes(pages, hub.accounts, hub.oauth),

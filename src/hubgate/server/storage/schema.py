@@ -445,6 +445,8 @@ app_errors = Table(
     Index(None, "created_at"),
 )
 
+_WAITING = text("granted IS NULL")
+
 # What app owners asked the operator for: the privilege of token exchange, or a scope of the operator's.
 operator_requests = Table(
     "operator_requests",
@@ -460,6 +462,15 @@ operator_requests = Table(
     # Null while it waits; then 1 granted, 0 refused.
     Column("granted", BigInteger),
     Column("decided_at", BigInteger),
-    Index(None, "client_id"),
     Index(None, "created_at"),
+    # One of a kind waits at a time.
+    Index(
+        "uq_operator_requests_waiting",
+        "client_id",
+        "wanted",
+        unique=True,
+        sqlite_where=_WAITING,
+        postgresql_where=_WAITING,
+    ),
+    Index(None, "client_id"),
 )

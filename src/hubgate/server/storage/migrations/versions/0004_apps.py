@@ -110,6 +110,15 @@ def _apps() -> None:
     )
     _index("operator_requests", "client_id")
     _index("operator_requests", "created_at")
+    waiting = sa.text("granted IS NULL")
+    op.create_index(
+        "uq_operator_requests_waiting",
+        "operator_requests",
+        ["client_id", "wanted"],
+        unique=True,
+        sqlite_where=waiting,
+        postgresql_where=waiting,
+    )
 
 
 def _consents() -> None:
