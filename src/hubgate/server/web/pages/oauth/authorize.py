@@ -17,12 +17,19 @@ from hubgate.server.oauth.apps.owning import owner_name
 from hubgate.server.oauth.authorize import mark
 from hubgate.server.oauth.authorize.mark import Mark
 from hubgate.server.oauth.authorize.next_step import AskConsent, GiveCode, Refuse, SignIn, Visit, next_step
-from hubgate.server.oauth.authorize.request import FORM_POST, AuthorizationRequest, ReturnAddress, SentBack
+from hubgate.server.oauth.authorize.request import (
+    FORM_POST,
+    AuthorizationRequest,
+    ReturnAddress,
+    SentBack,
+    StoppedHere,
+)
 from hubgate.server.oauth.authorize.rules import understood
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.deciding import Ticked, approve, give_code
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.explain.explained import note_pairs
 from hubgate.server.oauth.redirects import shown_host
 from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.oauth.consent import consent_view
@@ -88,7 +95,12 @@ class _Authorize:
             return self._send(request, refusal.to, error=refusal.error, error_description=refusal.description)
 
     async def _understood(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
-        return await understood(self.oauth, without_mark(pairs), request.client_ip)
+        asked = request.state.asked = without_mark(pairs)
+        try:
+            return await understood(self.oauth, asked, request.client_ip)
+        except StoppedHere as refusal:
+            note_pairs(self.oauth, request, asked, refusal.code or "invalid_request", refusal.message)
+            raise
 
     async def _go_on(
         self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, *, may_ask: bool = True
@@ -152,6 +164,9 @@ class _Authorize:
         return RedirectResponse(going_on(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
 
     def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
+        if "error" in answer:
+            note_pairs(self.oauth, request, request.state.asked, answer["error"], answer["error_description"])
+            answer["error_uri"] = self.oauth.refusals.address(request.request_id)
         if to.response_mode == FORM_POST:
             members, host = to.members(**answer), shown_host(to.redirect_uri)
             return self.pages.page(request, "oauth/form_post.html", to=to, members=members, host=host)
