@@ -32,7 +32,7 @@ from hubgate.server.settings import Settings
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
-from hubgate.server.web import avatars, compatibility, probes
+from hubgate.server.web import avatars, buttons, compatibility, probes
 from hubgate.server.web.api import (
     applications,
     audit,
@@ -46,7 +46,7 @@ from hubgate.server.web.api import (
 )
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
-from hubgate.server.web.pages.oauth import authorize, connected
+from hubgate.server.web.pages.oauth import authorize, connected, developers, explain
 from hubgate.server.web.pages.oauth.apps import table as app_pages
 from hubgate.server.web.pages.operator import table as operator_pages
 from hubgate.server.web.pages.organizations import table as organization_pages
@@ -156,7 +156,10 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *settings_pages.routes(pages, hub.accounts),
         *organization_pages.routes(pages, hub.accounts),
         *app_pages.routes(pages, hub.oauth, hub.accounts),
-        *operator_pages.routes(pages, hub.accounts),
+        *explain.routes(pages, hub.oauth),
+        *developers.routes(pages, hub.oauth),
+        *buttons.routes(),
+        *operator_pages.routes(pages, hub.accounts, hub.oauth),
         *profiles.routes(pages, hub.accounts),
         *door_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts),
