@@ -26,10 +26,15 @@ def keep_document(hub: RunningHub, url: str = URL, **members: object) -> Client:
     text = json.dumps(document)
     findings, app = check_document(url, text.encode())
     assert app is not None, findings
+    keep_text(hub, url, text)
+    return Client(hub, app, None)
+
+
+def keep_text(hub: RunningHub, url: str, text: str) -> None:
+    """Whatever it says."""
 
     async def work(opened: Hub) -> None:
         now = opened.clock()
         await opened.db.write(lambda tx: store.save(tx, url, text, now, now + 24 * HOUR))
 
     hub.call(work)
-    return Client(hub, app, None)

@@ -20,6 +20,8 @@ from hubgate.server.scopes import BUILT_IN
 LONGEST_NAME = 200
 MOST_REDIRECT_URIS = 50
 DEFAULT_SCOPES = ("openid", "profile")
+# What JSON can spell and no page or database takes: a NUL, and half a surrogate pair.
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def _members(url: str, document: dict[str, Any]) -> Iterator[Finding]:
     given = document.get("client_id")
     yield _rule("client_id is this address", str(given), given == url, f"Set client_id to {url}.")
     name = document.get("client_name")
-    named = isinstance(name, str) and 0 < len(name.strip()) <= LONGEST_NAME and "\0" not in name
+    named = isinstance(name, str) and 0 < len(name.strip()) <= LONGEST_NAME and not _NOT_TEXT.search(name)
     yield _rule(
         "client_name is there", str(name)[:100], named, f"Give it a client_name of up to {LONGEST_NAME} characters."
     )
@@ -134,7 +136,7 @@ def _redirect_uris(given: object) -> Finding:
 
 def urlsplit_is_web(address: str) -> bool:
     try:
-        return urlsplit(address).scheme in ("http", "https")
+        return address.isascii() and urlsplit(address).scheme in ("http", "https")
     except ValueError:
         return False
 
