@@ -64,7 +64,7 @@ def test_the_list_names_host_last_use_and_scopes(hub: RunningHub) -> None:
         "app.example",
         "Field Notes",
         "notes.example",
-        "<code>read-repos</code>",
+        '<code class="scope">read-repos</code>',
         "1 organization<",
     ):
         assert text in page
