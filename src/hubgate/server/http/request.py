@@ -26,6 +26,11 @@ class HubRequest(Request):
         """From here on the body is read through `receive`."""
         self._receive = receive
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the body is here, so that reading it again waits for nobody."""
+        return hasattr(self, "_body")
+
     def param(self, name: str) -> str:
         """A part of the path, percent-decoded."""
         value: str = self.path_params[name]

@@ -135,4 +135,4 @@ def _auth(caller: Caller) -> Auth:
     token = caller.token
     if caller.identity.kind is Kind.PERSONAL and token is not None:
         return Auth("access_token", access_token=AccessToken(token.name, token.role.value, iso(token.created_at)))
-    return Auth("oauth")
+    return Auth("oauth", expires_at=iso(caller.app.expires_at) if caller.app else UNSET)
