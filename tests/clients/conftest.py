@@ -47,4 +47,7 @@ def its_site(tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     with browser.new_context() as context:
-        yield context.new_page()
+        page = context.new_page()
+        page.on("console", lambda message: print(message.text))
+        page.on("pageerror", print)
+        yield page

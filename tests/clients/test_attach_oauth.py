@@ -21,9 +21,7 @@ def test_a_user_with_ten_organizations(sqlite_today: RunningHub, its_site: Site,
     user = make_user(hub, name)
     organizations = [make_organization(hub, f"{number}{'o' * (names.LONGEST - 1)}", user) for number in range(10)]
     # The library adds `?_target_url=...` to its address, which no exact comparison would take.
-    client = make_app(
-        hub, make_user(hub, "olga"), redirect_uris=(its_site.url,), redirect_match="origin", name="Space"
-    )
+    client = make_app(hub, make_user(hub, "olga"), redirect_uris=(its_site.url,), redirect_match="origin", name="Space")
     assert client.secret is not None
     its_site.run_python(
         f"attach_oauth-{version}",
