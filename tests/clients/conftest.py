@@ -49,5 +49,5 @@ def page(browser: Browser) -> Iterator[Page]:
     with browser.new_context() as context:
         page = context.new_page()
         page.on("console", lambda message: print(message.text))
-        page.on("pageerror", print)
+        page.on("pageerror", lambda error: print(error))
         yield page
