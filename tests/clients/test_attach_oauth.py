@@ -7,11 +7,13 @@ from tests.bed.people import make_organization, make_user
 from tests.bed.running import RunningHub
 from tests.bed.sites import Site, decide, shown, sign_in
 
-from hubgate.server.accounts import names
+from hubgate.server.accounts import names, own_account, profile_fields
 
 pytestmark = pytest.mark.browser
 # Of a cookie's name and value together; a browser drops a larger one, and the user is sent to sign in for ever.
 LARGEST_COOKIE = 4096
+FULLNAME = "😀" * profile_fields.LONGEST_FULLNAME
+WEBSITE = "https://ada.example/".ljust(profile_fields.LONGEST_WEBSITE, "x")
 
 
 @pytest.mark.parametrize("version", ["0.36", "1.28", "2.4"])
@@ -19,6 +21,7 @@ def test_a_user_with_ten_organizations(sqlite_today: RunningHub, its_site: Site,
     hub = sqlite_today
     name = "a" * names.LONGEST
     user = make_user(hub, name)
+    hub.call(lambda opened: own_account.set_profile(opened.accounts, user, FULLNAME, WEBSITE))
     organizations = [make_organization(hub, f"{number}{'o' * (names.LONGEST - 1)}", user) for number in range(10)]
     # The library adds `?_target_url=...` to its address, which no exact comparison would take.
     client = make_app(hub, make_user(hub, "olga"), redirect_uris=(its_site.url,), redirect_match="origin", name="Space")
