@@ -18,10 +18,12 @@ from hubgate.server.oauth.keys.model import ALGORITHM, signer
 from hubgate.server.oauth.keys.ring import KeyRing
 
 LASTS_SECONDS = 60 * 60
+# Some apps keep the ID token and its claims in one cookie of 4,096 bytes, where each of these takes about three.
+MOST_ABOUT = 640
 
 
 def about(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
-    """What the scopes tell of a user; the same in the ID token and at userinfo. Small: apps keep it in a cookie."""
+    """What the scopes tell of a user."""
     claims: dict[str, Any] = {}
     if "profile" in scopes:
         claims |= {
@@ -48,8 +50,18 @@ def claims(
         "iat": now // SECOND,
         "exp": now // SECOND + LASTS_SECONDS,
         "at_hash": _half_hash(access_token),
-        **about(user, scopes, base_url),
+        **_briefly(user, scopes, base_url),
     }
+
+
+def _briefly(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
+    """What is too long is left to userinfo (OpenID Connect Core, section 5.4). A name stays: one client needs it."""
+    said = about(user, scopes, base_url)
+    if len(json.dumps(said)) > MOST_ABOUT:
+        said.pop("website", None)
+    if "name" in said and len(json.dumps(said)) > MOST_ABOUT:
+        said["name"] = user.name
+    return said
 
 
 @dataclass(frozen=True)
