@@ -45,7 +45,7 @@ def test_o35_connected_apps(hub: RunningHub, deed: str) -> None:
     address = f"/settings/connected/{client.id}"
     with browser_of(hub, ada) as browser, browser_of(hub, make_user(hub, "mallory")) as theirs:
         taken = Page(theirs.get("/settings/profile")).hidden()["csrf"]
-        for form in ({"scopes": "openid"}, {"csrf": ""}, {"csrf": taken}):
+        for form in ({}, {"scopes": "openid"}, {"csrf": ""}, {"csrf": taken}):
             assert browser.post(address + deed, data=form).status_code == 403
     with api(hub, token) as app:
         assert app.get("/oauth/userinfo").json()["email"] == "ada@example.org"

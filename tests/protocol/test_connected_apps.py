@@ -5,6 +5,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from tests.bed.apps import Client, answer_of, approve, code_for, make_app, proof, tokens_for
+from tests.bed.at_once import at_once
 from tests.bed.documents import keep_document
 from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, submit
 from tests.bed.processes import until
@@ -185,6 +186,21 @@ def test_revoking_kills_at_once(hub: RunningHub) -> None:
     with browser_of(hub, ada) as browser:
         asked = client.address(code_challenge=challenge, code_challenge_method="S256")
         assert browser.get(asked).status_code == 200, "it has to ask again"
+
+
+def test_taken_back_while_the_app_asks(hub: RunningHub) -> None:
+    """Whoever comes first, the app gets a code or the user is asked: nothing breaks."""
+    ada, client = make_user(hub, "ada"), make_app(hub)
+    token = make_token(hub, ada)
+    with browser_of(hub, ada) as browser, api(hub, token) as script:
+        cookies = dict(browser.cookies)
+        for _ in range(5):
+            approve(browser, client.address())
+            ask = lambda: httpx.get(hub.url + client.address(), cookies=cookies)  # noqa: E731
+            *asked, revoked = at_once([ask, ask, ask, lambda: script.delete(at(API, client))])
+            assert revoked.status_code == 204
+            assert {answer.status_code for answer in asked} <= {200, 303}
+            assert script.get(API).json() == []
 
 
 def answer_of_signed_in(client: Client, user: User, challenge: str) -> str:

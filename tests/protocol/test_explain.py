@@ -81,7 +81,7 @@ def test_errors_sent_back_carry_it_too(hub: RunningHub) -> None:
         for error, sent in answers.items():
             answer = answer_of(sent)
             assert answer["error"] == error
-            assert f'<h1 class="mono">{error}</h1>' in explained(owner, path_of(hub, answer["error_uri"]))
+            assert f'<span class="mono">{error}</span></h1>' in explained(owner, path_of(hub, answer["error_uri"]))
         by_form = browser.get(client.address(response_type="token", response_mode="form_post"))
         assert f'name="error_uri" value="{hub.url}/oauth/explain/' in by_form.text
         assert "error_uri" not in answer_of(approve(browser, client.address()))

@@ -48,7 +48,8 @@ class HubRequest(Request):
         return parse_fields(self.scope["query_string"])
 
     async def read_form(self) -> Fields:
-        if self.content_type != FORM_TYPE:
+        # Nothing at all is an empty form.
+        if self.content_type != FORM_TYPE and (self.content_type or await self.body()):
             raise UnsupportedMedia(f"Send this as {FORM_TYPE}.")
         return parse_fields(await self.body())
 

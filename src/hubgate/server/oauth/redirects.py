@@ -93,7 +93,7 @@ def shown_host(uri: str) -> str:
         return f"this computer ({host_of(parts)})"
     if not is_web(uri):
         return f"an app on this device ({parts.scheme})"
-    return parts.netloc
+    return parts.netloc.lower()
 
 
 def with_parameters(uri: str, query: str) -> str:

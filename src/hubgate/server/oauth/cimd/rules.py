@@ -151,7 +151,7 @@ def _app(url: str, document: dict[str, Any]) -> App:
         scopes=tuple(scope.name for scope in BUILT_IN),
         default_scopes=DEFAULT_SCOPES,
         refresh_tokens=True,
-        document_host=urlsplit(url).netloc,
+        document_host=urlsplit(url).netloc.lower(),
     )
 
 

@@ -56,7 +56,7 @@ class Connected:
     def hosts(self) -> tuple[str, ...]:
         """Where it lives: its document's host, or those it is answered at. None for an app that signs in by code."""
         if self.is_document:
-            return (urlsplit(self.client_id).netloc,)
+            return (urlsplit(self.client_id).netloc.lower(),)
         return tuple(dict.fromkeys(map(shown_host, self.redirect_uris)))
 
     @property
