@@ -111,6 +111,9 @@ def test_a_document_is_checked_rule_by_rule(engine: Engine, tmp_path: Path) -> N
         site.answer = json_answer(b"{}", "302 Found", "Location: /other\r\n")
         assert "Answer 200 at this very address" in submit(browser, CHECK, url=site.url).text
         assert site.fetches == 3, "nothing is kept"
+        stopped = browser.get("/oauth/authorize", params={"client_id": site.url})
+        assert stopped.status_code == 400
+        assert f'<a href="{CHECK}">Check its document</a>' in stopped.text
 
 
 def test_what_cannot_be_checked(hub: RunningHub) -> None:

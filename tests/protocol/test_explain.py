@@ -354,3 +354,10 @@ def test_a_client_in_the_query_alone_is_nobody_at_the_token_endpoint(hub: Runnin
     assert parse_qs(urlsplit(answer.json()["error_uri"]).query) == {}
     httpx.get(hub.url + client.address(scope="fly"))
     until(lambda: len(kept(hub, client)) == 1)
+
+
+def test_a_header_that_is_no_ascii_is_refused_and_breaks_nothing(hub: RunningHub) -> None:
+    for header in ("Basic \xe9\xe9", "Basic =", "Basic", "Basic YQ==", "Basic /w=="):
+        headers = {b"authorization": header.encode("latin-1")}
+        answer = httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "refresh_token"}, headers=headers)
+        assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client"), header

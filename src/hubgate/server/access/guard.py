@@ -8,7 +8,6 @@ What is found is read for this request: a revocation or a change of role made by
 """
 
 import base64
-import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -116,7 +115,7 @@ def _presented(header: str, surface: Surface) -> str:
         # git sends the token as password, or as user name when it is asked for one only.
         try:
             user, _, password = base64.b64decode(value, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:
             raise Unauthorized(BAD_CREDENTIAL) from None
         return password or user
     raise Unauthorized(BAD_CREDENTIAL)

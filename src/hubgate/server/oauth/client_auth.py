@@ -1,7 +1,6 @@
 """Which app is calling, and the proof of it (RFC 6749, section 2.3): Basic, a secret in the body, or the id alone."""
 
 import base64
-import binascii
 from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
@@ -51,7 +50,7 @@ def presented(request: HubRequest, parameters: Parameters) -> Presented | None:
         raise invalid_request("Send the secret once: in the Authorization header or in the body.")
     try:
         name, colon, password = base64.b64decode(value.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         raise ClientRefused("The Authorization header is not Basic credentials.", basic=True) from None
     if not colon:
         raise ClientRefused("The Authorization header is not Basic credentials.", basic=True)

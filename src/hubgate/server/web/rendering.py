@@ -15,6 +15,7 @@ from hubgate.server.errors import FieldErrors, HubError, TooManyRequests, Unauth
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.authorize.request import StoppedHere
+from hubgate.server.oauth.cimd.documents import DocumentRefused
 from hubgate.server.settings import Settings
 from hubgate.server.web import flash
 from hubgate.server.web.avatars import avatar_url
@@ -109,8 +110,17 @@ class Pages:
             cause=clean(error.message),
             cure=advice.cure,
             request_id=request.request_id,
-            explain=f"/oauth/explain/{request.request_id}" if isinstance(error, StoppedHere) else "",
+            for_its_maker=_for_its_maker(request, error),
         )
+
+
+def _for_its_maker(request: HubRequest, error: HubError) -> tuple[str, str] | None:
+    """Where whoever built the app sees what is wrong with it, and what that link says."""
+    if isinstance(error, StoppedHere):
+        return f"/oauth/explain/{request.request_id}", "See what it sent"
+    if isinstance(error, DocumentRefused):
+        return "/docs/cimd", "Check its document"
+    return None
 
 
 def _has_all_its_cookies(request: HubRequest) -> bool:

@@ -1,7 +1,6 @@
 """Handlers whose refusals are kept for the app's owner."""
 
 import base64
-import binascii
 import contextlib
 from urllib.parse import unquote_plus
 
@@ -64,5 +63,5 @@ def _in_header(header: str) -> str:
         return ""
     try:
         return unquote_plus(base64.b64decode(value.strip(), validate=True).decode().partition(":")[0])
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         return ""
