@@ -22,6 +22,10 @@ def iso(moment: int) -> str:
     return f"{_iso_second(moment // SECOND)}.{moment // 1000 % 1000:03d}Z"
 
 
+def iso_or_none(moment: int | None) -> str | None:
+    return None if moment is None else iso(moment)
+
+
 @lru_cache(maxsize=64)
 def _iso_second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

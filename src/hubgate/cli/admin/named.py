@@ -5,7 +5,7 @@ from typing import Any
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.app import Hub
-from hubgate.server.clock import iso
+from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.errors import Conflict, NotFound
 
 
@@ -40,7 +40,7 @@ def described_user(found: User) -> dict[str, Any]:
         "operator": bool(found.operator),
         "canPay": bool(found.can_pay),
         "createdAt": iso(found.created_at),
-        "disabledAt": moment(found.disabled_at),
+        "disabledAt": iso_or_none(found.disabled_at),
     }
 
 
@@ -53,7 +53,3 @@ def described_organization(found: Organization) -> dict[str, Any]:
         "canPay": bool(found.can_pay),
         "createdAt": iso(found.created_at),
     }
-
-
-def moment(at: int | None) -> str | None:
-    return iso(at) if at is not None else None

@@ -4,13 +4,14 @@ import argparse
 import sys
 from typing import Any
 
+import msgspec
+
 from hubgate.cli.admin import leaf, named
 from hubgate.cli.output import print_json, print_table
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.accounts.tokens.model import PersonalToken
+from hubgate.server.accounts.tokens.wire import described
 from hubgate.server.app import Hub
-from hubgate.server.clock import iso
 
 # Where the mail to the user says that the token was made.
 _HERE = "the operator's command line"
@@ -32,7 +33,7 @@ def _create(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, Any]:
         user = await named.enabled_user(hub, options.user)
         text, token = await personal.create(hub.accounts, user, options.name, TokenRole(options.role), _HERE)
-        return {"token": text, "user": user.name, **_described(token)}
+        return {"token": text, "user": user.name, **msgspec.to_builtins(described(token))}
 
     made = leaf.with_hub(options, work)
     if options.json or not sys.stdout.isatty():
@@ -46,7 +47,7 @@ def _create(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> list[dict[str, Any]]:
         user = await named.user(hub, options.user)
-        return [_described(token) for token in await personal.of_user(hub.accounts, user.id)]
+        return [msgspec.to_builtins(described(token)) for token in await personal.of_user(hub.accounts, user.id)]
 
     rows = leaf.with_hub(options, work)
     if options.json:
@@ -76,14 +77,3 @@ def _revoke(options: argparse.Namespace) -> int:
 
     leaf.with_hub(options, work)
     return leaf.say(options, {"revoked": options.id}, f"Revoked {options.id}.")
-
-
-def _described(token: PersonalToken) -> dict[str, Any]:
-    return {
-        "id": token.id,
-        "name": token.name,
-        "role": token.role.value,
-        "lastFour": token.last_four,
-        "createdAt": iso(token.created_at),
-        "lastUsedAt": named.moment(token.last_used_at),
-    }

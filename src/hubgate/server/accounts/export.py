@@ -9,10 +9,10 @@ from hubgate.server.accounts.names import name_key
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations.store import Invitation
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.accounts.sessions.model import Session
+from hubgate.server.accounts.sessions import wire as sessions
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.accounts.tokens.model import PersonalToken
-from hubgate.server.clock import iso
+from hubgate.server.accounts.tokens import wire as tokens
+from hubgate.server.clock import iso, iso_or_none
 
 
 async def export(accounts: Accounts, person: Person) -> dict[str, Any]:
@@ -22,8 +22,8 @@ async def export(accounts: Accounts, person: Person) -> dict[str, Any]:
         "user": _user(user) | {"formerNames": [name for name in names if name != name_key(user.name)]},
         "organizations": [_membership(membership) for membership in person.memberships],
         "invitations": [_invitation(*each) for each in await invitations.of_user(accounts, user)],
-        "tokens": [_token(token) for token in await personal.of_user(accounts, user.id)],
-        "sessions": [_session(session) for session in await browsers.of_user(accounts, user.id)],
+        "tokens": [tokens.described(token) for token in await personal.of_user(accounts, user.id)],
+        "sessions": [sessions.described(session) for session in await browsers.of_user(accounts, user.id)],
     }
 
 
@@ -33,7 +33,7 @@ def _user(user: User) -> dict[str, Any]:
         "name": user.name,
         "fullname": user.fullname,
         "email": user.email,
-        "emailVerifiedAt": _moment(user.email_verified_at),
+        "emailVerifiedAt": iso_or_none(user.email_verified_at),
         "website": user.website,
         "operator": bool(user.operator),
         "canPay": bool(user.can_pay),
@@ -54,28 +54,3 @@ def _invitation(invitation: Invitation, organization: str) -> dict[str, Any]:
         "createdAt": iso(invitation.created_at),
         "expiresAt": iso(invitation.expires_at),
     }
-
-
-def _token(token: PersonalToken) -> dict[str, Any]:
-    return {
-        "id": token.id,
-        "name": token.name,
-        "role": token.role.value,
-        "lastFour": token.last_four,
-        "createdAt": iso(token.created_at),
-        "lastUsedAt": _moment(token.last_used_at),
-    }
-
-
-def _session(session: Session) -> dict[str, Any]:
-    return {
-        "id": session.id,
-        "createdAt": iso(session.created_at),
-        "lastUsedAt": iso(session.last_used_at),
-        "ip": session.ip,
-        "userAgent": session.user_agent,
-    }
-
-
-def _moment(when: int | None) -> str | None:
-    return None if when is None else iso(when)

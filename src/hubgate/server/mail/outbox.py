@@ -102,13 +102,13 @@ class Outbox:
             return
         failure = await self._tried(row, now)
         if failure is not None and not failure.permanent:
-            log.warning("mail %s was not sent and will be tried again: %s", mail_id, failure)
             again_at = now + PAUSES[min(row["attempts"], len(PAUSES) - 1)]
             await self.db.write(lambda tx: store.put_off(tx, mail_id, taken_until, again_at))
+            log.warning("mail %s was not sent and will be tried again: %s", mail_id, failure)
             return
+        await self.db.write(lambda tx: store.remove(tx, mail_id))
         if failure is not None:
             log.error("mail %s cannot be sent and is dropped: %s", mail_id, failure)
-        await self.db.write(lambda tx: store.remove(tx, mail_id))
 
     async def _tried(self, row: Row, now: int) -> NotSent | None:
         if now >= row["expires_at"]:

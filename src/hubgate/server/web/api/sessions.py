@@ -1,32 +1,21 @@
 """`/api/settings/sessions`: the browsers in which a user is signed in."""
 
-import msgspec
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.accounts.sessions.model import Session as BrowserSession
-from hubgate.server.clock import iso
+from hubgate.server.accounts.sessions.wire import Session, described
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import page_of, parse_page
-from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.api.listing import NO_TOKEN, PAGING, listed
 from hubgate.server.web.own_account import require_own
 
 PATH = "/api/settings/sessions"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
-_NO_TOKEN = {401: ("No token, or one that is no longer good.", None)}
-
-
-class Session(msgspec.Struct, rename="camel"):
-    id: str
-    created_at: str
-    last_used_at: str
-    ip: str
-    user_agent: str
 
 
 def routes(accounts: Accounts) -> list[Route]:
@@ -34,7 +23,7 @@ def routes(accounts: Accounts) -> list[Route]:
         user = require_own(request, _READ).user
         asked = parse_page(request.query(), (str,))
         found = await browsers.page_of_user(accounts, user.id, asked)
-        return listed(request, accounts.base_url, page_of(found, asked, lambda session: (session.id,)), _described)
+        return listed(request, accounts.base_url, page_of(found, asked, lambda session: (session.id,)), described)
 
     async def end(request: HubRequest) -> Response:
         user = require_own(request, _WRITE).user
@@ -51,7 +40,7 @@ def routes(accounts: Accounts) -> list[Route]:
             _READ.rule.name,
             "Where you are signed in",
             query=PAGING,
-            answers={200: ("The newest first.", list[Session]), **_NO_TOKEN},
+            answers={200: ("The newest first.", list[Session]), **NO_TOKEN},
         ),
         Route(
             "DELETE",
@@ -60,16 +49,6 @@ def routes(accounts: Accounts) -> list[Route]:
             Surface.API,
             _WRITE.rule.name,
             "Sign that browser out",
-            answers={204: ("It is signed out.", None), **_NO_TOKEN, 404: ("You have no such session.", None)},
+            answers={204: ("It is signed out.", None), **NO_TOKEN, 404: ("You have no such session.", None)},
         ),
     ]
-
-
-def _described(session: BrowserSession) -> Session:
-    return Session(
-        id=session.id,
-        created_at=iso(session.created_at),
-        last_used_at=iso(session.last_used_at),
-        ip=session.ip,
-        user_agent=session.user_agent,
-    )

@@ -4,7 +4,7 @@ A token can list and revoke, so that a script can clean up after itself. It can 
 token would outlive its revocation.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
@@ -12,31 +12,21 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.accounts.tokens.model import LONGEST_NAME, PersonalToken
-from hubgate.server.clock import iso
+from hubgate.server.accounts.tokens.model import LONGEST_NAME
+from hubgate.server.accounts.tokens.wire import Token, described
 from hubgate.server.errors import Forbidden
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import page_of, parse_page
-from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.api.listing import NO_TOKEN, PAGING, listed
 from hubgate.server.web.own_account import require_own
 
 PATH = "/api/settings/tokens"
 _READ, _WRITE, _SIGNED_IN = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
-_NO_TOKEN = {401: ("No token, or one that is no longer good.", None)}
-_ONE_OF_YOURS = {**_NO_TOKEN, 404: ("You have no such token.", None)}
-_NEVER = {**_NO_TOKEN, 403: ("Always: no token can be used for this. Use the hub's pages.", None)}
-
-
-class Token(msgspec.Struct, rename="camel"):
-    id: str
-    name: str
-    role: Literal["read", "write"]
-    last_four: str
-    created_at: str
-    last_used_at: str | None
+_ONE_OF_YOURS = {**NO_TOKEN, 404: ("You have no such token.", None)}
+_NEVER = {**NO_TOKEN, 403: ("Always: no token can be used for this. Use the hub's pages.", None)}
 
 
 class TokenChanges(msgspec.Struct, forbid_unknown_fields=True):
@@ -71,7 +61,7 @@ def routes(accounts: Accounts) -> list[Route]:
 
     read, write, signed_in = _READ.rule.name, _WRITE.rule.name, _SIGNED_IN.rule.name
     api, at_one, cap = Surface.API, f"{PATH}/{{id}}", 4 * KIB
-    listing = {200: ("The newest first, without their secrets.", list[Token]), **_NO_TOKEN}
+    listing = {200: ("The newest first, without their secrets.", list[Token]), **NO_TOKEN}
     shown = {200: ("The token, without its secret.", Token), **_ONE_OF_YOURS}
     revoked = {204: ("It no longer works.", None), **_ONE_OF_YOURS}
     return [
@@ -90,15 +80,3 @@ def routes(accounts: Accounts) -> list[Route]:
             answers=_NEVER,
         ),
     ]
-
-
-def described(token: PersonalToken) -> Token:
-    used_at = token.last_used_at
-    return Token(
-        id=token.id,
-        name=token.name,
-        role=token.role.value,
-        last_four=token.last_four,
-        created_at=iso(token.created_at),
-        last_used_at=None if used_at is None else iso(used_at),
-    )

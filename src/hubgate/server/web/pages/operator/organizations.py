@@ -11,7 +11,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import at_organization
-from hubgate.server.web.pages.listing import address, asked_page
+from hubgate.server.web.pages.listing import Asked
 from hubgate.server.web.pages.operator.desk import operator_route, way_back
 from hubgate.server.web.rendering import Pages
 
@@ -21,18 +21,15 @@ _ONE = _PATH + "/{name}"
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest) -> Response:
-        query = request.query()
-        search = query.get("search", "").strip()
-        found = await oversight.organizations(accounts, asked_page(query, oversight.CURSOR), search)
+        asked = Asked(request.query(), _PATH)
+        found = await oversight.organizations(accounts, asked.page(oversight.CURSOR), asked.search)
         return pages.page(
             request,
             "operator/organizations.html",
             section=_PATH,
             organizations=found.items,
             plans=PLANS,
-            search=search,
-            later=bool(query.get("cursor")),
-            next=address(_PATH, found.next_cursor, {"search": search} if search else {}),
+            **asked.shown(found.next_cursor),
         )
 
     async def save(request: HubRequest, organization: Organization) -> Response:

@@ -13,7 +13,7 @@ from hubgate.server.errors import Conflict
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Handler, Route
 from hubgate.server.web.named import user_named
-from hubgate.server.web.pages.listing import address, asked_page
+from hubgate.server.web.pages.listing import Asked
 from hubgate.server.web.pages.operator.desk import operator_route, way_back
 from hubgate.server.web.rendering import Pages
 
@@ -25,17 +25,14 @@ _Deed = Callable[[HubRequest, User], Awaitable[str]]
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest) -> Response:
-        query = request.query()
-        search = query.get("search", "").strip()
-        found = await oversight.users(accounts, asked_page(query, oversight.CURSOR), search)
+        asked = Asked(request.query(), _PATH)
+        found = await oversight.users(accounts, asked.page(oversight.CURSOR), asked.search)
         return pages.page(
             request,
             "operator/users.html",
             section=_PATH,
             users=found.items,
-            search=search,
-            later=bool(query.get("cursor")),
-            next=address(_PATH, found.next_cursor, {"search": search} if search else {}),
+            **asked.shown(found.next_cursor),
         )
 
     async def verify(_: HubRequest, user: User) -> str:

@@ -17,7 +17,7 @@ from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import PageRequest, decode_cursor
 from hubgate.server.web.named import OfOrganization, organization_route, user_named
-from hubgate.server.web.pages.listing import ROWS, address, asked_page
+from hubgate.server.web.pages.listing import ROWS, Asked, address
 from hubgate.server.web.rendering import Pages
 
 _MEMBERS = "/organizations/{name}/settings/members"
@@ -55,10 +55,9 @@ class MembersPage:
 
     async def _values(self, request: HubRequest, organization: Organization, **given: str) -> dict[str, Any]:
         query, here = request.query(), _page_of(organization)
-        search = query.get("search", "").strip()
-        kept = {"search": search} if search else {}
-        by_address = {"email": email_key(search)} if "@" in search else {"search": search}
-        found = await members.listed(self._accounts, organization, asked_page(query, members.CURSOR), **by_address)
+        asked = Asked(query, here)
+        sought = {"email": email_key(asked.search)} if "@" in asked.search else {"search": asked.search}
+        found = await members.listed(self._accounts, organization, asked.page(members.CURSOR), **sought)
         invited_after = query.get("invited")
         after = decode_cursor(invited_after, invitations.CURSOR) if invited_after else None
         waiting = await invitations.of_organization(self._accounts, organization, PageRequest(ROWS, after))
@@ -68,10 +67,8 @@ class MembersPage:
             "roles": [(role.label, role.label.capitalize()) for role in Role],
             "members": found.items,
             "invitations": waiting.items,
-            "search": search,
-            "later": bool(query.get("cursor")),
-            "next": address(here, found.next_cursor, kept),
-            "next_invited": address(here, waiting.next_cursor, kept, "invited"),
+            **asked.shown(found.next_cursor),
+            "next_invited": address(here, waiting.next_cursor, asked.kept, "invited"),
             "invitee": "",
             "role": Role.READ.label,
             **given,

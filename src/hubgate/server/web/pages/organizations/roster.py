@@ -10,7 +10,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import organization_route
-from hubgate.server.web.pages.listing import address, asked_page
+from hubgate.server.web.pages.listing import Asked
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/organizations/{name}/members"
@@ -18,17 +18,15 @@ _PATH = "/organizations/{name}/members"
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest, organization: Organization) -> Response:
-        query, here = request.query(), f"/organizations/{organization.name}/members"
-        search = query.get("search", "").strip()
-        found = await members.listed(accounts, organization, asked_page(query, members.CURSOR), search)
+        here = f"/organizations/{organization.name}/members"
+        asked = Asked(request.query(), here)
+        found = await members.listed(accounts, organization, asked.page(members.CURSOR), asked.search)
         return pages.page(
             request,
             "organization/roster.html",
             organization=organization,
             members=found.items,
-            search=search,
-            later=bool(query.get("cursor")),
-            next=address(here, found.next_cursor, {"search": search} if search else {}),
+            **asked.shown(found.next_cursor),
             list=here,
         )
 

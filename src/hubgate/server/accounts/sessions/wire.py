@@ -1,0 +1,24 @@
+"""A session as the API and a user's export show it: without the key in the browser's cookie."""
+
+import msgspec
+
+from hubgate.server.accounts.sessions import model
+from hubgate.server.clock import iso
+
+
+class Session(msgspec.Struct, rename="camel"):
+    id: str
+    created_at: str
+    last_used_at: str
+    ip: str
+    user_agent: str
+
+
+def described(session: model.Session) -> Session:
+    return Session(
+        id=session.id,
+        created_at=iso(session.created_at),
+        last_used_at=iso(session.last_used_at),
+        ip=session.ip,
+        user_agent=session.user_agent,
+    )
