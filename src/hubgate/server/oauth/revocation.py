@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
@@ -25,6 +27,14 @@ from hubgate.server.oauth.tokens import store
 from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Tx
+
+
+class TokenInQuestion(msgspec.Struct):
+    token: str
+    token_type_hint: str | UnsetType = UNSET
+    client_id: str | UnsetType = UNSET
+    client_secret: str | UnsetType = UNSET
+
 
 _INACTIVE: dict[str, Any] = {"active": False}
 
@@ -67,7 +77,7 @@ def _route(path: str, handler: Any, surface: Surface, summary: str, answers: dic
         surface,
         Action.HUB_PUBLIC.rule.name,
         summary,
-        body=dict[str, Any],
+        body=TokenInQuestion,
         body_type=FORM_TYPE,
         answers={**answers, 400: ("Refused.", None), 401: ("The app did not prove itself.", None)},
         body_cap=64 * KIB,

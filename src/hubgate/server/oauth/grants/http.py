@@ -23,6 +23,19 @@ from hubgate.server.oauth.parameters import read_body
 NO_STORE = {"cache-control": "no-store", "pragma": "no-cache"}
 
 
+class TokenRequest(msgspec.Struct, omit_defaults=True):
+    """For the documentation; which fields a grant needs, it says itself when one is missing."""
+
+    grant_type: str
+    client_id: str | UnsetType = UNSET
+    client_secret: str | UnsetType = UNSET
+    code: str | UnsetType = UNSET
+    redirect_uri: str | UnsetType = UNSET
+    code_verifier: str | UnsetType = UNSET
+    refresh_token: str | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
+
+
 class TokenAnswer(msgspec.Struct):
     access_token: str
     token_type: str
@@ -45,7 +58,7 @@ def routes(oauth: OAuth) -> list[Route]:
             Surface.OAUTH,
             Action.HUB_PUBLIC.rule.name,
             "Exchange a code or a refresh token for an access token",
-            body=dict[str, Any],
+            body=TokenRequest,
             body_type=FORM_TYPE,
             answers={
                 200: ("A token.", TokenAnswer),

@@ -16,14 +16,15 @@ from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.api import application_shapes as shapes
+from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.app_owner import Desk, OfOwner, organizations_route, own_route
 
 _ONE, _SECRET = "/{client_id}", "/{client_id}/secret"
-_NO_TOKEN = {
-    401: ("No token, or one that is no longer good.", None),
+_REFUSALS = {
+    **NO_TOKEN,
     403: ("The token can only read, or is an app's, or you are no admin of the organization.", None),
 }
-_ABSENT = {**_NO_TOKEN, 404: ("There is no such app, or it is not yours.", None)}
+_ABSENT = {**_REFUSALS, 404: ("There is no such app, or it is not yours.", None)}
 _MEND = {422: ("A field is unknown or has to be mended; error says which.", None)}
 
 
@@ -102,11 +103,11 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
         return organizations_route(accounts, method, path, handler, Surface.API, summary, **more)
 
     shown = {200: ("The app.", app), **_ABSENT}
-    made = {201: ("With its secret, if it has one: here and never again.", app), **_NO_TOKEN, **_MEND}
+    made = {201: ("With its secret, if it has one: here and never again.", app), **_REFUSALS, **_MEND}
     refreshed = {200: ("With its new secret: here and never again.", app), **_ABSENT, **_MEND}
     return [
         route(
-            "GET", "", applications.every, f"Every one of {of} apps", {200: ("Oldest first.", list[app]), **_NO_TOKEN}
+            "GET", "", applications.every, f"Every one of {of} apps", {200: ("Oldest first.", list[app]), **_REFUSALS}
         ),
         route("POST", "", applications.create, f"Register one of {of} apps", made, body=new),
         route("GET", _ONE, applications.one, f"One of {of} apps", shown),

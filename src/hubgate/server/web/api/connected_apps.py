@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.clock import iso
+from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
@@ -18,13 +18,13 @@ from hubgate.server.oauth.consent.model import Connected
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.paging import page_of, parse_page
 from hubgate.server.scopes import join_scopes
+from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.own_account import require_own
 
 PATH = "/api/settings/connected-apps"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
-_NO_TOKEN = {401: ("No token, or one that is no longer good.", None)}
-_ONE_OF_YOURS = {**_NO_TOKEN, 404: ("You have not allowed such an app.", None)}
+_ONE_OF_YOURS = {**NO_TOKEN, 404: ("You have not allowed such an app.", None)}
 
 
 class ConnectedApp(msgspec.Struct, rename="camel"):
@@ -73,7 +73,7 @@ def routes(oauth: OAuth) -> list[Route]:
         return Response(status_code=204)
 
     api, read, write, at_one = Surface.API, _READ.rule.name, _WRITE.rule.name, f"{PATH}/{{client_id}}"
-    listing = {200: ("The newest first.", list[ConnectedApp]), **_NO_TOKEN}
+    listing = {200: ("The newest first.", list[ConnectedApp]), **NO_TOKEN}
     shown = {200: ("The app and what you allow it.", ConnectedApp), **_ONE_OF_YOURS}
     changed = {**shown, 422: ("A scope the app does not have, or an organization you are not in.", None)}
     revoked = {204: ("Its tokens no longer work.", None), **_ONE_OF_YOURS}
@@ -105,5 +105,5 @@ def described(connected: Connected) -> ConnectedApp:
         organizations=sorted(consent.organizations),
         created_at=iso(consent.created_at),
         updated_at=iso(consent.updated_at),
-        last_used_at=None if consent.last_used_at is None else iso(consent.last_used_at),
+        last_used_at=iso_or_none(consent.last_used_at),
     )
