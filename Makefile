@@ -61,6 +61,7 @@ lock: $(VENV)/dev.stamp
 	$(COMPILE_SELF) -o requirements/server.txt
 	$(COMPILE_SELF) --group dev -o requirements/dev.txt
 	$(foreach client,$(CLIENTS),$(COMPILE) requirements/clients/$(client).in -o requirements/clients/$(client).txt &&) true
+	$(BIN)/python -m tests.bed.node lock
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -85,7 +86,12 @@ $(VENV)/dev.stamp: $(VENV)/server.stamp requirements/dev.txt
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@
 
-$(VENV)/clients.stamp: $(CLIENTS:%=$(VENV)/clients/%.stamp)
+$(VENV)/clients.stamp: $(CLIENTS:%=$(VENV)/clients/%.stamp) $(VENV)/clients/js.stamp
+	@touch $@
+
+$(VENV)/clients/js.stamp: requirements/clients/js/package.json requirements/clients/js/package-lock.json | $(VENV)/dev.stamp
+	@echo "Installing the JavaScript clients"
+	@$(BIN)/python -m tests.bed.node install
 	@touch $@
 
 $(VENV)/clients/%.stamp: requirements/clients/%.txt | $(VENV)/dev.stamp

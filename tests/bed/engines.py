@@ -9,8 +9,8 @@ from pathlib import Path
 
 import asyncpg
 from tests.bed.blocking import blocking
+from tests.bed.clock import FrozenClock
 
-from hubgate.server.clock import system_clock
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import ServerSecret
 from hubgate.server.settings import Settings, load
@@ -31,7 +31,7 @@ async def set_up(url: str, folder: Path) -> None:
     db = await create_database(url)
     try:
         await migrate(db, url)
-        await KeyRing(db, ServerSecret(SECRET_KEY), system_clock).make_ready()
+        await KeyRing(db, ServerSecret(SECRET_KEY), FrozenClock()).make_ready()
     finally:
         await db.close()
 

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import httpx
@@ -14,6 +14,7 @@ from tests.bed import testbuild
 from tests.bed.clock import FrozenClock
 
 from hubgate.server.app import Hub, open_hub
+from hubgate.server.egress.client import Egress
 from hubgate.server.logs import JsonFormatter
 from hubgate.server.running import with_actual_port
 from hubgate.server.settings import Settings
@@ -27,6 +28,8 @@ T = TypeVar("T")
 class RunningHub:
     settings: Settings
     clock: FrozenClock = field(default_factory=FrozenClock)
+    # The network's far end, where a test has one of its own.
+    egress: Egress | None = None
 
     def __post_init__(self) -> None:
         self._listener = bind(self.settings.host, self.settings.port)
@@ -85,6 +88,8 @@ class RunningHub:
         logging.getLogger().addHandler(handler)
         logging.getLogger("hubgate").setLevel(logging.INFO)
         self._hub = await open_hub(self.settings, self.clock)
+        if self.egress is not None:
+            self._hub = replace(self._hub, egress=self.egress)
         try:
             server = SERVERS[self.settings.server]
             await server(testbuild.build(self._hub), self._listener, self._stop, self._up.set)
@@ -95,8 +100,8 @@ class RunningHub:
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[RunningHub]:
-    hub = RunningHub(settings)
+def running(settings: Settings, egress: Egress | None = None) -> Iterator[RunningHub]:
+    hub = RunningHub(settings, egress=egress)
     hub.start()
     try:
         yield hub

@@ -4,6 +4,7 @@ import re
 from email.message import EmailMessage
 
 import httpx
+from tests.bed.apps import code_for, make_app, proof
 from tests.bed.people import link_in, mails_to, make_organization, make_user, submit
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
@@ -46,7 +47,27 @@ def secrets_given(hub: RunningHub) -> dict[str, str]:
         given["open reset"] = _mailed(hub, "boss@example.org", "Reset")
         with_token = client.get("/api/whoami-v2", headers={"authorization": f"Bearer {given['token']}"})
         assert with_token.status_code == 200
-    return given
+    return given | _of_an_app(hub)
+
+
+def _of_an_app(hub: RunningHub) -> dict[str, str]:
+    dora = make_user(hub, "dora")
+    client = make_app(hub, dora, refresh_tokens=True)
+    verifier, challenge = proof()
+    used = code_for(client, dora, code_challenge=challenge, code_challenge_method="S256")
+    tokens = client.redeem(used, code_verifier=verifier).json()
+    refreshed = client.post("/oauth/token", {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]})
+    assert client.secret is not None
+    return {
+        "client secret": client.secret,
+        "verifier": verifier,
+        "used code": used,
+        "open code": code_for(client, dora),
+        "access token": tokens["access_token"],
+        "used refresh token": tokens["refresh_token"],
+        "refresh token": refreshed.json()["refresh_token"],
+        "signature of an ID token": tokens["id_token"].rpartition(".")[2],
+    }
 
 
 def _invitations(hub: RunningHub, client: httpx.Client) -> dict[str, str]:

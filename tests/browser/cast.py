@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from tests.bed.blocking import blocking
+from tests.browser.cast_apps import add_apps
+from tests.browser.cast_builders import add_builders
 
 from hubgate.server.accounts import own_account, signup, store
 from hubgate.server.accounts.model import Organization, User, Visitor
@@ -60,6 +62,8 @@ async def _assemble(hub: Hub) -> Cast:
     await personal.create(
         hub.accounts, ada, "a token with a name of many words that has to wrap", TokenRole.READ, PHONE.ip
     )
+    await add_apps(hub, ada, bob, acme)
+    await add_builders(hub, ada)
     cookies = {user.name: await _session(hub, user, LAPTOP) for user in (ada, bob, newcomer)}
     await _session(hub, ada, PHONE)
     await hub.outbox.finish()

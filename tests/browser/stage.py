@@ -17,6 +17,7 @@ import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
 from starlette.responses import Response
 from tests.bed.processes import hub_process
+from tests.browser import cast_apps, cast_builders
 from tests.browser.cast import Cast, assemble
 
 from hubgate.cli import hub_settings
@@ -30,6 +31,7 @@ from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.running import serve
 from hubgate.server.settings import load
+from hubgate.server.web.local_path import going_on
 from hubgate.server.web.rendering import Pages
 
 ERRORS: dict[str, Exception] = {
@@ -92,6 +94,39 @@ _NEWCOMERS = {
     "settings-tokens-new": "/settings/tokens",
     "settings-organizations-new": "/settings/organizations",
 }
+_CONSENT = {
+    "consent-registered": Scene(cast_apps.REGISTERED, "ada"),
+    "consent-renamed": Scene(cast_apps.RENAMED, "ada"),
+    "consent-document": Scene(cast_apps.DOCUMENT, "bob"),
+    "consent-loopback": Scene(cast_apps.LOOPBACK, "newcomer"),
+    "consent-again": Scene(cast_apps.RENAMED, "bob"),
+    "login-app": Scene(going_on("/login", cast_apps.LOOPBACK)),
+    "login-again": Scene(going_on("/login?again=1", f"{cast_apps.REGISTERED}&prompt=select_account"), "ada"),
+    "settings-connected": Scene("/settings/connected", "ada"),
+    "settings-connected-app": Scene(cast_apps.CONNECTED, "ada"),
+    "settings-connected-revoke": Scene(f"{cast_apps.CONNECTED}/revoke", "ada"),
+    "settings-connected-new": Scene("/settings/connected", "newcomer"),
+}
+_BUILT = {
+    "apps": Scene("/settings/applications", "ada"),
+    "apps-none": Scene("/settings/applications", "newcomer"),
+    "app-new": Scene("/settings/applications/new", "ada"),
+    "app": Scene(cast_builders.OWN, "ada"),
+    "app-secret": Scene(f"{cast_builders.OWN}/secret", "ada"),
+    "app-secret-delete": Scene(f"{cast_builders.OWN}/secret/delete", "ada"),
+    "app-delete": Scene(f"{cast_builders.OWN}/delete", "ada"),
+    "app-ask-scope": Scene(f"{cast_builders.OWN}/ask/scope", "ada"),
+    "organization-apps": Scene("/organizations/acme/settings/applications", "ada"),
+    "organization-app-new": Scene("/organizations/acme/settings/applications/new", "ada"),
+    "organization-app": Scene(cast_builders.ACMES, "ada"),
+    "organization-app-ask": Scene(f"{cast_builders.ACMES}/ask/token-exchange", "ada"),
+    "explain": Scene(cast_builders.EXPLAINED, "ada"),
+    "explain-to-strangers": Scene(cast_builders.EXPLAINED, "visitor", 403),
+    "docs-sign-in": Scene("/docs/sign-in", "visitor"),
+    "docs-sign-in-own": Scene(f"/docs/sign-in?app={cast_apps.ATLAS}", "ada"),
+    "docs-cimd": Scene("/docs/cimd", "ada"),
+    "operator-requests": Scene("/operator/requests", "ada"),
+}
 _ERRORS = {f"error-{name}": f"/stage/errors/{name}" for name in ERRORS}
 
 PAGES = (
@@ -100,6 +135,8 @@ PAGES = (
     | {name: Scene(address, "ada") for name, address in _ADAS.items()}
     | {name: Scene(address, "newcomer") for name, address in _NEWCOMERS.items()}
     | {"forbidden": Scene("/organizations/acme/settings/members", "newcomer", 403)}
+    | _CONSENT
+    | _BUILT
 )
 # Error pages differ in words alone, so one stands for all where the layout is judged.
 LAYOUTS = {name: scene for name, scene in PAGES.items() if not name.startswith("error-")} | {

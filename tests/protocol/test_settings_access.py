@@ -12,6 +12,7 @@ from hubgate.server.accounts.tokens import personal
 from hubgate.server.app import Hub, build_app
 
 ID = "0" * 24
+CLIENT = "0a1b2c3d-0000-4000-8000-000000000000"
 PAGES = [
     "/settings",
     "/settings/profile",
@@ -25,6 +26,16 @@ PAGES = [
     "/settings/organizations/acme/leave",
     "/settings/export",
     "/settings/delete",
+    "/settings/connected",
+    f"/settings/connected/{CLIENT}",
+    f"/settings/connected/{CLIENT}/revoke",
+    "/settings/applications",
+    "/settings/applications/new",
+    f"/settings/applications/{CLIENT}",
+    f"/settings/applications/{CLIENT}/secret",
+    f"/settings/applications/{CLIENT}/secret/delete",
+    f"/settings/applications/{CLIENT}/delete",
+    f"/settings/applications/{CLIENT}/ask/scope",
 ]
 FORMS = [
     "/settings/profile",
@@ -42,6 +53,14 @@ FORMS = [
     f"/settings/organizations/invitations/{ID}/decline",
     "/settings/organizations/acme/leave",
     "/settings/delete",
+    f"/settings/connected/{CLIENT}",
+    f"/settings/connected/{CLIENT}/revoke",
+    "/settings/applications",
+    f"/settings/applications/{CLIENT}",
+    f"/settings/applications/{CLIENT}/secret",
+    f"/settings/applications/{CLIENT}/secret/delete",
+    f"/settings/applications/{CLIENT}/delete",
+    f"/settings/applications/{CLIENT}/ask/scope",
 ]
 
 
@@ -49,10 +68,17 @@ def token_id(hub: RunningHub, user: User) -> str:
     return hub.call(lambda opened: personal.of_user(opened.accounts, user.id))[0].id
 
 
+def _filled(path: str) -> str:
+    return path.replace("{id}", ID).replace("{name}", "acme").replace("{client_id}", CLIENT)
+
+
 def test_every_page_and_form_is_examined_here(hub: RunningHub) -> None:
     async def addresses(opened: Hub) -> set[tuple[str, str]]:
         routes = [route for route in build_app(opened).table.routes if f"{route.path}/".startswith("/settings/")]
-        return {(route.method, route.path.replace("{id}", ID).replace("{name}", "acme")) for route in routes}
+        return {
+            (route.method, route.path.replace("{id}", ID).replace("{name}", "acme").replace("{client_id}", CLIENT))
+            for route in routes
+        }
 
     assert hub.call(addresses) == {("GET", path) for path in PAGES} | {("POST", path) for path in FORMS}
 

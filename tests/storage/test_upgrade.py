@@ -99,10 +99,12 @@ async def build_previous(url: str) -> None:
     """A database as the version before left it, with a row in every table."""
     async with opened(url) as db:
         await migrate(db, url, REVISIONS[-2])
-        for table in sorted(await db.tables() - {upgrade.VERSION_TABLE}):
-            columns = {column.name: sample(column) for column in metadata.tables[table].columns}
+        there = await db.tables() - {upgrade.VERSION_TABLE}
+        # What is referred to before what refers to it.
+        for table in [table for table in metadata.sorted_tables if table.name in there]:
+            columns = {column.name: sample(column) for column in table.columns}
             names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
-            sql = f"INSERT INTO {table} ({names}) VALUES ({values})"
+            sql = f"INSERT INTO {table.name} ({names}) VALUES ({values})"
             await db.write(lambda tx, sql=sql, columns=columns: tx.exec(sql, columns))
 
 

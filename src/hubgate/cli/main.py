@@ -28,7 +28,7 @@ COMMANDS = (
     Command("deliver", "run the background process alone", "hubgate.cli.deliver"),
     Command("migrate", "bring the database to this version's schema", "hubgate.cli.migrate"),
     Command("doctor", "check configuration, database, keys and folders", "hubgate.cli.doctor"),
-    Command("admin", "operate the hub: users, organizations, tokens, keys, backup", "hubgate.cli.admin"),
+    Command("admin", "operate the hub: users, organizations, apps, tokens, keys, backup", "hubgate.cli.admin"),
 )
 
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import urlsplit
 
 from hubgate.server import metrics
 from hubgate.server.access.guard import Guard
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.tokens.text import TokenKind
 from hubgate.server.clock import Clock, system_clock
+from hubgate.server.egress.client import Egress
 from hubgate.server.errors import StartupError
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.edge import Edge
@@ -17,17 +20,34 @@ from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.mail.transport import transport_for
+from hubgate.server.oauth import discovery, revocation, userinfo
+from hubgate.server.oauth.cimd.documents import Documents
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.grants import http as token_endpoint
 from hubgate.server.oauth.keys import http as keys_http
 from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.oauth.tokens.bearer import Bearers
 from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
-from hubgate.server.web import avatars, compatibility, probes
-from hubgate.server.web.api import audit, credentials, members, overviews, sessions, tokens, whoami
+from hubgate.server.web import avatars, buttons, compatibility, probes
+from hubgate.server.web.api import (
+    applications,
+    audit,
+    connected_apps,
+    credentials,
+    members,
+    overviews,
+    sessions,
+    tokens,
+    whoami,
+)
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
+from hubgate.server.web.pages.oauth import authorize, connected, developers, explain
+from hubgate.server.web.pages.oauth.apps import table as app_pages
 from hubgate.server.web.pages.operator import table as operator_pages
 from hubgate.server.web.pages.organizations import table as organization_pages
 from hubgate.server.web.pages.settings import table as settings_pages
@@ -44,11 +64,35 @@ class Hub:
     db: Database
     secret: ServerSecret
     outbox: Outbox
+    egress: Egress
 
     @property
     def accounts(self) -> Accounts:
         settings = self.settings
         return Accounts(self.db, self.clock, self.secret, self.outbox, self.limiter, settings.base_url, settings.signup)
+
+    @cached_property
+    def oauth(self) -> OAuth:
+        settings = self.settings
+        return OAuth(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            keys=self.keys,
+            limiter=self.limiter,
+            outbox=self.outbox,
+            base_url=settings.base_url,
+            cli_client_ids=settings.cli_client_ids,
+            extra_scopes=settings.extra_scopes,
+            documents=Documents(
+                self.db,
+                self.clock,
+                self.limiter,
+                self.egress,
+                settings.cimd_max_bytes,
+                settings.cimd_allow_http_loopback,
+            ),
+        )
 
     @property
     def keys(self) -> KeyRing:
@@ -60,6 +104,7 @@ class Hub:
 
     async def close(self) -> None:
         await self.outbox.finish()
+        self.egress.close()
         await self.db.close()
 
 
@@ -72,7 +117,16 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
         raise
     sender = settings.mail_from or default_sender(urlsplit(settings.base_url).hostname or "")
     transport = transport_for(settings.smtp_url, settings.data_dir)
-    return Hub(settings, clock, db, secret, Outbox(db, secret, clock, transport, sender, settings.base_url))
+    outbox = Outbox(db, secret, clock, transport, sender, settings.base_url)
+    return Hub(settings, clock, db, secret, outbox, egress_for(settings))
+
+
+def egress_for(settings: Settings) -> Egress:
+    """The hub's own addresses are closed to it: a request to ourselves would be a loop."""
+    public = urlsplit(settings.base_url)
+    port = public.port or (443 if settings.secure else 80)
+    own = frozenset({(public.hostname or "", port), (settings.host, settings.port)})
+    return Egress(settings.egress_allow, settings.egress_proxy, own)
 
 
 def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
@@ -81,7 +135,14 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     pages = Pages(settings, csrf)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
+        *discovery.routes(settings.base_url),
         *keys_http.routes(hub.keys),
+        *token_endpoint.routes(hub.oauth),
+        *userinfo.routes(settings.base_url),
+        *revocation.routes(hub.oauth),
+        *authorize.routes(pages, hub.oauth, csrf),
+        *connected.routes(pages, hub.oauth),
+        *connected_apps.routes(hub.oauth),
         *compatibility.routes(),
         *avatars.routes(),
         *whoami.routes(),
@@ -91,11 +152,16 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *overviews.routes(hub.accounts),
         *members.routes(hub.accounts, settings.base_url),
         *audit.routes(hub.accounts),
+        *applications.routes(hub.oauth, hub.accounts),
         *settings_pages.routes(pages, hub.accounts),
         *organization_pages.routes(pages, hub.accounts),
-        *operator_pages.routes(pages, hub.accounts),
+        *app_pages.routes(pages, hub.oauth, hub.accounts),
+        *explain.routes(pages, hub.oauth),
+        *developers.routes(pages, hub.oauth),
+        *buttons.routes(),
+        *operator_pages.routes(pages, hub.accounts, hub.oauth),
         *profiles.routes(pages, hub.accounts),
-        *door_pages.routes(pages, hub.accounts),
+        *door_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts),
         *theme.routes(pages),
         *static_routes(),
@@ -104,7 +170,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     table = RouteTable([*documented, *apidocs.routes(pages, settings.base_url, documented)])
     return Edge(
         table=table,
-        guard=Guard(hub.db, hub.clock),
+        guard=Guard(hub.db, hub.clock, {TokenKind.OAUTH: Bearers(hub.oauth).find}),
         csrf=csrf,
         errors=ErrorRenderer(settings.base_url, pages.error),
         headers=StandardHeaders(settings.secure),

@@ -55,7 +55,13 @@ class HeadersTooLarge(BadRequest):
 
 
 class Unauthorized(HubError):
+    """`challenge` replaces what the surface would say in WWW-Authenticate; empty, nothing is said."""
+
     status = 401
+
+    def __init__(self, message: str, *, code: str | None = None, challenge: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.challenge = challenge
 
 
 class Forbidden(HubError):

@@ -21,7 +21,7 @@ request_id_of_context: ContextVar[str | None] = ContextVar("request_id", default
 
 HIDDEN = "[hidden]"
 _CREDENTIALS = re.compile(
-    r"hf_[A-Za-z0-9_\-.~+/]{4,}"
+    r"hf(?:cs)?_[A-Za-z0-9_\-.~+/]{4,}"
     r"|whsec_[A-Za-z0-9+/=]{4,}"
     r"|eyJ[\w-]+\.[\w-]+(\.[\w-]*)?"
     r"|(?i:bearer|basic|token)\s+[A-Za-z0-9\-._~+/=]{8,}"

@@ -13,13 +13,21 @@ from hubgate.server.errors import Unauthorized
 from hubgate.server.http.request import HubRequest
 
 
+class AppCredential(msgspec.Struct, frozen=True):
+    """The access token of an app."""
+
+    client_id: str
+    expires_at: int
+
+
 class Caller(msgspec.Struct, frozen=True):
-    """`person` is None for an anonymous visitor; of the two credentials at most one is set."""
+    """`person` is None for an anonymous visitor; of the credentials at most one is set."""
 
     identity: Identity
     person: Person | None = None
     session: Session | None = None
     token: PersonalToken | None = None
+    app: AppCredential | None = None
 
     @classmethod
     def with_session(cls, person: Person, session: Session) -> "Caller":
@@ -64,6 +72,7 @@ def actor_of(request: HubRequest) -> Actor:
         ip=visitor.ip,
         user_agent=visitor.user_agent,
         token=_described(caller.token),
+        oauth={"clientId": caller.app.client_id} if caller.app else None,
     )
 
 

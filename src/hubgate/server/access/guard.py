@@ -7,11 +7,10 @@ good: a bad one is refused even where anonymous visitors are welcome, because it
 What is found is read for this request: a revocation or a change of role made by any process holds at the next one.
 """
 
-import asyncio
 import base64
-import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from urllib.parse import unquote_to_bytes
 
 from hubgate.server.access.actions import Action
@@ -27,7 +26,8 @@ from hubgate.server.http.csrf import SESSION_COOKIE
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.storage.database import Database, Unit
+from hubgate.server.storage.aside import Aside
+from hubgate.server.storage.database import Database
 
 # Existing clients compare this text to tell a bad token from a missing repo.
 BAD_CREDENTIAL = "Invalid credentials in Authorization header"
@@ -44,7 +44,10 @@ class Guard:
     clock: Clock
     # Kinds of token that other packages issue.
     others: Mapping[TokenKind, FindCaller] = field(default_factory=dict)
-    _notes: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @cached_property
+    def aside(self) -> Aside:
+        return Aside(self.db)
 
     async def __call__(self, request: HubRequest, route: Route | None) -> None:
         """Without a route, for the page that says that there is nothing here."""
@@ -69,7 +72,7 @@ class Guard:
             return ANONYMOUS
         person, session = found
         if browsers.is_to_be_noted(session, now):
-            self._note(lambda tx: session_store.note_use(tx, session.id, now, request.client_ip))
+            self.aside.write(lambda tx: session_store.note_use(tx, session.id, now, request.client_ip))
         return Caller.with_session(person, session)
 
     async def _bearer(self, request: HubRequest, surface: Surface) -> Caller:
@@ -95,20 +98,8 @@ class Guard:
         person, token = found
         now = self.clock()
         if personal.is_to_be_noted(token, now):
-            self._note(lambda tx: token_store.note_use(tx, token.id, now))
+            self.aside.write(lambda tx: token_store.note_use(tx, token.id, now))
         return Caller.with_token(person, token)
-
-    def _note(self, unit: Unit[None]) -> None:
-        """Beside the answer: nobody waits for "last used" to be saved."""
-        task = asyncio.create_task(self.db.write(unit))
-        self._notes.add(task)
-        task.add_done_callback(self._noted)
-
-    def _noted(self, task: asyncio.Task[None]) -> None:
-        self._notes.discard(task)
-        # Lost while the database was away, it is noted at the next use.
-        if not task.cancelled():
-            task.exception()
 
 
 def _names_a_token(query: bytes) -> bool:
@@ -124,7 +115,7 @@ def _presented(header: str, surface: Surface) -> str:
         # git sends the token as password, or as user name when it is asked for one only.
         try:
             user, _, password = base64.b64decode(value, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:
             raise Unauthorized(BAD_CREDENTIAL) from None
         return password or user
     raise Unauthorized(BAD_CREDENTIAL)

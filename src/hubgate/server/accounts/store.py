@@ -26,6 +26,12 @@ async def user(tx: Tx | Database, user_id: str) -> User | None:
     return User(*row) if row else None
 
 
+async def operators(tx: Tx) -> list[User]:
+    """Those who can sign in, the oldest first."""
+    rows = await tx.all(f"SELECT {USER} FROM users u WHERE u.operator = 1 AND u.disabled_at IS NULL ORDER BY u.id")
+    return [User(*row) for row in rows]
+
+
 async def user_by_name(tx: Tx | Database, name: str) -> User | None:
     row = await tx.one(
         f"""

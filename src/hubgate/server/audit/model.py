@@ -21,6 +21,15 @@ class Kind(Enum):
     ORG_ADD_USER = "org.add_user"
     ORG_REMOVE_USER = "org.remove_user"
     ORG_CHANGE_ROLE = "org.change_role"
+    APP_CREATE = "oauth.create_app"
+    APP_UPDATE = "oauth.update_app"
+    APP_DELETE = "oauth.delete_app"
+    APP_REFRESH_SECRET = "oauth.refresh_secret"  # noqa: S105
+    APP_DELETE_SECRET = "oauth.delete_secret"  # noqa: S105
+    APP_GRANT_EXCHANGE = "oauth.grant_token_exchange"
+    APP_REVOKE_EXCHANGE = "oauth.revoke_token_exchange"
+    APP_GRANT_SCOPE = "oauth.grant_scope"
+    APP_REVOKE_SCOPE = "oauth.revoke_scope"
 
 
 @dataclass(frozen=True, slots=True)

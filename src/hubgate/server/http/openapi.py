@@ -13,7 +13,11 @@ _ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"typ
 _OAUTH_ERROR = {
     "type": "object",
     "required": ["error", "error_description"],
-    "properties": {"error": {"type": "string"}, "error_description": {"type": "string"}},
+    "properties": {
+        "error": {"type": "string"},
+        "error_description": {"type": "string"},
+        "error_uri": {"type": "string", "description": "Where the app's owner sees what was sent."},
+    },
 }
 
 

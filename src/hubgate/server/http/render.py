@@ -37,6 +37,7 @@ class JsonResponse(Response):
 class ErrorRenderer:
     def __init__(self, base_url: str, error_page: ErrorPage) -> None:
         self._metadata = f"{base_url}/.well-known/oauth-protected-resource"
+        self._explain = f"{base_url}/oauth/explain/"
         self._page = error_page
 
     def response(self, request: HubRequest, surface: Surface, error: HubError) -> Response:
@@ -44,7 +45,8 @@ class ErrorRenderer:
             case ErrorShape.PAGE:
                 response = self._page(request, error)
             case ErrorShape.OAUTH:
-                response = JsonResponse(_oauth_body(error), error.status)
+                explained_at = self._explain + request.request_id
+                response = JsonResponse({**_oauth_body(error), "error_uri": explained_at}, error.status)
             case ErrorShape.TEXT:
                 response = PlainTextResponse(error.message + "\n", error.status)
             case ErrorShape.API:
@@ -65,6 +67,8 @@ class ErrorRenderer:
             response.headers["www-authenticate"] = challenge
 
     def _challenge(self, surface: Surface, error: HubError) -> str | None:
+        if isinstance(error, Unauthorized) and error.challenge is not None:
+            return error.challenge
         if isinstance(error, Unauthorized) and surface in (Surface.API, Surface.FILE):
             return f'Bearer realm="{REALM}", resource_metadata="{self._metadata}"'
         if isinstance(error, Unauthorized) and surface is not Surface.PAGE:

@@ -26,6 +26,11 @@ class HubRequest(Request):
         """From here on the body is read through `receive`."""
         self._receive = receive
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the body is here, so that reading it again waits for nobody."""
+        return hasattr(self, "_body")
+
     def param(self, name: str) -> str:
         """A part of the path, percent-decoded."""
         value: str = self.path_params[name]
@@ -43,7 +48,8 @@ class HubRequest(Request):
         return parse_fields(self.scope["query_string"])
 
     async def read_form(self) -> Fields:
-        if self.content_type != FORM_TYPE:
+        # Nothing at all is an empty form.
+        if self.content_type != FORM_TYPE and (self.content_type or await self.body()):
             raise UnsupportedMedia(f"Send this as {FORM_TYPE}.")
         return parse_fields(await self.body())
 

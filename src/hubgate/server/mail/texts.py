@@ -48,3 +48,12 @@ def invited_to_organization(recipient: str, organization: str, inviter: str, lin
 
 def invited_to_hub(recipient: str, link: str) -> Message:
     return Message(recipient, "You are invited", f"Open {link} within 7 days to join. Not expected? Ignore this.")
+
+
+def operator_asked(recipient: str, what: str, app: str, asker: str, link: str) -> Message:
+    return Message(recipient, f"Request: {what} for {app}", f"{asker} asks for it. Grant or refuse: {link}")
+
+
+def operator_decided(recipient: str, what: str, app: str, granted: bool, link: str) -> Message:
+    word, text = ("Granted", "You can use it now") if granted else ("Refused", "Ask again with another reason")
+    return Message(recipient, f"{word}: {what} for {app}", f"{text}. See {link}")

@@ -14,4 +14,4 @@ def local_path(given: str) -> str:
 
 def going_on(path: str, next_page: str) -> str:
     """A page of ours that leads to another."""
-    return path if next_page == "/" else f"{path}?{urlencode({'next': next_page})}"
+    return path if next_page == "/" else f"{path}{'&' if '?' in path else '?'}{urlencode({'next': next_page})}"

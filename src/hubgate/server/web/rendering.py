@@ -14,10 +14,12 @@ from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests, Unauthorized
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
+from hubgate.server.oauth.authorize.request import StoppedHere
+from hubgate.server.oauth.cimd.documents import DocumentRefused
 from hubgate.server.settings import Settings
 from hubgate.server.web import flash
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.foreign_text import shown
+from hubgate.server.web.foreign_text import clean, shown
 from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.errors import advice_for
 from hubgate.server.web.static import asset_url
@@ -104,10 +106,21 @@ class Pages:
             error.status,
             title=advice.title,
             code=error.status,
-            cause=error.message,
+            # It may hold a name that somebody else chose.
+            cause=clean(error.message),
             cure=advice.cure,
             request_id=request.request_id,
+            for_its_maker=_for_its_maker(request, error),
         )
+
+
+def _for_its_maker(request: HubRequest, error: HubError) -> tuple[str, str] | None:
+    """Where whoever built the app sees what is wrong with it, and what that link says."""
+    if isinstance(error, StoppedHere):
+        return f"/oauth/explain/{request.request_id}", "See what it sent"
+    if isinstance(error, DocumentRefused):
+        return "/docs/cimd", "Check its document"
+    return None
 
 
 def _has_all_its_cookies(request: HubRequest) -> bool:

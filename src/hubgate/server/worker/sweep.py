@@ -7,6 +7,12 @@ from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.sessions.model import LASTS as SESSION_LASTS
 from hubgate.server.clock import Clock
+from hubgate.server.oauth.apps import store as app_store
+from hubgate.server.oauth.cimd import store as document_store
+from hubgate.server.oauth.explain import store as refusal_store
+from hubgate.server.oauth.explain.model import KEPT_FOR as REFUSALS_KEPT_FOR
+from hubgate.server.oauth.tokens import store as token_store
+from hubgate.server.oauth.tokens.model import CODE_REMEMBERED
 from hubgate.server.storage.database import Database
 from hubgate.server.throttle import store as throttle_store
 from hubgate.server.worker.loops import Loop
@@ -29,5 +35,18 @@ class Sweep:
             await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LASTS, BATCH)),
             await self.db.write_long(lambda tx: link_store.drop_expired(tx, now, BATCH)),
             await self.db.write_long(lambda tx: org_store.drop_expired_invitations(tx, now, BATCH)),
+            *await self._of_apps(now),
         ]
         return BATCH in dropped
+
+    async def _of_apps(self, now: int) -> list[int]:
+        """A code stays a while after it expired, to know a replay."""
+        write = self.db.write_long
+        return [
+            await write(lambda tx: token_store.drop_expired(tx, "codes", now - CODE_REMEMBERED, BATCH)),
+            await write(lambda tx: token_store.drop_expired(tx, "app_tokens", now, BATCH)),
+            await write(lambda tx: token_store.drop_expired(tx, "refresh_tokens", now, BATCH)),
+            await write(lambda tx: app_store.drop_expired_secrets(tx, now, BATCH)),
+            await write(lambda tx: document_store.drop_expired(tx, now, BATCH)),
+            await write(lambda tx: refusal_store.drop_expired(tx, now - REFUSALS_KEPT_FOR, BATCH)),
+        ]

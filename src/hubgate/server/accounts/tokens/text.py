@@ -25,6 +25,7 @@ class TokenKind(Enum):
     PERSONAL = ""
     OAUTH = "oauth_"
     REFRESH = "refresh_"
+    CODE = "code_"
 
 
 _KIND_OF = {kind.value: kind for kind in TokenKind}
@@ -38,6 +39,17 @@ def new_token(kind: TokenKind, now: int) -> tuple[str, bytes]:
     start = f"hf_{kind.value}{body}"
     text = start + _checksum(start)
     return text, _key(hour, text)
+
+
+def derived_token(kind: TokenKind, before: str, mac: bytes) -> tuple[str, bytes]:
+    """A token that follows from a secret MAC of the one before it, in the hour of that one."""
+    match = _SHAPE.match(before)
+    if match is None:
+        raise ValueError("not a token")
+    bucket = match.group(2)[:_BUCKET]
+    start = f"hf_{kind.value}{bucket}{_base62(int.from_bytes(mac), _RANDOM)}"
+    text = start + _checksum(start)
+    return text, _key(_number(bucket), text)
 
 
 def read_token(text: str) -> tuple[TokenKind, bytes] | None:

@@ -18,6 +18,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Query, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import Key, encode_cursor, next_link, parse_page
+from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING
 from hubgate.server.web.audit_entries import AuditEntry, described, export
 from hubgate.server.web.named import OfOrganization, organization_route
@@ -28,7 +29,7 @@ MOST_BATCHES = 100
 _ACTION = Action.ORG_READ_AUDIT_LOG
 _FILTER = Query("q", "Such as `author:ada type:org.add_user ip:192.0.2.1`, and words of the message.")
 _REFUSALS = {
-    401: ("No token, or one that is no longer good.", None),
+    **NO_TOKEN,
     403: ("You are no admin of the organization, or this is an app's token.", None),
 }
 

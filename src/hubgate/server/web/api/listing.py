@@ -10,9 +10,6 @@ from hubgate.server.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, next_link
 
 T = TypeVar("T")
 
-# What every list of one's own things answers to strangers.
-NO_TOKEN = {401: ("No token, or one that is no longer good.", None)}
-
 PAGING = (
     Query(
         "limit",

@@ -20,7 +20,8 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import page_of, parse_page
-from hubgate.server.web.api.listing import NO_TOKEN, PAGING, listed
+from hubgate.server.web.api.answers import NO_TOKEN
+from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.own_account import require_own
 
 PATH = "/api/settings/tokens"

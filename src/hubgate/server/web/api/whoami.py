@@ -17,6 +17,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.avatars import avatar_url
 
 BILLING_MODE = "postpaid"
@@ -75,7 +76,7 @@ def routes() -> list[Route]:
             "Who the token's user is",
             answers={
                 200: ("The user, as far as the token's scopes reach.", WhoAmI),
-                401: ("No token, or one that is no longer good.", None),
+                **NO_TOKEN,
             },
         )
     ]
@@ -135,4 +136,4 @@ def _auth(caller: Caller) -> Auth:
     token = caller.token
     if caller.identity.kind is Kind.PERSONAL and token is not None:
         return Auth("access_token", access_token=AccessToken(token.name, token.role.value, iso(token.created_at)))
-    return Auth("oauth")
+    return Auth("oauth", expires_at=iso(caller.app.expires_at) if caller.app else UNSET)

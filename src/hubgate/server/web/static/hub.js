@@ -38,3 +38,22 @@ if (navigator.clipboard) {
     });
   }
 }
+
+// Allow waits after it comes into view, so that the second half of a double click meant for another page does nothing.
+for (const button of document.querySelectorAll("button[data-hold]")) {
+  let free;
+  const hold = () => {
+    button.setAttribute("aria-disabled", "true");
+    clearTimeout(free);
+    free = setTimeout(() => button.removeAttribute("aria-disabled"), 600);
+  };
+  button.addEventListener("click", (event) => {
+    if (button.hasAttribute("aria-disabled")) event.preventDefault();
+  });
+  addEventListener("focus", hold);
+  addEventListener("pageshow", hold);
+  hold();
+}
+
+// An answer that goes to the app as a form.
+document.querySelector("form[data-submit]")?.submit();

@@ -6,8 +6,8 @@ from hubgate.server.http.surface import Surface
 
 NOTICE = "doors/notice.html"
 
-# The longest password, every byte of it percent-encoded, and the rest of the form.
-_BODY_CAP = 16 * KIB
+# The longest password, every byte of it percent-encoded, and the rest of the form with the longest way back to an app.
+_BODY_CAP = 32 * KIB
 
 
 def door(

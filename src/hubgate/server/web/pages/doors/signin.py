@@ -9,21 +9,26 @@ from hubgate.server.accounts.signin import WrongPassword, sign_in
 from hubgate.server.errors import Forbidden, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
+from hubgate.server.oauth.context import OAuth
 from hubgate.server.web import signed_in
 from hubgate.server.web.local_path import local_path
 from hubgate.server.web.pages.doors.door import door
+from hubgate.server.web.pages.oauth.asking import asking
 from hubgate.server.web.rendering import Pages
 
 PATH = "/login"
 _FORM = "doors/login.html"
 
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest) -> Response:
-        next_page = local_path(request.query().get("next", ""))
-        if caller_of(request).person is not None:
+        query = request.query()
+        next_page = local_path(query.get("next", ""))
+        # An app may want somebody who is in to sign in again, or as another.
+        if caller_of(request).person is not None and not query.get("again"):
             return pages.see(next_page)
-        return pages.page(request, _FORM, next_page=next_page, username="")
+        asked = await asking(oauth, request, next_page)
+        return pages.page(request, _FORM, next_page=next_page, username=asked.username, asking=asked)
 
     async def enter(request: HubRequest) -> Response:
         form, old = request.form_fields, caller_of(request).session
@@ -31,7 +36,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             cookie = await sign_in(accounts, username, form.get("password"), visitor_of(request), old)
         except (WrongPassword, Forbidden, TooManyRequests) as error:
-            return pages.mend(request, _FORM, error, "username", next_page=next_page, username=username)
+            asked = await asking(oauth, request, next_page)
+            return pages.mend(request, _FORM, error, "username", next_page=next_page, username=username, asking=asked)
         response = pages.see(next_page)
         signed_in.remember(response, pages.settings, cookie)
         return response

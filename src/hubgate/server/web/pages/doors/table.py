@@ -2,13 +2,14 @@
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.http.routes import Route
+from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.doors import addresses, invitation, join, reset, setup, signin
 from hubgate.server.web.rendering import Pages
 
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     return [
-        *signin.routes(pages, accounts),
+        *signin.routes(pages, accounts, oauth),
         *join.routes(pages, accounts),
         *setup.routes(pages, accounts),
         *addresses.routes(pages, accounts),

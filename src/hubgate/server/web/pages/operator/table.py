@@ -2,13 +2,15 @@
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.http.routes import Route
-from hubgate.server.web.pages.operator import organizations, overview, users
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.web.pages.operator import organizations, overview, requests, users
 from hubgate.server.web.rendering import Pages
 
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     return [
         *overview.routes(pages, accounts),
         *users.routes(pages, accounts),
         *organizations.routes(pages, accounts),
+        *requests.routes(pages, oauth),
     ]

@@ -1,0 +1,183 @@
+"""`hubgate admin app create | list | delete | refresh-secret | grant-* | revoke-*`."""
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hubgate.cli.admin import leaf, named
+from hubgate.cli.output import print_json, print_table
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.clock import iso
+from hubgate.server.errors import Conflict
+from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
+from hubgate.server.oauth.apps.model import App, Exchange
+from hubgate.server.oauth.apps.owning import Owner
+
+_ONCE = "Copy it now. We store only a fingerprint and cannot show it again."
+
+
+def configure(subjects: Any) -> None:
+    commands = leaf.group(subjects, "app", "apps that people sign in to")
+    create = leaf.add(commands, "create", "register an app and print its secret, once", _create)
+    create.add_argument("name", metavar="NAME")
+    owner = create.add_mutually_exclusive_group(required=True)
+    owner.add_argument("--owner", metavar="USER")
+    owner.add_argument("--org", metavar="ORG")
+    create.add_argument("--redirect-uri", action="append", default=[], metavar="U", help="may be given several times")
+    create.add_argument(
+        "--scope", action="append", default=[], metavar="S", help=f"several times; {' '.join(DEFAULT_SCOPES)} if none"
+    )
+    create.add_argument("--public", action="store_true", help="without a secret")
+    create.add_argument("--client-id", default="", metavar="ID", help="instead of a random one")
+    create.add_argument("--token-exchange", action="store_true", help="with the privilege; for an organization's app")
+    leaf.add(commands, "list", "every app", _list)
+    _on_one(commands, "delete", "delete an app with every consent and token", _delete)
+    _on_one(commands, "refresh-secret", "make a new secret and print it, once; the old one stops at once", _refresh)
+    _on_one(commands, "grant-token-exchange", "let an organization's app exchange tokens", _grant_exchange)
+    _on_one(commands, "revoke-token-exchange", "take that away, and end its exchanged tokens", _revoke_exchange)
+    grant = _on_one(commands, "grant-scope", "give an app a scope of [[extra_scopes]]", _grant_scope)
+    grant.add_argument("scope", metavar="SCOPE")
+    revoke = _on_one(commands, "revoke-scope", "take it from the app and from every consent", _revoke_scope)
+    revoke.add_argument("scope", metavar="SCOPE")
+
+
+def _on_one(
+    commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    parser = leaf.add(commands, name, summary, run)
+    parser.add_argument("client_id", metavar="CLIENT_ID")
+    return parser
+
+
+def _create(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> dict[str, Any]:
+        if options.org is not None:
+            owner = Owner(org_id=(await named.organization(hub, options.org)).id)
+        else:
+            owner = Owner(user_id=(await named.user(hub, options.owner)).id)
+            if options.token_exchange:
+                raise Conflict("Only an organization's app may exchange tokens. Use --org.")
+        draft = App(
+            client_id=options.client_id,
+            name=options.name,
+            redirect_uris=tuple(options.redirect_uri),
+            scopes=tuple(options.scope or DEFAULT_SCOPES),
+            confidential=not options.public,
+            exchange=Exchange(privileged=options.token_exchange),
+        )
+        app, secret = await owning.create(hub.oauth, owner, draft, SYSTEM)
+        return await _with_secret(hub, app, secret)
+
+    made = leaf.with_hub(options, work)
+    return _say_secret(options, made, f"Created {made['name']}.")
+
+
+def _refresh(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> dict[str, Any]:
+        app = await privileges.get(hub.oauth, options.client_id)
+        secret = await owning.refresh_secret(hub.oauth, app, 0, SYSTEM)
+        return await _with_secret(hub, await privileges.get(hub.oauth, app.client_id), secret)
+
+    made = leaf.with_hub(options, work)
+    return _say_secret(options, made, f"{made['name']} has a new secret. The old one no longer works.")
+
+
+def _say_secret(options: argparse.Namespace, made: dict[str, Any], sentence: str) -> int:
+    lines = [sentence, f"client_id      {made['client_id']}"]
+    if made["client_secret"] is not None:
+        lines.append(f"client_secret  {made['client_secret']}")
+        if sys.stdout.isatty():
+            lines.append(_ONCE)
+    return leaf.say(options, made, "\n".join(lines))
+
+
+def _list(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> list[dict[str, Any]]:
+        return [await _described(hub, app) for app in await privileges.every(hub.oauth)]
+
+    rows = leaf.with_hub(options, work)
+    if options.json:
+        print_json(rows)
+    else:
+        print_table(
+            ["CLIENT ID", "NAME", "OWNER", "KIND", "CREATED"],
+            [[r["client_id"], r["name"], r["owner"], _kind(r), r["created_at"][:10]] for r in rows],
+        )
+    return 0
+
+
+def _kind(row: dict[str, Any]) -> str:
+    words = ["has a secret" if row["confidential"] else "public"]
+    return ", ".join([*words, *(["token exchange"] if row["token_exchange"] else []), *row["extra_scopes"]])
+
+
+def _delete(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> App:
+        app = await privileges.get(hub.oauth, options.client_id)
+        await owning.delete(hub.oauth, app, SYSTEM)
+        return app
+
+    gone = leaf.with_hub(options, work)
+    said = {"deleted": gone.client_id, "name": gone.name}
+    return leaf.say(options, said, f"Deleted {gone.name} with every consent and token.")
+
+
+def _grant_exchange(options: argparse.Namespace) -> int:
+    async def change(hub: Hub) -> App:
+        return await privileges.set_exchange(hub.oauth, options.client_id, True, SYSTEM)
+
+    return _changed(options, change, "{name} may exchange tokens, if its organization is on the Enterprise plan.")
+
+
+def _revoke_exchange(options: argparse.Namespace) -> int:
+    async def change(hub: Hub) -> App:
+        return await privileges.set_exchange(hub.oauth, options.client_id, False, SYSTEM)
+
+    return _changed(options, change, "{name} no longer exchanges tokens.")
+
+
+def _grant_scope(options: argparse.Namespace) -> int:
+    async def change(hub: Hub) -> App:
+        return await privileges.grant_scope(hub.oauth, options.client_id, options.scope, SYSTEM)
+
+    return _changed(options, change, f"{{name}} may ask for {options.scope}.")
+
+
+def _revoke_scope(options: argparse.Namespace) -> int:
+    async def change(hub: Hub) -> App:
+        return await privileges.revoke_scope(hub.oauth, options.client_id, options.scope, SYSTEM)
+
+    return _changed(options, change, f"{{name}} no longer has {options.scope}.")
+
+
+def _changed(options: argparse.Namespace, change: Callable[[Hub], Awaitable[App]], sentence: str) -> int:
+    async def work(hub: Hub) -> dict[str, Any]:
+        await privileges.get(hub.oauth, options.client_id)
+        return await _described(hub, await change(hub))
+
+    changed = leaf.with_hub(options, work)
+    return leaf.say(options, changed, sentence.format(name=changed["name"]))
+
+
+async def _with_secret(hub: Hub, app: App, secret: str | None) -> dict[str, Any]:
+    return {"client_id": app.client_id, "client_secret": secret, **await _described(hub, app)}
+
+
+async def _described(hub: Hub, app: App) -> dict[str, Any]:
+    """In the spelling of OAuth, since the configuration of a client takes the first two."""
+    owner = await owning.owner_name(hub.oauth, app)
+    return {
+        "client_id": app.client_id,
+        "name": app.name,
+        "owner": owner.removeprefix("@"),
+        "organization": owner.removeprefix("@") if app.org_id is not None else None,
+        "redirect_uris": list(app.redirect_uris),
+        "scopes": list(app.scopes),
+        "extra_scopes": list(app.extra_scopes),
+        "confidential": app.confidential,
+        "token_exchange": app.exchange.privileged,
+        "created_at": iso(app.created_at),
+    }

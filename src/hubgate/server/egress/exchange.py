@@ -1,0 +1,143 @@
+"""One connection speaking HTTP/1.1: a request goes out, an answer comes in, both within bounds.
+
+Only what is needed is there: no redirect, cookie, proxy or decompression code that would have to be switched off. The
+answer's body is kept up to a cap and the connection is closed where it goes beyond.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import httptools
+
+from hubgate.server.egress.resolve import NotReached
+
+# All of the answer before its body, interim answers included.
+MOST_HEAD_BYTES = 64 * 1024
+
+
+@dataclass(slots=True)
+class Answer:
+    status: int = 0
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes = b""
+    # The body went on beyond the cap.
+    truncated: bool = False
+
+    def header(self, name: str) -> str | None:
+        """The first of that name; names are in lower case."""
+        return next((value for given, value in self.headers if given == name), None)
+
+
+class Connection(asyncio.Protocol):
+    """Used for one exchange at a time. `is_reusable` says whether another may follow."""
+
+    def __init__(self) -> None:
+        self.is_reusable = False
+        self._transport: asyncio.Transport | None = None
+        self._pending: asyncio.Future[Answer] | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._begin(Answer(), 0)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):
+            self._transport = transport
+
+    async def exchange(self, request: bytes, cap: int) -> Answer:
+        self._begin(Answer(), cap)
+        if self._transport is None or self._transport.is_closing():
+            raise NotReached("the connection was closed")
+        self._pending = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        try:
+            return await self._pending
+        finally:
+            self._pending = None
+            if not self.is_reusable:
+                self.close()
+
+    @property
+    def has_begun_answering(self) -> bool:
+        """Whether a byte of an answer came: only before that may the same request be sent on another connection."""
+        return self._head_bytes > 0
+
+    def close(self) -> None:
+        self.is_reusable = False
+        if self._transport is not None:
+            # Not close(): what is unsent would keep a slow peer's connection alive.
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self._pending is None or self._pending.done():
+            # Nobody asked: such a peer cannot be trusted with the next request.
+            self.close()
+            return
+        if not self._in_body:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(f"the answer is not HTTP: {error}")
+            return
+        if not self._in_body and self._head_bytes > MOST_HEAD_BYTES:
+            self._fail(f"more than {MOST_HEAD_BYTES:,} bytes of headers")
+
+    def eof_received(self) -> bool:
+        if self._in_body and not self._length_is_known:
+            # A body without a length ends with the connection.
+            self._finish(reusable=False)
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_reusable = False
+        self._fail(f"the connection broke: {exc}" if exc else "the connection was closed early")
+
+    # Called by the parser.
+
+    def on_message_begin(self) -> None:
+        if self._pending is None or self._pending.done():
+            # A second answer to one request.
+            self.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        lower = name.lower()
+        if lower in (b"content-length", b"transfer-encoding"):
+            self._length_is_known = True
+        self._answer.headers.append((lower.decode("latin-1"), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        self._answer.status = self._parser.get_status_code()
+        self._in_body = self._answer.status >= 200
+
+    def on_body(self, body: bytes) -> None:
+        room = self._cap - len(self._body)
+        self._body += body[:room]
+        if len(body) > room:
+            self._answer.truncated = True
+            self._finish(reusable=False)
+
+    def on_message_complete(self) -> None:
+        if self._answer.status < 200:
+            # 100 or 103: the answer proper follows. Their bytes count, so they cannot go on for ever.
+            self._begin(Answer(), self._cap, self._head_bytes)
+            return
+        self._finish(reusable=self._parser.should_keep_alive())
+
+    def _begin(self, answer: Answer, cap: int, head_bytes: int = 0) -> None:
+        self._answer, self._cap, self._head_bytes = answer, cap, head_bytes
+        self._body = bytearray()
+        self._in_body = self._length_is_known = False
+        if head_bytes == 0:
+            self._parser = httptools.HttpResponseParser(self)
+
+    def _finish(self, *, reusable: bool) -> None:
+        if self._pending is not None and not self._pending.done():
+            self.is_reusable = reusable
+            self._answer.body = bytes(self._body)
+            self._pending.set_result(self._answer)
+            # Whatever else comes must not change what was handed over.
+            self._answer = Answer()
+
+    def _fail(self, cause: str) -> None:
+        self.is_reusable = False
+        if self._pending is not None and not self._pending.done():
+            self._pending.set_exception(NotReached(cause))

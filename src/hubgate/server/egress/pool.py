@@ -1,0 +1,155 @@
+"""Dialling the checked address, and keeping connections that may be used again."""
+
+import asyncio
+import base64
+import ssl
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from hubgate.server.egress.addresses import Address
+from hubgate.server.egress.exchange import MOST_HEAD_BYTES, Connection
+from hubgate.server.egress.resolve import NotReached
+from hubgate.server.egress.target import Target
+
+CONNECT_SECONDS = 5.0
+IDLE_SECONDS = 20.0
+MOST_IDLE = 256
+MOST_IDLE_PER_KEY = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A connection is used again only for the same name, address and port: a certificate was checked for that name."""
+
+    host: str
+    address: Address
+    port: int
+    tls: bool
+
+
+class Pool:
+    def __init__(self, proxy: str = "", tls: ssl.SSLContext | None = None) -> None:
+        self._proxy = urlsplit(proxy) if proxy else None
+        self._tls = tls or ssl.create_default_context()
+        # The most recently used last.
+        self._idle: OrderedDict[Connection, tuple[Key, float]] = OrderedDict()
+
+    def take(self, target: Target, addresses: Sequence[Address]) -> tuple[Key, Connection] | None:
+        """The warmest idle connection to one of the addresses, which were checked just now."""
+        self._drop_stale()
+        wanted = {_key(target, address) for address in addresses}
+        for connection in reversed(self._idle):
+            key, _ = self._idle[connection]
+            if key in wanted:
+                del self._idle[connection]
+                return key, connection
+        return None
+
+    async def dial(self, target: Target, addresses: Sequence[Address]) -> tuple[Key, Connection]:
+        """The first address that answers."""
+        failure = NotReached("no address")
+        for address in addresses:
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    return _key(target, address), await self._connected(target, address)
+            except TimeoutError:
+                failure = NotReached(f"{address} did not answer within {CONNECT_SECONDS:.0f} s")
+            except (OSError, ssl.SSLError, ssl.CertificateError) as error:
+                failure = NotReached(f"{address}: {error}")
+        raise failure
+
+    def give_back(self, key: Key, connection: Connection) -> None:
+        if not connection.is_reusable:
+            return
+        self._idle[connection] = (key, time.monotonic())
+        same = [held for held, (other, _) in self._idle.items() if other == key]
+        for surplus in same[:-MOST_IDLE_PER_KEY]:
+            self._forget(surplus)
+        while len(self._idle) > MOST_IDLE:
+            self._forget(next(iter(self._idle)))
+
+    def close(self) -> None:
+        for connection in list(self._idle):
+            self._forget(connection)
+
+    def _drop_stale(self) -> None:
+        oldest = time.monotonic() - IDLE_SECONDS
+        for connection, (_, used_at) in list(self._idle.items()):
+            if used_at < oldest or not connection.is_reusable:
+                self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        del self._idle[connection]
+        connection.close()
+
+    async def _connected(self, target: Target, address: Address) -> Connection:
+        tls = self._tls if target.is_tls else None
+        # The name is what the certificate must say; the address was only where to find it.
+        name = target.host if tls else None
+        loop = asyncio.get_running_loop()
+        if self._proxy is None:
+            _, connection = await loop.create_connection(
+                Connection, str(address), target.port, ssl=tls, server_hostname=name
+            )
+            return connection
+        return await self._through_proxy(target, address, tls, name)
+
+    async def _through_proxy(
+        self, target: Target, address: Address, tls: ssl.SSLContext | None, name: str | None
+    ) -> Connection:
+        """The operator's proxy is asked for the checked address, not for the name: it must not resolve it again."""
+        proxy = self._proxy
+        if proxy is None:
+            raise NotReached("no proxy")
+        loop = asyncio.get_running_loop()
+        transport, greeting = await loop.create_connection(_ProxyGreeting, proxy.hostname or "", proxy.port or 3128)
+        try:
+            transport.write(_connect_request(address, target.port, proxy.username, proxy.password))
+            await greeting.passed
+            connection = Connection()
+            transport.set_protocol(connection)
+            upgraded = await loop.start_tls(transport, connection, tls, server_hostname=name) if tls else transport
+        except BaseException:
+            transport.abort()
+            raise
+        # None if the other side left during the handshake: the exchange then finds no transport.
+        if upgraded is not None:
+            connection.connection_made(upgraded)
+        return connection
+
+
+class _ProxyGreeting(asyncio.Protocol):
+    """Waits for the proxy to let us through. Nothing may follow its answer before we have spoken."""
+
+    def __init__(self) -> None:
+        self.passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._head = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._head += data
+        if self.passed.done():
+            return
+        if self._head.endswith(b"\r\n\r\n") and self._head.split(b" ", 2)[1:2] == [b"200"]:
+            self.passed.set_result(None)
+        elif b"\r\n\r\n" in self._head or len(self._head) > MOST_HEAD_BYTES:
+            self.passed.set_exception(NotReached(f"the proxy refused: {self._head[:100]!r}"))
+
+    def connection_lost(self, _: Exception | None) -> None:
+        if not self.passed.done():
+            self.passed.set_exception(NotReached("the proxy closed the connection"))
+
+
+def _key(target: Target, address: Address) -> Key:
+    return Key(target.host, address, target.port, target.is_tls)
+
+
+def _connect_request(address: Address, port: int, user: str | None, password: str | None) -> bytes:
+    host = f"[{address}]" if address.version == 6 else str(address)
+    lines = [f"CONNECT {host}:{port} HTTP/1.1", f"Host: {host}:{port}"]
+    if user is not None:
+        pair = base64.b64encode(f"{unquote(user)}:{unquote(password or '')}".encode()).decode()
+        lines.append(f"Proxy-Authorization: Basic {pair}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()

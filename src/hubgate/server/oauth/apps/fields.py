@@ -1,0 +1,121 @@
+"""What an app may be: every field with its rule, named as on the wire. Pure."""
+
+import ipaddress
+import re
+from collections.abc import Collection
+from dataclasses import replace
+
+from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.roles import Role
+from hubgate.server.errors import Unprocessable
+from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, Exchange
+from hubgate.server.oauth.redirects import MATCHES, check_redirect_uri
+from hubgate.server.scopes import NAMES, join_scopes, parse_scopes
+
+LONGEST_NAME = 96
+LONGEST_HOMEPAGE = 300
+MOST_REDIRECT_URIS = 50
+SHORTEST_LIFETIME = 60
+MOST_NETWORKS = 100
+LARGEST_QUOTA = 1_000_000_000
+DEFAULT_SCOPES = ("openid", "profile")
+
+_LIFETIME = f"lives from {SHORTEST_LIFETIME} to {LONGEST_LIFETIME} seconds."
+# Unreserved characters alone: the id stands in addresses and before the colon of a Basic header. The operator's own
+# words for pages below the list of apps are no ids.
+_CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z")
+
+
+def check_client_id(given: str) -> str:
+    """One that an operator chose."""
+    if not _CLIENT_ID.match(given):
+        raise Unprocessable("A client ID has 1 to 200 letters, digits, dots, dashes, tildes or underscores.")
+    return given
+
+
+def checked(app: App) -> App:
+    """The app as it may be stored; FieldErrors names every field that has to be mended."""
+    checking = Checking()
+    name = checking.field("name", _name, app.name)
+    homepage = checking.field("homepage", _homepage, app.homepage.strip())
+    uris = tuple(dict.fromkeys(app.redirect_uris))
+    if len(uris) > MOST_REDIRECT_URIS:
+        checking.refuse("redirectUris", f"An app has at most {MOST_REDIRECT_URIS} redirect URIs.")
+    for uri in uris:
+        checking.field("redirectUris", check_redirect_uri, uri)
+    if unknown := _outside(app.scopes, {*NAMES, *app.extra_scopes}):
+        checking.refuse("scopes", f"{unknown[:60]} is not a scope of this app. Ask the operator for extra ones.")
+    if missing := _outside(app.required_scopes, {*app.scopes, *app.extra_scopes}):
+        checking.refuse("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
+    if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
+        checking.refuse("tokenLifetime", f"A token {_LIFETIME}")
+    if app.redirect_match not in MATCHES:
+        checking.refuse("redirectMatch", f"Redirects match by {' or '.join(MATCHES)}.")
+    exchange = _exchange(checking, app)
+    checking.done()
+    return replace(
+        app,
+        name=name,
+        homepage=homepage,
+        redirect_uris=uris,
+        scopes=_in_order(app.scopes),
+        required_scopes=_in_order(app.required_scopes),
+        exchange=exchange,
+    )
+
+
+def _exchange(checking: Checking, app: App) -> Exchange:
+    limits = app.exchange
+    if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
+        checking.refuse("tokenDuration", f"An exchanged token {_LIFETIME}")
+    if unknown := _outside(limits.scopes or (), {*NAMES, *app.extra_scopes}):
+        checking.refuse("allowedScopes", f"{unknown[:60]} is not a scope of this app.")
+    if unknown := _outside(limits.roles or (), [role.label for role in Role]):
+        checking.refuse("allowedRoles", f"{unknown[:60]} is not a role.")
+    networks = limits.networks or ()
+    if len(networks) > MOST_NETWORKS:
+        checking.refuse("allowedNetworks", f"At most {MOST_NETWORKS} networks.")
+    networks = tuple(checking.field("allowedNetworks", _network, network) for network in networks[:MOST_NETWORKS])
+    if limits.daily_quota is not None and not 1 <= limits.daily_quota <= LARGEST_QUOTA:
+        checking.refuse("dailyQuota", f"A quota is a number from 1 to {LARGEST_QUOTA:,}, or none.")
+    # Nothing listed sets no limit.
+    return replace(
+        limits,
+        scopes=_in_order(limits.scopes or ()) or None,
+        roles=_once(limits.roles or ()) or None,
+        networks=_once(networks) or None,
+    )
+
+
+def _in_order(scopes: Collection[str]) -> tuple[str, ...]:
+    """As they are stored, so that an answer is the same before and after."""
+    return parse_scopes(join_scopes(scopes))
+
+
+def _once(names: Collection[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _outside(names: Collection[str], known: Collection[str]) -> str:
+    return next((name or "An empty name" for name in names if name not in known), "")
+
+
+def _name(given: str) -> str:
+    name = " ".join(given.split())
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        raise Unprocessable(f"An app's name has 1 to {LONGEST_NAME} characters.")
+    return name
+
+
+def _homepage(given: str) -> str:
+    from_web = given.startswith(("http://", "https://")) and given.isascii() and given.isprintable()
+    if given and (not from_web or " " in given or len(given) > LONGEST_HOMEPAGE):
+        raise Unprocessable("A home page is an address such as https://app.example.")
+    return given
+
+
+def _network(given: str) -> str:
+    try:
+        return str(ipaddress.ip_network(given.strip()))
+    except ValueError:
+        raise Unprocessable(f"{given[:60]} is no network such as 203.0.113.0/24.") from None

@@ -1,0 +1,133 @@
+"""What only the operator gives an app: the privilege of token exchange, and scopes of the operator's own."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.record import record
+from hubgate.server.errors import Conflict, NotFound, Unprocessable
+from hubgate.server.oauth.apps import store
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.tokens import store as token_store
+from hubgate.server.scopes import NAMES
+from hubgate.server.storage.database import Tx
+
+PAGE = 500
+_ABSENT = "There is no such app."
+
+
+async def get(oauth: OAuth, client_id: str) -> App:
+    app = await store.find(oauth.db, client_id)
+    if app is None:
+        raise NotFound(f"There is no app {client_id}. See them all with: hubgate admin app list")
+    return app
+
+
+async def every(oauth: OAuth) -> Sequence[App]:
+    """By client id."""
+
+    async def unit(tx: Tx) -> list[App]:
+        found: list[App] = []
+        while True:
+            apps = await store.every(tx, found[-1].client_id if found else "", PAGE)
+            found += apps
+            if len(apps) < PAGE:
+                return found
+
+    return await oauth.db.read_long(unit)
+
+
+async def set_exchange(oauth: OAuth, client_id: str, privileged: bool, actor: Actor) -> App:
+    now = oauth.clock()
+    return await oauth.db.write(lambda tx: set_exchange_in(tx, client_id, privileged, actor, now))
+
+
+async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor, now: int) -> App:
+    """Taken away, live exchanged tokens end too."""
+    before = await _held(tx, client_id)
+    if privileged and before.org_id is None:
+        raise Conflict(f"{before.name} belongs to a user. Only an organization's app may exchange tokens.")
+    if before.exchange.privileged is privileged:
+        return before
+    after = replace(before, exchange=replace(before.exchange, privileged=privileged))
+    await store.update(tx, after)
+    if privileged:
+        await _tell(tx, after, Kind.APP_GRANT_EXCHANGE, f"gave the app {after.name} token exchange", actor, now)
+    else:
+        await token_store.end_exchanged(tx, client_id)
+        what = f"took token exchange from the app {after.name}"
+        await _tell(tx, after, Kind.APP_REVOKE_EXCHANGE, what, actor, now)
+    return after
+
+
+async def grant_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -> App:
+    now = oauth.clock()
+    check_extra_scope(oauth, scope)
+    return await oauth.db.write(lambda tx: grant_scope_in(tx, client_id, scope, actor, now))
+
+
+async def grant_scope_in(tx: Tx, client_id: str, scope: str, actor: Actor, now: int) -> App:
+    before = await _held(tx, client_id)
+    if scope in before.extra_scopes:
+        return before
+    after = replace(before, extra_scopes=(*before.extra_scopes, scope))
+    await store.update(tx, after)
+    what = f"gave the app {after.name} the scope {scope}"
+    await _tell(tx, after, Kind.APP_GRANT_SCOPE, what, actor, now, scope)
+    return after
+
+
+async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -> App:
+    """From the app and from every consent."""
+    now = oauth.clock()
+
+    async def unit(tx: Tx) -> App:
+        before = await _held(tx, client_id)
+        if scope not in before.extra_scopes:
+            raise Conflict(f"{before.name} does not have the scope {scope[:60]} from the operator.")
+        after = replace(
+            before,
+            scopes=_without(before.scopes, scope),
+            required_scopes=_without(before.required_scopes, scope),
+            extra_scopes=_without(before.extra_scopes, scope),
+            exchange=replace(before.exchange, scopes=_without(before.exchange.scopes or (), scope) or None),
+        )
+        await store.update(tx, after)
+        await consent_store.take_scope_away(tx, client_id, scope)
+        what = f"took the scope {scope} from the app {after.name}"
+        await _tell(tx, after, Kind.APP_REVOKE_SCOPE, what, actor, now, scope)
+        return after
+
+    return await oauth.db.write(unit)
+
+
+def check_extra_scope(oauth: OAuth, scope: str) -> None:
+    """That the operator has defined it."""
+    if scope in NAMES:
+        raise Unprocessable(f"Every app may ask for {scope}. Its owner adds it to the app.")
+    if scope not in [extra.name for extra in oauth.extra_scopes]:
+        raise Unprocessable(f"This hub has no scope {scope[:60]}. Add it as [[extra_scopes]] to hubgate.toml first.")
+
+
+def _without(names: Sequence[str], gone: str) -> tuple[str, ...]:
+    return tuple(name for name in names if name != gone)
+
+
+async def _held(tx: Tx, client_id: str) -> App:
+    found = await store.find(tx, client_id)
+    if found is not None and found.org_id is not None:
+        # In the order in which its admins take them.
+        await org_store.begin_change(tx, found.org_id)
+    latest = await store.hold(tx, client_id)
+    if latest is None:
+        raise NotFound(_ABSENT)
+    return latest
+
+
+async def _tell(tx: Tx, app: App, kind: Kind, text: str, actor: Actor, now: int, scope: str = "") -> None:
+    if app.org_id is not None:
+        data = {"clientId": app.client_id, "name": app.name, **({"scope": scope} if scope else {})}
+        await record(tx, app.org_id, kind, text, actor, now, data)

@@ -1,0 +1,199 @@
+"""Statements on registered apps and their secrets."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from hubgate.server.oauth.apps.model import App, Exchange
+from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.storage.database import Database, Row, Tx
+
+_COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes, required_scopes, extra_scopes,
+    confidential, token_lifetime, require_pkce, refresh_tokens, redirect_match, created_at, token_exchange,
+    token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused"""
+
+
+async def find(tx: Tx | Database, client_id: str) -> App | None:
+    row = await tx.one(f"SELECT {_COLUMNS} FROM apps WHERE client_id = :client_id", {"client_id": client_id})
+    return _app(row) if row else None
+
+
+async def find_with_secret(db: Database, client_id: str, key: bytes, now: int) -> App | None:
+    """The app, if the secret is one of its live ones. Looked up by hash, so nothing is compared byte by byte."""
+    columns = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
+    row = await db.one(
+        f"""
+        SELECT {columns} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
+        WHERE s.key = :key AND s.client_id = :client_id AND (s.expires_at IS NULL OR s.expires_at > :now)
+        """,
+        {"client_id": client_id, "key": key, "now": now},
+    )
+    return _app(row) if row else None
+
+
+async def of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> list[App]:
+    """Of a user, or of an organization."""
+    rows = await tx.all(
+        f"""
+        SELECT {_COLUMNS} FROM apps WHERE (owner_id = :owner_id OR org_id = :org_id) ORDER BY created_at, client_id
+        """,
+        {"owner_id": owner_id, "org_id": org_id},
+    )
+    return [_app(row) for row in rows]
+
+
+async def hold(tx: Tx, client_id: str) -> App | None:
+    """The app as it is now; nobody else changes it until this unit ends."""
+    sql = f"UPDATE apps SET paused = paused WHERE client_id = :client_id RETURNING {_COLUMNS}"
+    row = await tx.one(sql, {"client_id": client_id})
+    return _app(row) if row else None
+
+
+async def count_of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> int:
+    sql = "SELECT count(*) AS apps FROM apps WHERE owner_id = :owner_id OR org_id = :org_id"
+    row = await tx.one(sql, {"owner_id": owner_id, "org_id": org_id})
+    return row["apps"] if row else 0
+
+
+async def every(tx: Tx, after: str, most: int) -> list[App]:
+    rows = await tx.all(
+        f"SELECT {_COLUMNS} FROM apps WHERE client_id > :after ORDER BY client_id LIMIT :most",
+        {"after": after, "most": most},
+    )
+    return [_app(row) for row in rows]
+
+
+async def add(tx: Tx, app: App) -> bool:
+    """False if the client id is taken, which only an operator who chooses one can meet."""
+    columns = [column.strip() for column in _COLUMNS.split(",")]
+    values = ", ".join(f":{column}" for column in columns)
+    row = await tx.one(
+        f"INSERT INTO apps ({_COLUMNS}) VALUES ({values}) ON CONFLICT DO NOTHING RETURNING client_id",
+        _row(app),
+    )
+    return row is not None
+
+
+async def update(tx: Tx, app: App) -> bool:
+    changed = ", ".join(
+        f"{column.strip()} = :{column.strip()}"
+        for column in _COLUMNS.split(",")
+        if column.strip() not in ("client_id", "owner_id", "org_id", "created_at")
+    )
+    row = {name: value for name, value in _row(app).items() if name not in ("owner_id", "org_id", "created_at")}
+    return await tx.exec(f"UPDATE apps SET {changed} WHERE client_id = :client_id", row) == 1
+
+
+async def remove(tx: Tx, client_id: str) -> bool:
+    """With its secrets, by reference; consents, codes and tokens are the caller's to end first."""
+    return await tx.exec("DELETE FROM apps WHERE client_id = :client_id", {"client_id": client_id}) == 1
+
+
+async def add_secret(tx: Tx, client_id: str, key: bytes, last_four: str, now: int) -> None:
+    await tx.exec(
+        """
+        INSERT INTO app_secrets (key, client_id, last_four, created_at) VALUES (:key, :client_id, :last_four, :now)
+        """,
+        {"key": key, "client_id": client_id, "last_four": last_four, "now": now},
+    )
+
+
+async def end_secrets(tx: Tx, client_id: str, expires_at: int) -> None:
+    """Every secret that is good now ends then at the latest."""
+    await tx.exec(
+        """
+        UPDATE app_secrets SET expires_at = :expires_at
+        WHERE client_id = :client_id AND (expires_at IS NULL OR expires_at > :expires_at)
+        """,
+        {"client_id": client_id, "expires_at": expires_at},
+    )
+
+
+async def remove_secrets(tx: Tx, client_id: str) -> None:
+    await tx.exec("DELETE FROM app_secrets WHERE client_id = :client_id", {"client_id": client_id})
+
+
+async def secrets_of(tx: Tx, client_id: str, now: int) -> Sequence[Row]:
+    """last_four, created_at, expires_at of the live ones, the current one last."""
+    return await tx.all(
+        """
+        SELECT last_four, created_at, expires_at FROM app_secrets
+        WHERE client_id = :client_id AND (expires_at IS NULL OR expires_at > :now) ORDER BY created_at
+        """,
+        {"client_id": client_id, "now": now},
+    )
+
+
+async def drop_expired_secrets(tx: Tx, now: int, most: int) -> int:
+    return await tx.exec(
+        """
+        DELETE FROM app_secrets WHERE key IN
+            (SELECT key FROM app_secrets WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
+        """,
+        {"now": now, "most": most},
+    )
+
+
+def _app(row: Row) -> App:
+    return App(
+        client_id=row["client_id"],
+        name=row["name"],
+        homepage=row["homepage"],
+        redirect_uris=tuple(json.loads(row["redirect_uris"])),
+        scopes=parse_scopes(row["scopes"]),
+        required_scopes=parse_scopes(row["required_scopes"]),
+        extra_scopes=parse_scopes(row["extra_scopes"]),
+        confidential=bool(row["confidential"]),
+        token_lifetime=row["token_lifetime"],
+        require_pkce=bool(row["require_pkce"]),
+        refresh_tokens=bool(row["refresh_tokens"]),
+        redirect_match=row["redirect_match"],
+        owner_id=row["owner_id"],
+        org_id=row["org_id"],
+        created_at=row["created_at"],
+        exchange=Exchange(
+            privileged=bool(row["token_exchange"]),
+            duration=row["token_duration"],
+            scopes=_words(row["allowed_scopes"]),
+            roles=_words(row["allowed_roles"]),
+            networks=_words(row["allowed_networks"]),
+            daily_quota=row["daily_quota"],
+            paused=bool(row["paused"]),
+        ),
+    )
+
+
+def _row(app: App) -> dict[str, Any]:
+    limits = app.exchange
+    return {
+        "client_id": app.client_id,
+        "name": app.name,
+        "owner_id": app.owner_id,
+        "org_id": app.org_id,
+        "homepage": app.homepage,
+        "redirect_uris": json.dumps(app.redirect_uris),
+        "scopes": join_scopes(app.scopes),
+        "required_scopes": join_scopes(app.required_scopes),
+        "extra_scopes": join_scopes(app.extra_scopes),
+        "confidential": int(app.confidential),
+        "token_lifetime": app.token_lifetime,
+        "require_pkce": int(app.require_pkce),
+        "refresh_tokens": int(app.refresh_tokens),
+        "redirect_match": app.redirect_match,
+        "created_at": app.created_at,
+        "token_exchange": int(limits.privileged),
+        "token_duration": limits.duration,
+        "allowed_scopes": _text(limits.scopes),
+        "allowed_roles": _text(limits.roles),
+        "allowed_networks": _text(limits.networks),
+        "daily_quota": limits.daily_quota,
+        "paused": int(limits.paused),
+    }
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(json.loads(text))
+
+
+def _text(words: tuple[str, ...] | None) -> str | None:
+    return None if words is None else json.dumps(words)

@@ -1,0 +1,53 @@
+"""An app's fields as the API, the pages and the audit log name them."""
+
+import re
+from typing import Any
+
+from hubgate.server.oauth.apps.model import App
+
+# What its owner sets; here an app's own names are those of the wire.
+OWNERS = (
+    "name",
+    "homepage",
+    "redirect_uris",
+    "scopes",
+    "required_scopes",
+    "token_lifetime",
+    "require_pkce",
+    "refresh_tokens",
+    "redirect_match",
+)
+# What the admins of its organization set beside, and where an app holds it.
+ADMINS = {
+    "token_duration": "duration",
+    "allowed_scopes": "scopes",
+    "allowed_roles": "roles",
+    "allowed_networks": "networks",
+    "daily_quota": "daily_quota",
+    "paused": "paused",
+}
+
+
+def owners_fields(app: App) -> dict[str, Any]:
+    return {name: _plain(getattr(app, name)) for name in OWNERS}
+
+
+def admins_fields(app: App) -> dict[str, Any]:
+    """A list that sets no limit is empty."""
+    said = {name: _plain(getattr(app.exchange, inside)) for name, inside in ADMINS.items()}
+    return {name: [] if value is None and name.startswith("allowed_") else value for name, value in said.items()}
+
+
+def changes_between(before: App, after: App) -> dict[str, Any]:
+    """New values, by the names of the JSON."""
+    old = {**owners_fields(before), **admins_fields(before)}
+    new = {**owners_fields(after), **admins_fields(after)}
+    return {_camel(name): value for name, value in new.items() if value != old[name]}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _camel(name: str) -> str:
+    return re.sub("_([a-z])", lambda found: found.group(1).upper(), name)

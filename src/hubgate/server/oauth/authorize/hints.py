@@ -1,0 +1,48 @@
+"""`id_token_hint`: an ID token of ours, expired or not, names the user the app expects."""
+
+import base64
+import json
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.keys.model import ALGORITHM
+
+
+async def user_of_hint(oauth: OAuth, hint: str) -> str | None:
+    """The user's id; None unless a key of ours signed it with RS256 (attack O48: alg none, HS256)."""
+    try:
+        head, body, signature = hint.split(".")
+        header, claims = _object(head), _object(body)
+    except (ValueError, RecursionError):
+        return None
+    if header.get("alg") != ALGORITHM or claims.get("iss") != oauth.base_url:
+        return None
+    jwk = next((key for key in await oauth.keys.published() if key["kid"] == header.get("kid")), None)
+    if jwk is None:
+        return None
+    public = rsa.RSAPublicNumbers(_integer(jwk["e"]), _integer(jwk["n"])).public_key()
+    try:
+        public.verify(_decoded(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())
+    except (InvalidSignature, ValueError):
+        return None
+    subject = claims.get("sub")
+    return subject if isinstance(subject, str) else None
+
+
+def _object(part: str) -> dict[str, Any]:
+    value = json.loads(_decoded(part))
+    if not isinstance(value, dict):
+        raise ValueError("not an object")  # noqa: TRY004
+    return value
+
+
+def _decoded(part: str) -> bytes:
+    return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+
+
+def _integer(text: str) -> int:
+    return int.from_bytes(_decoded(text))

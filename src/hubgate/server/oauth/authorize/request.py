@@ -1,0 +1,65 @@
+"""An app's request to sign a user in, as it was understood."""
+
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from hubgate.server.errors import BadRequest
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.redirects import with_parameters
+
+QUERY, FORM_POST = "query", "form_post"
+RESPONSE_MODES = (QUERY, FORM_POST)
+
+
+@dataclass(frozen=True)
+class ReturnAddress:
+    """Where the answer goes, once it is known that the app registered it."""
+
+    redirect_uri: str
+    state: str | None
+    response_mode: str
+    issuer: str
+
+    def members(self, **answer: str) -> dict[str, str]:
+        """With `iss`, so that an app that talks to several hubs cannot be mixed up (RFC 9207)."""
+        state = {"state": self.state} if self.state is not None else {}
+        return {**answer, **state, "iss": self.issuer}
+
+    def address(self, **answer: str) -> str:
+        # A space as %20: not every app on a device reads a plus as one.
+        return with_parameters(self.redirect_uri, urlencode(self.members(**answer), quote_via=quote))
+
+
+class StoppedHere(BadRequest):
+    """A page of ours, status 400: the browser is never sent to an address nobody vouched for.
+
+    `app` and `redirect_uri` are for the explanation its owner may see.
+    """
+
+    def __init__(self, message: str, *, code: str, app: App | None = None, redirect_uri: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.app = app
+        self.redirect_uri = redirect_uri
+
+
+class SentBack(Exception):
+    """An error the app is told, at the address it registered."""
+
+    def __init__(self, to: ReturnAddress, app: App, error: str, description: str) -> None:
+        super().__init__(description)
+        self.to, self.app, self.error, self.description = to, app, error, description
+
+
+@dataclass(frozen=True)
+class AuthorizationRequest:
+    app: App
+    to: ReturnAddress
+    scopes: tuple[str, ...]
+    organizations: tuple[str, ...]
+    challenge: str | None
+    nonce: str | None
+    prompt: frozenset[str]
+    max_age: int | None
+    login_hint: str
+    # The user an ID token of ours named, if one was sent.
+    expected_user: str | None

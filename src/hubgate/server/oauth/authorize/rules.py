@@ -1,0 +1,228 @@
+"""The checks on an authorization request, in the order in which they are made.
+
+First those after which nobody is redirected anywhere (`StoppedHere`), then those the app is told (`SentBack`).
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from hubgate.server.ids import is_id
+from hubgate.server.oauth.apps.finding import find_app
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.authorize.hints import user_of_hint
+from hubgate.server.oauth.authorize.request import (
+    FORM_POST,
+    QUERY,
+    RESPONSE_MODES,
+    AuthorizationRequest,
+    ReturnAddress,
+    SentBack,
+    StoppedHere,
+)
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.parameters import MAY_REPEAT
+from hubgate.server.oauth.pkce import METHOD, is_challenge
+from hubgate.server.oauth.redirects import is_web, matches
+from hubgate.server.scopes import parse_scopes
+
+# All that the checks read; whatever else an app sends means nothing here.
+PARAMETERS = frozenset(
+    """
+    client_id code_challenge code_challenge_method id_token_hint login_hint max_age nonce orgIds prompt redirect_uri
+    response_mode response_type scope state
+    """.split()  # noqa: SIM905
+)
+# Asked for by habit or by a library; they mean nothing here.
+IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
+PROMPTS = frozenset({"none", "login", "consent", "select_account"})
+LONGEST_STATE = 4096
+LONGEST_LOGIN_HINT = 254
+LONGEST_NONCE = 512
+MOST_ORGANIZATIONS = 100
+
+
+@dataclass
+class Draft:
+    """What the checks have established so far; each relies only on those before it."""
+
+    oauth: OAuth
+    values: dict[str, list[str]]
+    caller: str
+    app: App = field(init=False)
+    to: ReturnAddress = field(init=False)
+    scopes: tuple[str, ...] = ()
+    organizations: tuple[str, ...] = ()
+    challenge: str | None = None
+    nonce: str | None = None
+    prompt: frozenset[str] = frozenset()
+    max_age: int | None = None
+    expected_user: str | None = None
+    login_hint: str = ""
+
+    def one(self, name: str) -> str | None:
+        values = self.values.get(name)
+        return values[0] or None if values else None
+
+    def send_back(self, error: str, description: str) -> SentBack:
+        return SentBack(self.to, self.app, error, description)
+
+
+async def understood(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> AuthorizationRequest:
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    draft = Draft(oauth, values, caller)
+    for check in CHECKS:
+        await check(draft)
+    return AuthorizationRequest(
+        app=draft.app,
+        to=draft.to,
+        scopes=draft.scopes,
+        organizations=draft.organizations,
+        challenge=draft.challenge,
+        nonce=draft.nonce,
+        prompt=draft.prompt,
+        max_age=draft.max_age,
+        login_hint=draft.login_hint,
+        expected_user=draft.expected_user,
+    )
+
+
+async def client_is_known(draft: Draft) -> None:
+    for name in ("client_id", "redirect_uri"):
+        if len(draft.values.get(name, [])) > 1:
+            raise StoppedHere(f"Stopped: {name} was sent more than once. Nothing was shared.", code="invalid_request")
+    client_id = draft.one("client_id")
+    if client_id is None:
+        raise StoppedHere("Stopped: the app did not say who it is. Nothing was shared.", code="invalid_request")
+    app = await find_app(draft.oauth, client_id, caller=draft.caller)
+    if app is None:
+        raise StoppedHere(
+            "Stopped: this hub does not know the app that sent you. Nothing was shared.", code="invalid_client"
+        )
+    draft.app = app
+
+
+async def redirect_is_registered(draft: Draft) -> None:
+    """The one check that keeps codes from strangers (O1-O6)."""
+    app, given = draft.app, draft.one("redirect_uri")
+    if given is None and len(app.redirect_uris) == 1 and app.redirect_match == "exact":
+        given = app.redirect_uris[0]
+    if given is None or not matches(app.redirect_uris, given, app.redirect_match):
+        raise StoppedHere(
+            f"Stopped: {app.name[:60]} asked us to send you to an address it has not registered. Nothing was shared.",
+            code="invalid_request",
+            app=app,
+            redirect_uri=given,
+        )
+    states = draft.values.get("state", [])
+    state = states[0] if len(states) == 1 and _is_short(states[0]) else None
+    modes = draft.values.get("response_mode", [])
+    posted = modes == [FORM_POST] and is_web(given)
+    draft.to = ReturnAddress(given, state, FORM_POST if posted else QUERY, draft.oauth.base_url)
+
+
+def _is_short(state: str) -> bool:
+    """In bytes: it travels percent-encoded, in addresses that proxies cut off."""
+    return len(state.encode()) <= LONGEST_STATE
+
+
+async def nothing_is_doubled(draft: Draft) -> None:
+    for name, values in draft.values.items():
+        if len(values) > 1 and name not in MAY_REPEAT:
+            raise draft.send_back("invalid_request", f"{name[:60]} was sent more than once.")
+    if not _is_short(draft.one("state") or ""):
+        raise draft.send_back("invalid_request", f"state has more than {LONGEST_STATE:,} bytes.")
+
+
+async def kind_is_supported(draft: Draft) -> None:
+    for name in ("request", "request_uri", "registration"):
+        if draft.one(name) is not None:
+            raise draft.send_back(f"{name}_not_supported", f"{name} is not supported. Send plain parameters.")
+    kind = draft.one("response_type")
+    if kind is None:
+        raise draft.send_back("invalid_request", "response_type is missing. Send response_type=code.")
+    if kind != "code":
+        raise draft.send_back("unsupported_response_type", "Send response_type=code.")
+    mode = draft.one("response_mode")
+    if mode is not None and mode not in RESPONSE_MODES:
+        raise draft.send_back("invalid_request", f"response_mode is one of {', '.join(RESPONSE_MODES)}.")
+    if mode == FORM_POST and not is_web(draft.to.redirect_uri):
+        raise draft.send_back("invalid_request", "A browser can post only to http and https: leave out response_mode.")
+
+
+async def proof_is_promised(draft: Draft) -> None:
+    """PKCE: always for public apps, by S256 alone (O7, O8)."""
+    challenge, method = draft.one("code_challenge"), draft.one("code_challenge_method")
+    if challenge is None:
+        if method is not None:
+            raise draft.send_back("invalid_request", "code_challenge_method came without code_challenge.")
+        if draft.app.needs_pkce:
+            raise draft.send_back("invalid_request", "This app must use PKCE: send code_challenge, S256.")
+        return
+    if method != METHOD:
+        raise draft.send_back("invalid_request", "Send code_challenge_method=S256: plain proves nothing.")
+    if not is_challenge(challenge):
+        raise draft.send_back("invalid_request", "code_challenge is not a base64url SHA-256.")
+    draft.challenge = challenge
+
+
+async def scopes_are_the_apps(draft: Draft) -> None:
+    app = draft.app
+    asked = [name for name in parse_scopes(draft.one("scope") or "") if name not in IGNORED_SCOPES]
+    if not asked:
+        every = tuple(dict.fromkeys((*app.scopes, *app.extra_scopes)))
+        draft.scopes = every if app.default_scopes is None else app.default_scopes
+        return
+    for name in asked:
+        if name not in app.scopes and name not in app.extra_scopes:
+            raise draft.send_back("invalid_scope", f"{name[:60]} is not among the scopes of this app.")
+    draft.scopes = tuple(asked)
+
+
+async def organizations_are_named(draft: Draft) -> None:
+    """Whether they exist and who is in them is not asked here: the answer would tell strangers (O36)."""
+    named = [part.strip() for value in draft.values.get("orgIds", []) for part in value.split(",")]
+    draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MOST_ORGANIZATIONS]
+
+
+async def prompt_is_clear(draft: Draft) -> None:
+    words = frozenset((draft.one("prompt") or "").split())
+    if words - PROMPTS:
+        raise draft.send_back("invalid_request", f"prompt is one of {', '.join(sorted(PROMPTS))}.")
+    if "none" in words and len(words) > 1:
+        raise draft.send_back("invalid_request", "prompt=none stands alone.")
+    draft.prompt = words
+    age = draft.one("max_age")
+    if age is not None:
+        if not (age.isascii() and age.isdigit() and len(age) <= 10):
+            raise draft.send_back("invalid_request", "max_age is a number of seconds.")
+        draft.max_age = int(age)
+    draft.nonce = draft.one("nonce")
+    if draft.nonce is not None and len(draft.nonce) > LONGEST_NONCE:
+        raise draft.send_back("invalid_request", f"nonce has more than {LONGEST_NONCE} characters.")
+
+
+async def hint_is_ours(draft: Draft) -> None:
+    name = draft.one("login_hint") or ""
+    draft.login_hint = name if len(name) <= LONGEST_LOGIN_HINT else ""
+    hint = draft.one("id_token_hint")
+    if hint is not None:
+        draft.expected_user = await user_of_hint(draft.oauth, hint)
+        if draft.expected_user is None:
+            raise draft.send_back("invalid_request", "id_token_hint is not an ID token of this hub.")
+
+
+Check = Callable[[Draft], Awaitable[None]]
+
+CHECKS: tuple[Check, ...] = (
+    client_is_known,
+    redirect_is_registered,
+    nothing_is_doubled,
+    kind_is_supported,
+    proof_is_promised,
+    scopes_are_the_apps,
+    organizations_are_named,
+    prompt_is_clear,
+    hint_is_ours,
+)

@@ -1,0 +1,127 @@
+"""Fetching a metadata document: once for all who want it at the same time, kept by its headers, errors never kept."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from hubgate.server.accounts.limits import network_of
+from hubgate.server.clock import HOUR, MINUTE, SECOND, Clock
+from hubgate.server.egress.client import Egress
+from hubgate.server.egress.exchange import Answer
+from hubgate.server.egress.resolve import NotReached
+from hubgate.server.egress.target import AddressRefused
+from hubgate.server.errors import BadRequest, TooManyRequests
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.cimd import store
+from hubgate.server.oauth.cimd.rules import Finding, check_address, check_answer, check_document
+from hubgate.server.storage.database import Database
+from hubgate.server.throttle.limiter import Limit, Limiter
+
+FETCH_SECONDS = 5.0
+FETCHES_OF_HOST = Limit("cimd host", 10, 60, "Too many fetches from this host. Wait {minutes}.")
+FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many apps at once. Wait {minutes}.")
+
+# What headers ask for is kept within these.
+KEPT_AT_LEAST, KEPT_AT_MOST, KEPT_OTHERWISE = 5 * MINUTE, 24 * HOUR, HOUR
+
+
+class DocumentRefused(BadRequest):
+    """Carries the first rule that does not hold."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    db: Database
+    clock: Clock
+    limiter: Limiter
+    egress: Egress
+    most_bytes: int
+    http_loopback: bool
+    _fetching: dict[str, asyncio.Task[App]] = field(default_factory=dict)
+
+    def is_address(self, client_id: str) -> bool:
+        return client_id.startswith("https://") or (self.http_loopback and client_id.startswith("http://"))
+
+    async def app(self, url: str, *, caller: str) -> App:
+        """The app that the document describes now, or as it was a permitted while ago."""
+        _require(check_address(url, http_loopback=self.http_loopback))
+        kept = await store.find(self.db, url, self.clock())
+        if kept is not None:
+            _, app = check_document(url, kept.encode())
+            if app is not None:
+                return app
+        return await self._shared_fetch(url, caller)
+
+    async def _shared_fetch(self, url: str, caller: str) -> App:
+        """One fetch for all who want the document now (attack O31)."""
+        while True:
+            task = self._fetching.get(url)
+            is_own = task is None
+            if task is None:
+                task = self._fetching[url] = asyncio.create_task(self._fetched(url, caller))
+                task.add_done_callback(lambda _: self._fetching.pop(url, None))
+            try:
+                # One caller's end must not end the fetch for the others.
+                return await asyncio.shield(task)
+            except TooManyRequests:
+                # Whoever began it had used up their share; that says nothing about ours.
+                if is_own:
+                    raise
+
+    async def examine(self, url: str, *, caller: str) -> list[Finding]:
+        """Every rule with what was found, for the developer's page. Nothing is kept."""
+        findings = check_address(url, http_loopback=self.http_loopback)
+        if not all(finding.holds for finding in findings):
+            return findings
+        await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
+        try:
+            answer = await self._get(url)
+        except (NotReached, AddressRefused) as error:
+            return [*findings, Finding("The hub can fetch it", str(error), "Make it reachable from this hub.")]
+        findings += check_answer(answer)
+        if all(finding.holds for finding in findings):
+            findings += check_document(url, answer.body)[0]
+        return findings
+
+    async def _fetched(self, url: str, caller: str) -> App:
+        await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
+        try:
+            answer = await self._get(url)
+        except (NotReached, AddressRefused) as error:
+            raise DocumentRefused(f"The app's document could not be fetched: {error}") from error
+        _require(check_answer(answer))
+        findings, app = check_document(url, answer.body)
+        _require(findings)
+        if app is None:
+            raise DocumentRefused("The app's document was not understood.")
+        now = self.clock()
+        document = answer.body.decode()
+        expires_at = now + kept_for(answer)
+        await self.db.write(lambda tx: store.save(tx, url, document, now, expires_at))
+        return app
+
+    async def _get(self, url: str) -> Answer:
+        await self.limiter.take(FETCHES_OF_HOST, urlsplit(url).netloc)
+        return await self.egress.get(url, _HEADERS, seconds=FETCH_SECONDS, cap=self.most_bytes)
+
+
+_HEADERS: Mapping[str, str] = {"Accept": "application/json", "User-Agent": "hubgate"}
+
+
+def kept_for(answer: Answer) -> int:
+    """From Cache-Control, within bounds; what must not be kept is kept for the shortest time, so that one sign-in,
+    which asks several times, does not fetch several times."""
+    control = (answer.header("cache-control") or "").lower()
+    if "no-store" in control or "no-cache" in control:
+        return KEPT_AT_LEAST
+    age = re.search(r"\bmax-age\s*=\s*\"?([0-9]{1,9})", control)
+    asked = int(age.group(1)) * SECOND if age else KEPT_OTHERWISE
+    return min(max(asked, KEPT_AT_LEAST), KEPT_AT_MOST)
+
+
+def _require(findings: list[Finding]) -> None:
+    for finding in findings:
+        if not finding.holds:
+            raise DocumentRefused(f"The app's document breaks a rule. {finding.rule}: {finding.cure}")

@@ -1,0 +1,98 @@
+"""What a user ticked becomes a consent, and the consent a code."""
+
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from hubgate.server.accounts.model import Person
+from hubgate.server.accounts.tokens.text import TokenKind, new_token
+from hubgate.server.ids import new_id
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.authorize.request import AuthorizationRequest
+from hubgate.server.oauth.consent import store
+from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.tokens import store as token_store
+from hubgate.server.oauth.tokens.model import CODE_LASTS, Code
+from hubgate.server.scopes import join_scopes
+from hubgate.server.storage.database import Tx
+
+# Who signs in cannot be left out of a sign-in.
+FIXED = frozenset({"openid", "profile", "email"})
+
+
+@dataclass(frozen=True)
+class Ticked:
+    scopes: Collection[str]
+    organizations: Collection[str]
+
+
+def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
+    """What is asked and cannot be unticked."""
+    return frozenset(asked) & (FIXED | set(app.required_scopes if app else ()))
+
+
+def approved_scopes(request: AuthorizationRequest, ticked: Ticked) -> frozenset[str]:
+    """Only what was asked, whatever a tampered form says (attack O37)."""
+    return (frozenset(ticked.scopes) & frozenset(request.scopes)) | fixed_scopes(request.scopes, request.app)
+
+
+def granted_organizations(person: Person, ticked: Ticked) -> frozenset[str]:
+    """Only the user's own, whatever a tampered form says."""
+    return frozenset(ticked.organizations) & person.roles.keys()
+
+
+async def approve(oauth: OAuth, request: AuthorizationRequest, person: Person, ticked: Ticked, auth_time: int) -> str:
+    """The code. The consent becomes the union of what was allowed before and now, less what was shown and unticked.
+    Of two approvals at once neither undoes the other.
+    """
+    app, now, approved = request.app, oauth.clock(), approved_scopes(request, ticked)
+    organizations = granted_organizations(person, ticked)
+
+    async def unit(tx: Tx) -> str:
+        consent_id, before = await store.hold(tx, person.user.id, app.client_id, new_id(now), now)
+        await store.allow(tx, consent_id, approved | (before - set(request.scopes)), app.face, app.name, now)
+        await store.set_organizations(tx, consent_id, organizations)
+        return await _add_code(tx, request, person.user.id, consent_id, approved, auth_time, now)
+
+    return await oauth.db.write(unit)
+
+
+async def give_code(oauth: OAuth, request: AuthorizationRequest, consent: Consent, auth_time: int) -> str | None:
+    """For a request whose every wish was allowed before; None if that was taken back meanwhile."""
+    now = oauth.clock()
+
+    async def unit(tx: Tx) -> str | None:
+        if not await store.note_use(tx, consent.id, now):
+            return None
+        return await _add_code(tx, request, consent.user_id, consent.id, request.scopes, auth_time, now)
+
+    return await oauth.db.write(unit)
+
+
+async def _add_code(
+    tx: Tx,
+    request: AuthorizationRequest,
+    user_id: str,
+    consent_id: str,
+    scopes: Collection[str],
+    auth_time: int,
+    now: int,
+) -> str:
+    text, key = new_token(TokenKind.CODE, now)
+    code = Code(
+        key=key,
+        client_id=request.app.client_id,
+        consent_id=consent_id,
+        user_id=user_id,
+        redirect_uri=request.to.redirect_uri,
+        scopes=join_scopes(scopes),
+        challenge=request.challenge,
+        nonce=request.nonce,
+        auth_time=auth_time,
+        expires_at=now + CODE_LASTS,
+        redeemed_at=None,
+        family=secrets.token_hex(12),
+    )
+    await token_store.add_code(tx, code)
+    return text

@@ -1,0 +1,38 @@
+"""What every use case of sign-in for apps needs, in one value."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hubgate.server.clock import Clock
+from hubgate.server.mail.outbox import Outbox
+from hubgate.server.oauth.cimd.documents import Documents
+from hubgate.server.oauth.explain.refusals import Refusals
+from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.oauth.tokens.idtoken import Signer
+from hubgate.server.scopes import Scope
+from hubgate.server.secret import ServerSecret
+from hubgate.server.storage.database import Database
+from hubgate.server.throttle.limiter import Limiter
+
+
+@dataclass(frozen=True)
+class OAuth:
+    db: Database
+    clock: Clock
+    secret: ServerSecret
+    keys: KeyRing
+    limiter: Limiter
+    outbox: Outbox
+    # The issuer, exactly as it stands in tokens.
+    base_url: str
+    cli_client_ids: tuple[str, ...]
+    extra_scopes: tuple[Scope, ...]
+    documents: Documents
+
+    @cached_property
+    def signer(self) -> Signer:
+        return Signer(self.keys)
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        return Refusals(self.db, self.clock, self.base_url)

@@ -1,0 +1,87 @@
+"""What clients read before they begin (OpenID Connect Discovery, RFC 8414) and what a 401 points to (RFC 9728)."""
+
+from typing import Any
+
+from hubgate.server.access.actions import Action
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.authorize.request import RESPONSE_MODES
+from hubgate.server.oauth.grants.registry import GRANTS
+from hubgate.server.oauth.keys.model import ALGORITHM
+from hubgate.server.oauth.pkce import METHOD
+from hubgate.server.scopes import BUILT_IN
+
+_CLAIMS = (
+    "sub iss aud exp iat auth_time nonce at_hash name preferred_username profile picture website email email_verified "
+    "isPro canPay billingMode orgs organizations"
+)
+_HEADERS = {"cache-control": "public, max-age=300"}
+
+
+def routes(base_url: str) -> list[Route]:
+    """One client feeds the whole document to its constructor: no member may be called scope, state, token, nonce,
+    prompt or redirect_uri.
+    """
+    provider = {
+        "issuer": base_url,
+        "authorization_endpoint": f"{base_url}/oauth/authorize",
+        "token_endpoint": f"{base_url}/oauth/token",
+        "userinfo_endpoint": f"{base_url}/oauth/userinfo",
+        "revocation_endpoint": f"{base_url}/oauth/revoke",
+        "introspection_endpoint": f"{base_url}/oauth/introspect",
+        "jwks_uri": f"{base_url}/oauth/jwks",
+        "service_documentation": f"{base_url}/docs/sign-in",
+        "response_types_supported": ["code"],
+        "response_modes_supported": list(RESPONSE_MODES),
+        "grant_types_supported": list(GRANTS),
+        "code_challenge_methods_supported": [METHOD],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+        "revocation_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+        "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        "scopes_supported": [scope.name for scope in BUILT_IN],
+        "claims_supported": _CLAIMS.split(),
+        "prompt_values_supported": ["none", "login", "consent", "select_account"],
+        "authorization_response_iss_parameter_supported": True,
+        # The modelled service's name and the draft's.
+        "client_id_metadata_supported": True,
+        "client_id_metadata_document_supported": True,
+        "request_parameter_supported": False,
+        "request_uri_parameter_supported": False,
+        "claims_parameter_supported": False,
+    }
+    resource = {
+        "resource": base_url,
+        "authorization_servers": [base_url],
+        "jwks_uri": f"{base_url}/oauth/jwks",
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": [scope.name for scope in BUILT_IN],
+        "resource_documentation": f"{base_url}/docs/api",
+    }
+    return [
+        _route("/.well-known/openid-configuration", provider, "Where and how to sign in (OpenID Connect)"),
+        _route("/.well-known/oauth-authorization-server", provider, "The same, by its OAuth name"),
+        _route("/.well-known/oauth-protected-resource", resource, "Which server issues tokens for this API"),
+    ]
+
+
+def _route(path: str, document: dict[str, Any], summary: str) -> Route:
+    return Route(
+        "GET",
+        path,
+        _saying(document),
+        Surface.API,
+        Action.HUB_PUBLIC.rule.name,
+        summary,
+        answers={200: ("Metadata.", dict[str, Any])},
+    )
+
+
+def _saying(document: dict[str, Any]) -> Handler:
+    async def handler(_: HubRequest) -> JsonResponse:
+        return JsonResponse(document, headers=_HEADERS)
+
+    return handler

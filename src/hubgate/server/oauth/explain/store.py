@@ -1,0 +1,73 @@
+"""Statements on refused requests."""
+
+import msgspec
+
+from hubgate.server.oauth.explain.model import Refusal, Sent
+from hubgate.server.storage.database import Database, Row, Tx
+
+COLUMNS = "id, client_id, created_at, endpoint, error, description, sent"
+
+
+async def is_registered(db: Database, client_id: str) -> bool:
+    return await db.one("SELECT 1 FROM apps WHERE client_id = :client_id", {"client_id": client_id}) is not None
+
+
+async def add(tx: Tx, refusal: Refusal, most: int) -> None:
+    """The latest `most` of the app stay. An id that a caller used before stays with what it named first."""
+    await tx.exec(
+        f"""
+        INSERT INTO app_errors ({COLUMNS})
+        VALUES (:id, :client_id, :created_at, :endpoint, :error, :description, :sent) ON CONFLICT DO NOTHING
+        """,
+        {
+            "id": refusal.id,
+            "client_id": refusal.client_id,
+            "created_at": refusal.created_at,
+            "endpoint": refusal.endpoint,
+            "error": refusal.error,
+            "description": refusal.description,
+            "sent": msgspec.json.encode(refusal.sent).decode(),
+        },
+    )
+    await tx.exec(
+        """
+        DELETE FROM app_errors WHERE client_id = :client_id AND id NOT IN
+            (SELECT id FROM app_errors WHERE client_id = :client_id ORDER BY created_at DESC, id DESC LIMIT :most)
+        """,
+        {"client_id": refusal.client_id, "most": most},
+    )
+
+
+async def find(db: Database, refusal_id: str, since: int) -> Refusal | None:
+    sql = f"SELECT {COLUMNS} FROM app_errors WHERE id = :id AND created_at > :since"
+    row = await db.one(sql, {"id": refusal_id, "since": since})
+    return _refusal(row) if row else None
+
+
+async def of_app(tx: Tx, client_id: str, since: int, most: int) -> list[Refusal]:
+    """The latest first."""
+    rows = await tx.all(
+        f"""
+        SELECT {COLUMNS} FROM app_errors WHERE client_id = :client_id AND created_at > :since
+        ORDER BY created_at DESC, id DESC LIMIT :most
+        """,
+        {"client_id": client_id, "since": since, "most": most},
+    )
+    return [_refusal(row) for row in rows]
+
+
+async def drop_expired(tx: Tx, before: int, most: int) -> int:
+    return await tx.exec(
+        """
+        DELETE FROM app_errors WHERE id IN
+            (SELECT id FROM app_errors WHERE created_at <= :before ORDER BY created_at LIMIT :most)
+        """,
+        {"before": before, "most": most},
+    )
+
+
+def _refusal(row: Row) -> Refusal:
+    refusal_id, client_id, created_at, endpoint, error, description, sent = row
+    return Refusal(
+        refusal_id, client_id, created_at, endpoint, error, description, msgspec.json.decode(sent, type=Sent)
+    )

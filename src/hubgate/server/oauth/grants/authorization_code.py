@@ -1,0 +1,123 @@
+"""grant_type=authorization_code (RFC 6749 section 4.1.3, RFC 7636 section 4.5)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.tokens.text import TokenKind, read_token
+from hubgate.server.oauth.apps.finding import find_app
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.errors import ClientRefused, OAuthRefused, invalid_grant, invalid_request
+from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.pkce import fits, is_verifier
+from hubgate.server.oauth.tokens import issuing, refreshing, store
+from hubgate.server.oauth.tokens.issuing import SignedIn, Wanted
+from hubgate.server.oauth.tokens.model import Code
+from hubgate.server.storage.database import Tx
+
+TYPE = "authorization_code"
+
+_UNKNOWN = "The code is unknown, used or older than a minute."
+
+
+@dataclass(frozen=True)
+class Redeemed:
+    code: Code
+    user: User
+    access_token: str
+    refresh_token: str | None
+
+
+async def grant(asking: Asking) -> dict[str, Any]:
+    oauth, parameters = asking.oauth, asking.parameters
+    read = read_token(parameters.need("code"))
+    if read is None or read[0] is not TokenKind.CODE:
+        raise invalid_grant(_UNKNOWN)
+    app = asking.app or await _public_app_of(asking, read[1])
+    verifier = parameters.get("code_verifier")
+    redirect_uri = parameters.get("redirect_uri")
+    now = oauth.clock()
+
+    async def unit(tx: Tx) -> Redeemed | OAuthRefused:
+        code = await store.code(tx, read[1])
+        if code is None:
+            return invalid_grant(_UNKNOWN)
+        if refusal := _refusal(code, app, verifier, redirect_uri, now):
+            # Nothing is ended by a request that a stranger could have made (attack O13).
+            return refusal
+        if not await store.redeem(tx, code.key, now):
+            # In every other respect valid, so whoever sent it has the proof too: one of two holders is a thief (O12).
+            await store.end_family(tx, code.family)
+            return invalid_grant(_UNKNOWN)
+        user = await account_store.user(tx, code.user_id)
+        if user is None or user.disabled_at is not None:
+            return invalid_grant("The user's account is disabled or gone.")
+        return await _issued(tx, app, code, user, now)
+
+    outcome = await oauth.db.write(unit)
+    if isinstance(outcome, OAuthRefused):
+        raise outcome
+    code = outcome.code
+    return await issuing.answer(
+        oauth,
+        outcome.user,
+        app.client_id,
+        outcome.access_token,
+        code.scopes,
+        app.token_lifetime,
+        refresh_token=outcome.refresh_token,
+        signed_in=SignedIn(code.auth_time, code.nonce),
+    )
+
+
+def _refusal(code: Code, app: App, verifier: str | None, redirect_uri: str | None, now: int) -> OAuthRefused | None:
+    if code.client_id != app.client_id:
+        return invalid_grant("The code was given to another app.")
+    if code.redeemed_at is None and code.expires_at <= now:
+        return invalid_grant(_UNKNOWN)
+    # Left out only where it could be left out before: the app has one address.
+    if redirect_uri != code.redirect_uri and not (redirect_uri is None and app.redirect_uris == (code.redirect_uri,)):
+        return invalid_grant("redirect_uri is not the one the code was asked for with.")
+    if code.challenge is None:
+        # A verifier without a challenge: the request was tampered with on its way (RFC 9700, section 4.8; attack O10).
+        # Nor is it enough where nothing else proves the client: its secret may have been deleted since (attack O20).
+        bare = verifier is not None or not app.confidential
+        return invalid_grant("The code was asked for without PKCE.") if bare else None
+    if verifier is None:
+        return invalid_grant("code_verifier is missing.")
+    if not is_verifier(verifier):
+        return invalid_grant("code_verifier has 43 to 128 unreserved characters.")
+    return None if fits(verifier, code.challenge) else invalid_grant("code_verifier does not fit code_challenge.")
+
+
+async def _public_app_of(asking: Asking, key: bytes) -> App:
+    """A request that names no client, as one browser library sends it: the code says whose it is, PKCE proves it."""
+    code = await store.code(asking.oauth.db, key)
+    if code is None:
+        raise invalid_grant(_UNKNOWN)
+    app = await find_app(asking.oauth, code.client_id, caller=asking.visitor.ip)
+    if app is None or app.confidential:
+        raise ClientRefused("This app has a secret: authenticate with it.", basic=False)
+    if code.challenge is None:
+        raise invalid_request("client_id is missing.")
+    return app
+
+
+async def _issued(tx: Tx, app: App, code: Code, user: User, now: int) -> Redeemed:
+    refresh_token = None
+    if app.refresh_tokens:
+        refresh_token, _ = await refreshing.add_first(
+            tx, app.client_id, user.id, code.consent_id, code.scopes, code.auth_time, code.family, now
+        )
+    wanted = Wanted(
+        client_id=app.client_id,
+        user_id=user.id,
+        consent_id=code.consent_id,
+        org_id=None,
+        scopes=code.scopes,
+        family=code.family,
+        supersedes=None,
+        lifetime=app.token_lifetime,
+    )
+    return Redeemed(code, user, await issuing.add_access_token(tx, wanted, now), refresh_token)

@@ -1,0 +1,108 @@
+"""grant_type=refresh_token (RFC 6749 section 6), with rotation that survives lost answers and races.
+
+A refresh token stays good until its successor, or an access token issued with the successor, was used once, plus a
+minute. Whoever comes later than that holds a stolen copy, or was stolen from: the whole family ends (attack O21).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.tokens.text import TokenKind, read_token
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.errors import OAuthRefused, invalid_grant, invalid_request, invalid_scope
+from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.tokens import issuing, refreshing, store
+from hubgate.server.oauth.tokens.issuing import SignedIn, Wanted
+from hubgate.server.oauth.tokens.model import REFRESH_GRACE, REFRESH_LASTS, RefreshToken
+from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.storage.database import Tx
+
+TYPE = "refresh_token"
+
+_UNKNOWN = "The refresh token is unknown, revoked or expired. Sign in again."
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    token: RefreshToken
+    user: User
+    access_token: str
+    scopes: str
+
+
+async def grant(asking: Asking) -> dict[str, Any]:
+    oauth, parameters, app = asking.oauth, asking.parameters, asking.app
+    if app is None:
+        raise invalid_request("client_id is missing.")
+    presented = parameters.need("refresh_token")
+    read = read_token(presented)
+    if read is None or read[0] is not TokenKind.REFRESH:
+        raise invalid_grant(_UNKNOWN)
+    asked = parse_scopes(parameters.get("scope") or "")
+    successor, successor_key = refreshing.successor_of(presented, oauth.secret)
+    now = oauth.clock()
+
+    async def unit(tx: Tx) -> Refreshed | OAuthRefused:
+        token = await store.refresh_token(tx, read[1])
+        if token is None or token.client_id != app.client_id:
+            return invalid_grant(_UNKNOWN)
+        if token.superseded_at is not None and now > token.superseded_at + REFRESH_GRACE:
+            await store.end_family(tx, token.family)
+            return invalid_grant(_UNKNOWN)
+        if token.expires_at <= now:
+            return invalid_grant(_UNKNOWN)
+        user = await account_store.user(tx, token.user_id)
+        if user is None or user.disabled_at is not None:
+            return invalid_grant("The user's account is disabled or gone.")
+        if not set(asked) <= set(parse_scopes(token.scopes)):
+            return invalid_scope("A refresh may ask for less, never for more.")
+        scopes = join_scopes(asked) if asked else token.scopes
+        access_token = await _issued(tx, app, token, successor_key, scopes, now)
+        return Refreshed(token, user, access_token, scopes)
+
+    outcome = await oauth.db.write(unit)
+    if isinstance(outcome, OAuthRefused):
+        raise outcome
+    return await issuing.answer(
+        oauth,
+        outcome.user,
+        app.client_id,
+        outcome.access_token,
+        outcome.scopes,
+        app.token_lifetime,
+        refresh_token=successor,
+        signed_in=SignedIn(outcome.token.auth_time, None),
+    )
+
+
+async def _issued(tx: Tx, app: App, token: RefreshToken, successor_key: bytes, scopes: str, now: int) -> str:
+    if token.predecessor is not None:
+        # This one was used: its predecessor has a minute left.
+        await store.supersede(tx, token.predecessor, now)
+    successor = RefreshToken(
+        key=successor_key,
+        client_id=token.client_id,
+        user_id=token.user_id,
+        consent_id=token.consent_id,
+        # The family's scope: narrowing one answer does not narrow the next (RFC 6749, section 6).
+        scopes=token.scopes,
+        auth_time=token.auth_time,
+        family=token.family,
+        predecessor=token.key,
+        superseded_at=None,
+        expires_at=now + REFRESH_LASTS,
+    )
+    await store.add_refresh_token(tx, successor)
+    wanted = Wanted(
+        client_id=token.client_id,
+        user_id=token.user_id,
+        consent_id=token.consent_id,
+        org_id=None,
+        scopes=scopes,
+        family=token.family,
+        supersedes=token.key,
+        lifetime=app.token_lifetime,
+    )
+    return await issuing.add_access_token(tx, wanted, now)

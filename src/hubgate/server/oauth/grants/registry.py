@@ -1,0 +1,14 @@
+"""The grant types this hub knows. Discovery and the answer to an unknown one follow from these lines."""
+
+from collections.abc import Mapping
+
+from hubgate.server.oauth.grants import authorization_code, refresh_token
+from hubgate.server.oauth.grants.asking import Grant
+
+GRANTS: Mapping[str, Grant] = {
+    authorization_code.TYPE: authorization_code.grant,
+    refresh_token.TYPE: refresh_token.grant,
+}
+
+# Takes requests that name no client: the code itself says whose it is.
+WITHOUT_CLIENT = frozenset({authorization_code.TYPE})

@@ -1,0 +1,55 @@
+"""The parameters of a protocol request: each at most once, but for the few that may repeat (attack O17)."""
+
+from collections.abc import Iterable, Mapping
+
+from hubgate.server.http.forms import Fields
+from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.oauth.errors import invalid_request
+
+MAY_REPEAT = frozenset({"resource", "audience", "orgIds"})
+
+
+class Parameters:
+    """An empty value counts as absent (RFC 6749, section 3.1)."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name, []).append(value)
+        for name, values in self._values.items():
+            if len(values) > 1 and name not in MAY_REPEAT:
+                raise invalid_request(f"{name[:60]} was sent more than once.")
+
+    def get(self, name: str) -> str | None:
+        values = self._values.get(name)
+        return values[0] or None if values else None
+
+    def need(self, name: str) -> str:
+        value = self.get(name)
+        if value is None:
+            raise invalid_request(f"{name} is missing.")
+        return value
+
+    def all(self, name: str) -> list[str]:
+        return [value for value in self._values.get(name, []) if value]
+
+
+async def read_body(request: HubRequest) -> Parameters:
+    return Parameters(await read_pairs(request))
+
+
+async def read_pairs(request: HubRequest) -> list[tuple[str, str]]:
+    """As they were sent: a form, or the same as a flat JSON object."""
+    if request.content_type == "application/json":
+        given = await request.read_json(dict[str, str | list[str] | int])
+        return list(_flat(given))
+    if request.content_type != FORM_TYPE:
+        raise invalid_request(f"Send this as {FORM_TYPE} or application/json.")
+    fields: Fields = await request.read_form()
+    return fields.pairs
+
+
+def _flat(given: Mapping[str, str | list[str] | int]) -> Iterable[tuple[str, str]]:
+    for name, value in given.items():
+        for one in value if isinstance(value, list) else [value]:
+            yield name, str(one)

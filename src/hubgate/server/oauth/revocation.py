@@ -1,0 +1,157 @@
+"""`POST /oauth/revoke` (RFC 7009) and `POST /oauth/introspect` (RFC 7662)."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.tokens.text import TokenKind, read_token
+from hubgate.server.clock import SECOND
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps import store as app_store
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.client_auth import authenticate, presented
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.errors import ClientRefused, invalid_request
+from hubgate.server.oauth.explain.explained import explained
+from hubgate.server.oauth.grants.http import NO_STORE
+from hubgate.server.oauth.parameters import Parameters, read_body
+from hubgate.server.oauth.tokens import store
+from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
+from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.storage.database import Tx
+
+
+class TokenInQuestion(msgspec.Struct):
+    token: str
+    token_type_hint: str | UnsetType = UNSET
+    client_id: str | UnsetType = UNSET
+    client_secret: str | UnsetType = UNSET
+
+
+_INACTIVE: dict[str, Any] = {"active": False}
+
+
+def routes(oauth: OAuth) -> list[Route]:
+    async def revoke(request: HubRequest) -> Response:
+        app, parameters = await _client(oauth, request)
+        await _revoke(oauth, app, parameters.need("token"))
+        return Response(status_code=200, headers=NO_STORE)
+
+    async def introspect(request: HubRequest) -> JsonResponse:
+        app, parameters = await _client(oauth, request)
+        if not app.confidential:
+            raise ClientRefused("Only an app with a secret may ask about tokens.", basic=False)
+        return JsonResponse(await _described(oauth, app, parameters.need("token")), headers=NO_STORE)
+
+    return [
+        _route(
+            "/oauth/revoke",
+            explained(oauth, revoke),
+            Surface.OAUTH,
+            "End a token",
+            {200: ("It is no good any more.", None)},
+        ),
+        _route(
+            "/oauth/introspect",
+            explained(oauth, introspect),
+            Surface.OAUTH_PRIVATE,
+            "Whether a token is good, and what for",
+            {200: ("active, and if so what the token is.", dict[str, Any])},
+        ),
+    ]
+
+
+def _route(path: str, handler: Any, surface: Surface, summary: str, answers: dict[int, Any]) -> Route:
+    return Route(
+        "POST",
+        path,
+        handler,
+        surface,
+        Action.HUB_PUBLIC.rule.name,
+        summary,
+        body=TokenInQuestion,
+        body_type=FORM_TYPE,
+        answers={**answers, 400: ("Refused.", None), 401: ("The app did not prove itself.", None)},
+        body_cap=64 * KIB,
+    )
+
+
+async def _client(oauth: OAuth, request: HubRequest) -> tuple[App, Parameters]:
+    parameters = await read_body(request)
+    given = presented(request, parameters)
+    if given is None:
+        raise ClientRefused("Say which app is asking.", basic=False)
+    return await authenticate(oauth, given, request.client_ip), parameters
+
+
+async def _revoke(oauth: OAuth, app: App, text: str) -> None:
+    """A token that is not there is as good as revoked; another app's is not ours to say anything about (O51)."""
+    read = read_token(text)
+    if read is None:
+        return
+    kind, key = read
+
+    async def unit(tx: Tx) -> bool:
+        found: AppToken | RefreshToken | None = None
+        if kind is TokenKind.OAUTH:
+            found = await store.token(tx, key)
+        elif kind is TokenKind.REFRESH:
+            found = await store.refresh_token(tx, key)
+        if found is None:
+            return True
+        if found.client_id != app.client_id:
+            return False
+        if isinstance(found, RefreshToken):
+            await store.end_family(tx, found.family)
+        else:
+            await store.end_token(tx, key)
+        return True
+
+    if not await oauth.db.write(unit):
+        raise invalid_request("This token belongs to another app. Nothing was revoked.")
+
+
+async def _described(oauth: OAuth, app: App, text: str) -> dict[str, Any]:
+    read = read_token(text)
+    if read is None or read[0] is not TokenKind.OAUTH:
+        return _INACTIVE
+    token = await store.token(oauth.db, read[1])
+    now = oauth.clock()
+    if token is None or token.expires_at <= now or not await _same_owner(oauth, app, token.client_id):
+        return _INACTIVE
+    user = await account_store.user(oauth.db, token.user_id)
+    if user is None or user.disabled_at is not None:
+        return _INACTIVE
+    scopes = set(parse_scopes(token.scopes))
+    if token.consent_id is not None:
+        consent = await consent_store.find(oauth.db, token.user_id, token.client_id)
+        scopes &= consent.scopes if consent else set()
+    return {
+        "active": True,
+        "scope": join_scopes(scopes),
+        "client_id": token.client_id,
+        "username": user.name,
+        "token_type": "bearer",
+        "exp": token.expires_at // SECOND,
+        "iat": token.created_at // SECOND,
+        "sub": user.id,
+        "aud": token.client_id,
+        "iss": oauth.base_url,
+    }
+
+
+async def _same_owner(oauth: OAuth, app: App, client_id: str) -> bool:
+    if app.client_id == client_id:
+        return True
+    other = await app_store.find(oauth.db, client_id)
+    if other is None:
+        return False
+    return (app.owner_id, app.org_id) == (other.owner_id, other.org_id)

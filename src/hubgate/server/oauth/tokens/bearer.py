@@ -1,0 +1,62 @@
+"""Who presents an app's access token: the user, within what is left of the consent, or within the fence."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hubgate.server.access.caller import AppCredential, Caller
+from hubgate.server.access.identity import Identity
+from hubgate.server.accounts.model import person_of
+from hubgate.server.clock import MINUTE
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.tokens import store
+from hubgate.server.scopes import parse_scopes
+from hubgate.server.storage.aside import Aside
+from hubgate.server.storage.database import Tx
+
+NOTED_EVERY = 5 * MINUTE
+_TOKEN_COLUMNS = 10
+
+
+@dataclass(frozen=True)
+class Bearers:
+    oauth: OAuth
+
+    @cached_property
+    def aside(self) -> Aside:
+        return Aside(self.oauth.db)
+
+    async def find(self, key: bytes) -> Caller | None:
+        now = self.oauth.clock()
+        rows = await store.find_token(self.oauth.db, key, now)
+        if not rows:
+            return None
+        person = person_of(rows)
+        client_id, consent_id, org_id, scopes, supersedes, _, expires_at, allowed, _, used_at = tuple(rows[0])[
+            -_TOKEN_COLUMNS:
+        ]
+        if org_id is not None:
+            held = frozenset(parse_scopes(scopes))
+            identity = Identity.exchanged(
+                person.user.id, person.roles, client_id=client_id, scopes=held, organization=org_id
+            )
+        else:
+            # What was approved for this token, less what was taken from the consent since.
+            held = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(allowed))
+            granted = [row[-2] for row in map(tuple, rows) if row[-2] is not None]
+            identity = Identity.consented(
+                person.user.id, person.roles, client_id=client_id, scopes=held, organizations=granted
+            )
+        if supersedes is not None or (consent_id and (used_at is None or now - used_at >= NOTED_EVERY)):
+            self._note(key, consent_id, supersedes, now)
+        return Caller(identity, person, app=AppCredential(client_id, expires_at))
+
+    def _note(self, key: bytes, consent_id: str | None, supersedes: bytes | None, now: int) -> None:
+        async def unit(tx: Tx) -> None:
+            if supersedes is not None:
+                await store.supersede(tx, supersedes, now)
+                await store.forget_superseding(tx, key)
+            if consent_id is not None:
+                await consent_store.note_use(tx, consent_id, now)
+
+        self.aside.write(unit)

@@ -1,0 +1,55 @@
+"""A code, an access token and a refresh token as they are stored."""
+
+from dataclasses import dataclass
+
+from hubgate.server.clock import DAY, SECOND
+
+CODE_LASTS = 60 * SECOND
+# Kept this long to know a replay.
+CODE_REMEMBERED = 600 * SECOND
+REFRESH_LASTS = 90 * DAY
+REFRESH_GRACE = 60 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    key: bytes
+    client_id: str
+    consent_id: str
+    user_id: str
+    redirect_uri: str
+    scopes: str
+    challenge: str | None
+    nonce: str | None
+    auth_time: int
+    expires_at: int
+    redeemed_at: int | None
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppToken:
+    key: bytes
+    client_id: str
+    user_id: str
+    consent_id: str | None
+    org_id: str | None
+    scopes: str
+    family: str
+    supersedes: bytes | None
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshToken:
+    key: bytes
+    client_id: str
+    user_id: str
+    consent_id: str
+    scopes: str
+    auth_time: int
+    family: str
+    predecessor: bytes | None
+    superseded_at: int | None
+    expires_at: int

@@ -1,0 +1,152 @@
+"""An app as JSON: what is read, what may be sent, and how what is sent changes the app."""
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from hubgate.server.accounts.model import Organization
+from hubgate.server.clock import iso
+from hubgate.server.oauth.apps.fields import (
+    DEFAULT_SCOPES,
+    LARGEST_QUOTA,
+    LONGEST_HOMEPAGE,
+    LONGEST_NAME,
+    MOST_NETWORKS,
+    MOST_REDIRECT_URIS,
+    SHORTEST_LIFETIME,
+)
+from hubgate.server.oauth.apps.model import DEFAULT_LIFETIME, LONGEST_LIFETIME, LONGEST_OVERLAP, App
+from hubgate.server.oauth.apps.wire import ADMINS, OWNERS, admins_fields, owners_fields
+
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+Homepage = Annotated[str, Meta(max_length=LONGEST_HOMEPAGE)]
+RedirectUris = Annotated[list[str], Meta(max_length=MOST_REDIRECT_URIS)]
+Networks = Annotated[list[str], Meta(max_length=MOST_NETWORKS)]
+Seconds = Annotated[int, Meta(ge=SHORTEST_LIFETIME, le=LONGEST_LIFETIME)]
+Quota = Annotated[int, Meta(ge=1, le=LARGEST_QUOTA)] | None
+Match = Literal["exact", "origin"]
+
+BLANK = App(client_id="", name="", scopes=DEFAULT_SCOPES)
+
+# Read but not sent, with what to do instead.
+FIXED = {
+    "clientId": "",
+    "organization": "",
+    "createdAt": "",
+    "confidential": " POST to secret gives the app one, DELETE takes it away.",
+    "tokenExchange": " Ask the operator for it.",
+}
+
+
+class RegisteredApp(msgspec.Struct, rename="camel"):
+    client_id: str
+    name: str
+    homepage: str
+    redirect_uris: list[str]
+    scopes: list[str]
+    required_scopes: list[str]
+    confidential: bool
+    token_lifetime: int
+    require_pkce: bool
+    refresh_tokens: bool
+    redirect_match: Match
+    # Its name.
+    organization: str | None
+    created_at: str
+    # Only in the answer that made it.
+    client_secret: str | UnsetType = UNSET
+
+
+class RegisteredOrganizationApp(RegisteredApp, kw_only=True):
+    """Of the lists, an empty one sets no limit."""
+
+    token_exchange: bool
+    token_duration: int
+    allowed_scopes: list[str]
+    allowed_roles: list[str]
+    allowed_networks: list[str]
+    daily_quota: int | None
+    paused: bool
+
+
+class NewApp(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    name: Name
+    homepage: Homepage = ""
+    redirect_uris: RedirectUris = []
+    scopes: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT_SCOPES))
+    required_scopes: list[str] = []
+    confidential: bool = True
+    token_lifetime: Seconds = DEFAULT_LIFETIME
+    require_pkce: bool = False
+    refresh_tokens: bool = False
+    redirect_match: Match = "exact"
+
+
+class NewOrganizationApp(NewApp, kw_only=True):
+    token_duration: Seconds = DEFAULT_LIFETIME
+    allowed_scopes: list[str] = []
+    allowed_roles: list[str] = []
+    allowed_networks: Networks = []
+    daily_quota: Quota = None
+    paused: bool = False
+
+
+class AppChanges(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """Any subset."""
+
+    name: Name | UnsetType = UNSET
+    homepage: Homepage | UnsetType = UNSET
+    redirect_uris: RedirectUris | UnsetType = UNSET
+    scopes: list[str] | UnsetType = UNSET
+    required_scopes: list[str] | UnsetType = UNSET
+    token_lifetime: Seconds | UnsetType = UNSET
+    require_pkce: bool | UnsetType = UNSET
+    refresh_tokens: bool | UnsetType = UNSET
+    redirect_match: Match | UnsetType = UNSET
+    # These are taken as long as they say what is so.
+    client_id: str | UnsetType = UNSET
+    confidential: bool | UnsetType = UNSET
+    organization: str | UnsetType | None = UNSET
+    created_at: str | UnsetType = UNSET
+
+
+class OrganizationAppChanges(AppChanges, kw_only=True):
+    token_duration: Seconds | UnsetType = UNSET
+    allowed_scopes: list[str] | UnsetType = UNSET
+    allowed_roles: list[str] | UnsetType = UNSET
+    allowed_networks: Networks | UnsetType = UNSET
+    daily_quota: Quota | UnsetType = UNSET
+    paused: bool | UnsetType = UNSET
+    token_exchange: bool | UnsetType = UNSET
+
+
+class NewSecret(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    overlap_seconds: Annotated[int, Meta(ge=0, le=LONGEST_OVERLAP)] = 0
+
+
+def described(app: App, organization: Organization | None) -> RegisteredApp:
+    said: dict[str, Any] = {
+        **owners_fields(app),
+        "client_id": app.client_id,
+        "confidential": app.confidential,
+        "organization": organization.name if organization else None,
+        "created_at": iso(app.created_at),
+    }
+    if organization is None:
+        return RegisteredApp(**said)
+    return RegisteredOrganizationApp(**said, **admins_fields(app), token_exchange=app.exchange.privileged)
+
+
+def applied(app: App, given: NewApp | AppChanges) -> App:
+    """The app with what was sent; whether it may be so is judged when it is saved."""
+    limits = {inside: getattr(given, name, UNSET) for name, inside in ADMINS.items()}
+    own = {name: getattr(given, name) for name in OWNERS}
+    return replace(app, **_sent(own), exchange=replace(app.exchange, **_sent(limits)))
+
+
+def _sent(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if value is not UNSET
+    }

@@ -1,0 +1,137 @@
+"""The apps one builds, and those of an organization: `/settings/applications` under `/api` and an organization."""
+
+from dataclasses import replace
+from typing import Any
+
+from msgspec import UNSET, to_builtins
+from starlette.responses import Response
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.errors import Unprocessable
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.web.api import application_shapes as shapes
+from hubgate.server.web.api.answers import NO_TOKEN
+from hubgate.server.web.app_owner import Desk, OfOwner, organizations_route, own_route
+
+_ONE, _SECRET = "/{client_id}", "/{client_id}/secret"
+_REFUSALS = {
+    **NO_TOKEN,
+    403: ("The token can only read, or is an app's, or you are no admin of the organization.", None),
+}
+_ABSENT = {**_REFUSALS, 404: ("There is no such app, or it is not yours.", None)}
+_MEND = {422: ("A field is unknown or has to be mended; error says which.", None)}
+
+
+def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
+    return [*_routes(_Applications(oauth), None), *_routes(_Applications(oauth), accounts)]
+
+
+class _Applications:
+    def __init__(self, oauth: OAuth) -> None:
+        self._oauth = oauth
+
+    async def every(self, _: HubRequest, desk: Desk) -> Response:
+        found = await owning.of_owner(self._oauth, desk.owner)
+        return JsonResponse([shapes.described(app, desk.organization) for app in found])
+
+    async def one(self, request: HubRequest, desk: Desk) -> Response:
+        return JsonResponse(shapes.described(await self._app(request, desk), desk.organization))
+
+    async def create(self, request: HubRequest, desk: Desk) -> Response:
+        given = await request.read_json(shapes.NewOrganizationApp if desk.organization else shapes.NewApp)
+        draft = shapes.applied(shapes.BLANK, given)
+        draft = replace(draft, confidential=given.confidential)
+        app, secret = await owning.create(self._oauth, desk.owner, draft, desk.actor)
+        return JsonResponse(_with_secret(app, desk, secret), 201)
+
+    async def change(self, request: HubRequest, desk: Desk) -> Response:
+        given = await request.read_json(shapes.OrganizationAppChanges if desk.organization else shapes.AppChanges)
+        app = await self._app(request, desk)
+        _refuse_fixed(given, app, desk)
+        changed = await owning.update(self._oauth, app, lambda latest: shapes.applied(latest, given), desk.actor)
+        return JsonResponse(shapes.described(changed, desk.organization))
+
+    async def delete(self, request: HubRequest, desk: Desk) -> Response:
+        await owning.delete(self._oauth, await self._app(request, desk), desk.actor)
+        return Response(status_code=204)
+
+    async def refresh_secret(self, request: HubRequest, desk: Desk) -> Response:
+        overlap = (await request.read_json(shapes.NewSecret)).overlap_seconds if await request.body() else 0
+        app = await self._app(request, desk)
+        secret = await owning.refresh_secret(self._oauth, app, overlap, desk.actor)
+        return JsonResponse(_with_secret(await self._app(request, desk), desk, secret))
+
+    async def delete_secret(self, request: HubRequest, desk: Desk) -> Response:
+        app = await owning.delete_secret(self._oauth, await self._app(request, desk), desk.actor)
+        return JsonResponse(shapes.described(app, desk.organization))
+
+    async def _app(self, request: HubRequest, desk: Desk) -> App:
+        return await owning.get(self._oauth, desk.owner, request.param("client_id"))
+
+
+def _with_secret(app: App, desk: Desk, secret: str | None) -> shapes.RegisteredApp:
+    described = shapes.described(app, desk.organization)
+    described.client_secret = UNSET if secret is None else secret
+    return described
+
+
+def _refuse_fixed(given: shapes.AppChanges, app: App, desk: Desk) -> None:
+    """Sent back as they are, fields that nobody sets here do no harm."""
+    said = to_builtins(given)
+    now: dict[str, Any] = to_builtins(shapes.described(app, desk.organization))
+    for name in shapes.FIXED:
+        if name in said and said[name] != now[name]:
+            raise Unprocessable(f"{name} is not changed here.{shapes.FIXED[name]}")
+
+
+def _routes(applications: _Applications, accounts: Accounts | None) -> list[Route]:
+    of = "your" if accounts is None else "an organization's"
+    app: Any = shapes.RegisteredApp if accounts is None else shapes.RegisteredOrganizationApp
+    new: Any = shapes.NewApp if accounts is None else shapes.NewOrganizationApp
+    changes: Any = shapes.AppChanges if accounts is None else shapes.OrganizationAppChanges
+
+    def route(method: str, path: str, handler: OfOwner, summary: str, answers: dict[int, Any], **more: Any) -> Route:
+        more |= {"answers": answers, "body_cap": 256 * KIB}
+        if accounts is None:
+            return own_route(method, path, handler, Surface.API, summary, **more)
+        return organizations_route(accounts, method, path, handler, Surface.API, summary, **more)
+
+    shown = {200: ("The app.", app), **_ABSENT}
+    made = {201: ("With its secret, if it has one: here and never again.", app), **_REFUSALS, **_MEND}
+    refreshed = {200: ("With its new secret: here and never again.", app), **_ABSENT, **_MEND}
+    return [
+        route(
+            "GET", "", applications.every, f"Every one of {of} apps", {200: ("Oldest first.", list[app]), **_REFUSALS}
+        ),
+        route("POST", "", applications.create, f"Register one of {of} apps", made, body=new),
+        route("GET", _ONE, applications.one, f"One of {of} apps", shown),
+        route("PATCH", _ONE, applications.change, f"Change one of {of} apps", {**shown, **_MEND}, body=changes),
+        route(
+            "DELETE",
+            _ONE,
+            applications.delete,
+            f"Delete one of {of} apps",
+            {204: ("Gone, with every consent and token.", None), **_ABSENT},
+        ),
+        route(
+            "POST",
+            _SECRET,
+            applications.refresh_secret,
+            f"A new secret for one of {of} apps",
+            refreshed,
+            body=shapes.NewSecret,
+        ),
+        route(
+            "DELETE",
+            _SECRET,
+            applications.delete_secret,
+            f"Make one of {of} apps public",
+            {200: ("The app, without a secret.", app), **_ABSENT},
+        ),
+    ]

@@ -1,0 +1,109 @@
+"""`/api/settings/connected-apps`: the apps a user has allowed, seen through a personal token.
+
+A client id may be the address of a document: in the path it is percent-encoded.
+"""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.clock import iso, iso_or_none
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.consent import changing
+from hubgate.server.oauth.consent.model import Connected
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.paging import page_of, parse_page
+from hubgate.server.scopes import join_scopes
+from hubgate.server.web.api.answers import NO_TOKEN
+from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.own_account import require_own
+
+PATH = "/api/settings/connected-apps"
+_READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
+_ONE_OF_YOURS = {**NO_TOKEN, 404: ("You have not allowed such an app.", None)}
+
+
+class ConnectedApp(msgspec.Struct, rename="camel"):
+    client_id: str
+    name: str
+    hosts: list[str]
+    scopes: list[str]
+    # Ids.
+    organizations: list[str]
+    created_at: str
+    updated_at: str
+    last_used_at: str | None
+
+
+class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True):
+    scopes: list[str] | UnsetType = UNSET
+    organizations: list[str] | UnsetType = UNSET
+
+
+def routes(oauth: OAuth) -> list[Route]:
+    async def every(request: HubRequest) -> Response:
+        user = require_own(request, _READ).user
+        asked = parse_page(request.query(), (str,))
+        found = await changing.page_of_user(oauth, user.id, asked)
+        return listed(request, oauth.base_url, page_of(found, asked, lambda one: (one.consent.id,)), described)
+
+    async def one(request: HubRequest) -> Response:
+        user = require_own(request, _READ).user
+        return JsonResponse(described(await changing.get(oauth, user.id, request.param("client_id"))))
+
+    async def change(request: HubRequest) -> Response:
+        person = require_own(request, _WRITE).signed_in
+        given = await request.read_json(ConnectedAppChanges)
+        changed = await changing.change(
+            oauth,
+            person,
+            request.param("client_id"),
+            None if given.scopes is UNSET else given.scopes,
+            None if given.organizations is UNSET else given.organizations,
+        )
+        return JsonResponse(described(changed))
+
+    async def revoke(request: HubRequest) -> Response:
+        user = require_own(request, _WRITE).user
+        await changing.revoke(oauth, user.id, request.param("client_id"))
+        return Response(status_code=204)
+
+    api, read, write, at_one = Surface.API, _READ.rule.name, _WRITE.rule.name, f"{PATH}/{{client_id}}"
+    listing = {200: ("The newest first.", list[ConnectedApp]), **NO_TOKEN}
+    shown = {200: ("The app and what you allow it.", ConnectedApp), **_ONE_OF_YOURS}
+    changed = {**shown, 422: ("A scope the app does not have, or an organization you are not in.", None)}
+    revoked = {204: ("Its tokens no longer work.", None), **_ONE_OF_YOURS}
+    return [
+        Route("GET", PATH, every, api, read, "The apps you allow", query=PAGING, answers=listing),
+        Route("GET", at_one, one, api, read, "One app you allow", answers=shown),
+        Route(
+            "PATCH",
+            at_one,
+            change,
+            api,
+            write,
+            "Change what an app may do, and in which organizations",
+            body=ConnectedAppChanges,
+            answers=changed,
+            body_cap=64 * KIB,
+        ),
+        Route("DELETE", at_one, revoke, api, write, "Revoke", answers=revoked),
+    ]
+
+
+def described(connected: Connected) -> ConnectedApp:
+    consent = connected.consent
+    return ConnectedApp(
+        client_id=consent.client_id,
+        name=consent.app_name,
+        hosts=list(connected.hosts),
+        scopes=join_scopes(consent.scopes).split(),
+        organizations=sorted(consent.organizations),
+        created_at=iso(consent.created_at),
+        updated_at=iso(consent.updated_at),
+        last_used_at=iso_or_none(consent.last_used_at),
+    )

@@ -1,0 +1,79 @@
+"""Addresses about the apps of one owner: the caller's own, or those of an organization the caller administers."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.audit.model import Actor
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps.owning import Owner
+from hubgate.server.web.named import organization_route
+from hubgate.server.web.own_account import require_own
+
+OWN = "/settings/applications"
+ORGANIZATION = "/organizations/{name}/settings/applications"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Whose apps they are, and who is at work on them."""
+
+    user: User
+    actor: Actor
+    organization: Organization | None = None
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(org_id=self.organization.id) if self.organization else Owner(user_id=self.user.id)
+
+    @property
+    def root(self) -> str:
+        """The page that lists them."""
+        return f"/organizations/{self.organization.name}/settings/applications" if self.organization else OWN
+
+    def at(self, client_id: str) -> str:
+        return f"{self.root}/{client_id}"
+
+
+OfOwner = Callable[[HubRequest, Desk], Awaitable[ASGIApp]]
+
+
+def own_route(method: str, path: str, handler: OfOwner, surface: Surface, summary: str, **more: Any) -> Route:
+    action = _action(method, path, Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS)
+
+    async def handle(request: HubRequest) -> ASGIApp:
+        user = require_own(request, action).user
+        return await handler(request, Desk(user, actor_of(request)))
+
+    return Route(method, _prefix(surface) + OWN + path, handle, surface, action.rule.name, summary, **more)
+
+
+def organizations_route(
+    accounts: Accounts, method: str, path: str, handler: OfOwner, surface: Surface, summary: str, **more: Any
+) -> Route:
+    action = _action(method, path, Action.ORG_READ_APPS, Action.ORG_WRITE_APPS)
+
+    async def handle(request: HubRequest, organization: Organization) -> ASGIApp:
+        desk = Desk(caller_of(request).user, actor_of(request), organization)
+        return await handler(request, desk)
+
+    full = _prefix(surface) + ORGANIZATION + path
+    return organization_route(accounts, method, full, handle, surface, action, summary, **more)
+
+
+def _prefix(surface: Surface) -> str:
+    return "/api" if surface is Surface.API else ""
+
+
+def _action(method: str, path: str, read: Action, write: Action) -> Action:
+    """Looking at a form that changes something takes the right to change it."""
+    is_form = path.rpartition("/")[2] not in ("", "{client_id}")
+    return read if method == "GET" and not is_form else write

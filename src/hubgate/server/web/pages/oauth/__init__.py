@@ -1,0 +1,1 @@
+"""Pages of sign-in for apps: consent, connected apps, the apps one builds, and what helps their developers."""

@@ -1,0 +1,95 @@
+"""An app's settings as a form, and a posted form as an app. Its fields have the names of the API: errors fit both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hubgate.server.accounts.roles import Role
+from hubgate.server.http.forms import Fields
+from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
+from hubgate.server.oauth.apps.model import App, Exchange
+from hubgate.server.oauth.consent.deciding import FIXED
+from hubgate.server.oauth.redirects import EXACT, ORIGIN
+from hubgate.server.scopes import BUILT_IN, Risk, Scope
+
+BLANK = App(client_id="", name="", scopes=DEFAULT_SCOPES, confidential=True)
+MATCHES = (
+    (EXACT, "Exactly as registered"),
+    (ORIGIN, "Any path and query under the same origin, for hosted apps"),
+)
+ROLES = tuple((role.label, role.label.capitalize()) for role in Role)
+_HOUR, _DAY = 60 * 60, 24 * 60 * 60
+_LIFETIMES = {_HOUR: "1 hour", 8 * _HOUR: "8 hours", _DAY: "1 day", 7 * _DAY: "7 days", 30 * _DAY: "30 days"}
+OVERLAPS = (
+    ("0", "None: the old secret stops working at once"),
+    (str(_HOUR), "1 hour"),
+    *((str(days * _DAY), f"{days} day{'s' if days > 1 else ''}") for days in range(1, 8)),
+)
+
+
+@dataclass(frozen=True)
+class ScopeLine:
+    scope: Scope
+    ticked: bool
+    required: bool
+    # Nobody signs in without it, so it need not be marked.
+    always: bool
+
+
+def scope_groups(app: App, extra: Sequence[Scope]) -> list[tuple[Risk, list[ScopeLine]]]:
+    """Every scope the app may have, the riskiest group first."""
+    known = [*BUILT_IN, *(scope for scope in extra if scope.name in app.extra_scopes)]
+    lines = [_line(scope, app) for scope in known]
+    return [(risk, [line for line in lines if line.scope.risk is risk]) for risk in Risk]
+
+
+def _line(scope: Scope, app: App) -> ScopeLine:
+    name = scope.name
+    return ScopeLine(scope, name in app.scopes, name in app.required_scopes, name in FIXED)
+
+
+def lifetimes(seconds: int) -> list[tuple[str, str]]:
+    """To choose from, with the present one, which the API may have set to anything."""
+    known = {**_LIFETIMES, seconds: _LIFETIMES.get(seconds, f"{seconds:,} seconds")}
+    return [(str(value), known[value]) for value in sorted(known)]
+
+
+def filled(app: App, form: Fields) -> App:
+    """What the form says; whether it may be so is judged when it is saved. Required scopes are asked for too."""
+    required = form.all("requiredScopes")
+    return replace(
+        app,
+        name=form.get("name"),
+        homepage=form.get("homepage"),
+        redirect_uris=_lines(form.get("redirectUris")),
+        scopes=tuple(dict.fromkeys([*form.all("scopes"), *required])),
+        required_scopes=tuple(required),
+        token_lifetime=_number(form, "tokenLifetime"),
+        require_pkce=form.get("requirePkce") == "on",
+        refresh_tokens=form.get("refreshTokens") == "on",
+        redirect_match=form.get("redirectMatch"),
+    )
+
+
+def limited(app: App, form: Fields) -> App:
+    """What an organization's admins allow its app to exchange tokens for."""
+    quota = form.get("dailyQuota").strip()
+    limits = Exchange(
+        privileged=app.exchange.privileged,
+        duration=_number(form, "tokenDuration"),
+        scopes=tuple(form.all("allowedScopes")),
+        roles=tuple(form.all("allowedRoles")),
+        networks=_lines(form.get("allowedNetworks")),
+        daily_quota=_number(form, "dailyQuota") if quota else None,
+        paused=form.get("paused") == "on",
+    )
+    return replace(app, exchange=limits)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _number(form: Fields, name: str) -> int:
+    """What is no number is 0, which no field takes."""
+    given = form.get(name).strip()
+    return int(given) if given.isascii() and given.isdigit() and len(given) <= 12 else 0

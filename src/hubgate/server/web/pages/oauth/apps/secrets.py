@@ -1,0 +1,65 @@
+"""A new secret for an app, and none."""
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from hubgate.server.accounts import form_once
+from hubgate.server.accounts.form_once import AlreadyUsed
+from hubgate.server.errors import FieldErrors
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.oauth.apps import owning
+from hubgate.server.web.app_owner import Desk
+from hubgate.server.web.pages.oauth.apps.form import OVERLAPS
+from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
+from hubgate.server.web.rendering import NO_ERRORS
+
+_SECRET = f"{ONE}/secret"
+
+
+def routes(frame: Frame) -> list[Route]:
+    async def show(request: HubRequest, desk: Desk, errors: Mapping[str, str] = NO_ERRORS, **values: str) -> Response:
+        app = await frame.app(request, desk)
+        return frame.show(
+            request,
+            desk,
+            "secret.html",
+            errors,
+            app=app,
+            at=desk.at(app.client_id),
+            overlaps=OVERLAPS,
+            once=form_once.number_for(frame.accounts, desk.user),
+            **{"overlap": "0", "secret": "", "already": "", **values},
+        )
+
+    async def ask(request: HubRequest, desk: Desk) -> Response:
+        return await show(request, desk)
+
+    async def refresh(request: HubRequest, desk: Desk) -> Response:
+        app, form = await frame.app(request, desk), request.form_fields
+        overlap = form.get("overlapSeconds", "0")
+        try:
+            use = form_once.check_number(frame.accounts, desk.user, form.get(form_once.FIELD))
+            seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
+            secret = await owning.refresh_secret(frame.oauth, app, seconds, desk.actor, use)
+        except FieldErrors as error:
+            return await show(request, desk, error.fields, overlap=overlap)
+        except AlreadyUsed as error:
+            return await show(request, desk, already=error.message)
+        return await show(request, desk, secret=secret, overlap=overlap)
+
+    async def ask_delete(request: HubRequest, desk: Desk) -> Response:
+        app = await frame.app(request, desk)
+        return frame.show(request, desk, "secret_delete.html", app=app, at=desk.at(app.client_id))
+
+    async def delete(request: HubRequest, desk: Desk) -> Response:
+        app = await owning.delete_secret(frame.oauth, await frame.app(request, desk), desk.actor)
+        return frame.pages.see(desk.at(app.client_id), f"{app.name} is public. Its secret no longer works.")
+
+    return [
+        *frame.routes("GET", _SECRET, ask, "What a new secret means"),
+        *frame.routes("POST", _SECRET, refresh, "Make a new secret"),
+        *frame.routes("GET", f"{_SECRET}/delete", ask_delete, "What deleting the secret means"),
+        *frame.routes("POST", f"{_SECRET}/delete", delete, "Delete the secret"),
+    ]

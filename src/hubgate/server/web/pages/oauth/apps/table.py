@@ -1,0 +1,19 @@
+"""All of them."""
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.http.routes import Route
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.web.pages.oauth.apps import asking, deletion, editing, making, secrets
+from hubgate.server.web.pages.oauth.apps.frame import Frame
+from hubgate.server.web.rendering import Pages
+
+
+def routes(pages: Pages, oauth: OAuth, accounts: Accounts) -> list[Route]:
+    frame = Frame(pages, oauth, accounts)
+    return [
+        *making.routes(frame),
+        *editing.routes(frame),
+        *secrets.routes(frame),
+        *deletion.routes(frame),
+        *asking.routes(frame),
+    ]

@@ -1,0 +1,173 @@
+"""`GET|POST /oauth/authorize`: the one address to which every step of an interactive sign-in comes back."""
+
+from dataclasses import dataclass, replace
+
+from starlette.responses import RedirectResponse, Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.accounts.model import Person
+from hubgate.server.errors import Forbidden, Unprocessable
+from hubgate.server.http.csrf import FIELD, Csrf
+from hubgate.server.http.forms import Fields
+from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps.owning import owner_name
+from hubgate.server.oauth.authorize import mark
+from hubgate.server.oauth.authorize.mark import Mark
+from hubgate.server.oauth.authorize.next_step import AskConsent, GiveCode, Refuse, SignIn, Visit, next_step
+from hubgate.server.oauth.authorize.request import (
+    FORM_POST,
+    AuthorizationRequest,
+    ReturnAddress,
+    SentBack,
+    StoppedHere,
+)
+from hubgate.server.oauth.authorize.rules import understood
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.consent.deciding import Ticked, approve, give_code
+from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.explain.explained import note_pairs
+from hubgate.server.oauth.redirects import shown_host
+from hubgate.server.web.local_path import going_on
+from hubgate.server.web.pages.oauth.consent import consent_view
+from hubgate.server.web.pages.oauth.way_back import PATH, Pairs, address_of, unpacked, without_mark
+from hubgate.server.web.rendering import Pages
+
+# What our own consent form adds to the request's parameters.
+_OWN_FIELDS = frozenset({FIELD, "decision", "scopes", "orgs"})
+SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
+_NOT_OURS = "This form is out of date or came from another site. Begin again at the app."
+
+
+def routes(pages: Pages, oauth: OAuth, csrf: Csrf) -> list[Route]:
+    page = _Authorize(pages, oauth, csrf)
+    return [_route("GET", page.show), _route("POST", page.decide)]
+
+
+def _route(method: str, handler: Handler) -> Route:
+    return Route(
+        method,
+        PATH,
+        handler,
+        Surface.PAGE,
+        Action.HUB_PUBLIC.rule.name,
+        "Sign a user in to an app",
+        body_cap=64 * KIB,
+        # A rule of its own: without our field it allows nothing new.
+        csrf=False,
+        leads_away=True,
+        secret_address=True,
+    )
+
+
+@dataclass(frozen=True)
+class _Authorize:
+    pages: Pages
+    oauth: OAuth
+    csrf: Csrf
+
+    async def show(self, request: HubRequest) -> Response:
+        pairs = unpacked(request.query_fields().pairs)
+        try:
+            asked = await self._understood(request, pairs)
+            return await self._go_on(request, asked, pairs)
+        except SentBack as refusal:
+            return self._send(request, refusal.to, error=refusal.error, error_description=refusal.description)
+
+    async def decide(self, request: HubRequest) -> Response:
+        """A decision of our consent form, or a request that an app sends as POST."""
+        form = await request.read_form() if request.content_type == FORM_TYPE else Fields([])
+        theirs = [pair for pair in form.pairs if pair[0] not in _OWN_FIELDS]
+        pairs = unpacked(request.query_fields().pairs) + theirs
+        try:
+            asked = await self._understood(request, pairs)
+            if form.get(FIELD):
+                return await self._decided(request, asked, pairs, form)
+            if form.pairs == theirs and request.headers.get("sec-fetch-site") in ("same-site", "cross-site"):
+                # An app's page sent it, so the browser kept our cookie back (SameSite). With GET it comes along.
+                return RedirectResponse(address_of(pairs), 303)
+            # Somebody else's form: where the user would be asked, it allows nothing (attack O35).
+            return await self._go_on(request, asked, pairs, may_ask=False)
+        except SentBack as refusal:
+            return self._send(request, refusal.to, error=refusal.error, error_description=refusal.description)
+
+    async def _understood(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
+        asked = request.state.asked = without_mark(pairs)
+        try:
+            return await understood(self.oauth, asked, request.client_ip)
+        except StoppedHere as refusal:
+            note_pairs(self.oauth, request, asked, refusal.code or "invalid_request", refusal.message)
+            raise
+
+    async def _go_on(
+        self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, *, may_ask: bool = True
+    ) -> Response:
+        visit = await self._visit(request, asked, pairs)
+        match next_step(asked, visit):
+            case SignIn():
+                return self._sign_in(visit, pairs)
+            case Refuse(error=error, description=description):
+                return self._send(request, asked.to, error=error, error_description=description)
+            case GiveCode() if visit.consent is not None and visit.session is not None:
+                code = await give_code(self.oauth, asked, visit.consent, visit.session.created_at)
+                if code is not None:
+                    return self._send(request, asked.to, code=code)
+                visit = replace(visit, consent=None)
+        if visit.person is None or not may_ask:
+            raise Forbidden(_NOT_OURS)
+        return await self._ask(request, asked, visit.person, visit.consent, pairs)
+
+    async def _ask(
+        self, request: HubRequest, asked: AuthorizationRequest, person: Person, before: Consent | None, pairs: Pairs
+    ) -> Response:
+        others = [pair for pair in without_mark(pairs) if pair[0] != "prompt"]
+        prompt = " ".join(sorted({*asked.prompt, "select_account"}))
+        return self.pages.page(
+            request,
+            "oauth/consent.html",
+            view=consent_view(asked, person, before, self.oauth.extra_scopes),
+            owner=await owner_name(self.oauth, asked.app),
+            action=address_of(pairs),
+            switch=address_of([*others, ("prompt", prompt)]),
+        )
+
+    async def _decided(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, form: Fields) -> Response:
+        visit = await self._visit(request, asked, pairs)
+        step = next_step(asked, visit)
+        if isinstance(step, SignIn) or visit.person is None or visit.session is None:
+            return self._sign_in(visit, pairs)
+        self.csrf.check(request, form.get(FIELD))
+        decision = form.get("decision")
+        if decision == "deny":
+            return self._send(request, asked.to, error="access_denied", error_description="The user said no.")
+        if decision != "approve" or not isinstance(step, AskConsent | GiveCode):
+            raise Unprocessable("Allow or deny.")
+        ticked = Ticked(form.all("scopes"), form.all("orgs"))
+        code = await approve(self.oauth, asked, visit.person, ticked, visit.session.created_at)
+        return self._send(request, asked.to, code=code)
+
+    async def _visit(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs) -> Visit:
+        caller, now = caller_of(request), self.oauth.clock()
+        if caller.person is None or caller.session is None:
+            return Visit(now)
+        consent = await consent_store.find(self.oauth.db, caller.person.user.id, asked.app.client_id)
+        brought = next((value for name, value in pairs if name == mark.PARAMETER), "")
+        return Visit(now, caller.person, caller.session, consent, mark.read(brought, self.oauth.secret, now))
+
+    def _sign_in(self, visit: Visit, pairs: Pairs) -> Response:
+        """And back here, with a mark that only another session satisfies."""
+        left = Mark(visit.session.id if visit.session else "", visit.now)
+        back = address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(left, self.oauth.secret))])
+        return RedirectResponse(going_on(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
+
+    def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
+        if "error" in answer:
+            note_pairs(self.oauth, request, request.state.asked, answer["error"], answer["error_description"])
+            answer["error_uri"] = self.oauth.refusals.address(request.request_id)
+        if to.response_mode == FORM_POST:
+            members, host = to.members(**answer), shown_host(to.redirect_uri)
+            return self.pages.page(request, "oauth/form_post.html", to=to, members=members, host=host)
+        return RedirectResponse(to.address(**answer), 303)

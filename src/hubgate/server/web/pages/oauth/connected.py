@@ -1,0 +1,119 @@
+"""Connected apps: what each may do and when it last did, changing that, and revoking."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts.model import Person
+from hubgate.server.errors import FieldErrors
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.consent import changing
+from hubgate.server.oauth.consent.deciding import FIXED
+from hubgate.server.oauth.consent.model import Connected
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.scopes import join_scopes
+from hubgate.server.web.foreign_text import shown
+from hubgate.server.web.own_account import require_own
+from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of
+from hubgate.server.web.pages.settings.paged import shown_of
+from hubgate.server.web.rendering import NO_ERRORS, Pages
+
+PATH = "/settings/connected"
+_READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
+
+
+def routes(pages: Pages, oauth: OAuth) -> list[Route]:
+    async def every(request: HubRequest) -> Response:
+        user = require_own(request, _READ).user
+        found = shown_of(request, await changing.of_user(oauth, user.id))
+        return pages.page(
+            request,
+            "settings/connected.html",
+            section=PATH,
+            shown=found,
+            name_of=name_of,
+            address_of=address_of,
+            in_order=lambda scopes: join_scopes(scopes).split(),
+        )
+
+    def show(
+        request: HubRequest,
+        template: str,
+        connected: Connected,
+        errors: Mapping[str, str] = NO_ERRORS,
+        **values: Any,
+    ) -> Response:
+        at = address_of(connected.client_id)
+        name = name_of(connected)
+        return pages.page(
+            request, template, errors=errors, section=PATH, connected=connected, name=name, here_at=at, **values
+        )
+
+    def show_one(
+        request: HubRequest, person: Person, connected: Connected, errors: Mapping[str, str] = NO_ERRORS
+    ) -> Response:
+        held = connected.consent.scopes
+        fixed = held & (FIXED | connected.required_scopes)
+        return show(
+            request,
+            "settings/connected_app.html",
+            connected,
+            errors,
+            groups=groups_of(connected.may_hold, fixed, held, oauth.extra_scopes),
+            organizations=[
+                OrganizationLine(membership, membership.organization.id in connected.consent.organizations)
+                for membership in person.memberships
+            ],
+        )
+
+    async def one(request: HubRequest) -> Response:
+        person = require_own(request, _READ).signed_in
+        return show_one(request, person, await changing.get(oauth, person.user.id, request.param("client_id")))
+
+    async def change(request: HubRequest) -> Response:
+        person, form = require_own(request, _WRITE).signed_in, request.form_fields
+        connected = await changing.get(oauth, person.user.id, request.param("client_id"))
+        try:
+            await changing.change(oauth, person, connected.client_id, form.all("scopes"), form.all("orgs"))
+        except FieldErrors as error:
+            return show_one(request, person, connected, error.fields)
+        return pages.see(address_of(connected.client_id), "Saved. Takes effect at its next request.")
+
+    async def ask_revoke(request: HubRequest) -> Response:
+        user = require_own(request, _WRITE).user
+        connected = await changing.get(oauth, user.id, request.param("client_id"))
+        tokens = await changing.count_tokens(oauth, connected)
+        return show(request, "settings/connected_revoke.html", connected, tokens=tokens)
+
+    async def revoke(request: HubRequest) -> Response:
+        user = require_own(request, _WRITE).user
+        connected = await changing.get(oauth, user.id, request.param("client_id"))
+        await changing.revoke(oauth, user.id, connected.client_id)
+        return pages.see(PATH, f"{name_of(connected)} is revoked.")
+
+    def page(method: str, path: str, handler: Handler, action: Action, summary: str) -> Route:
+        return Route(method, path, handler, Surface.PAGE, action.rule.name, summary, body_cap=64 * KIB)
+
+    at = f"{PATH}/{{client_id}}"
+    return [
+        page("GET", PATH, every, _READ, "Apps you allow"),
+        page("GET", at, one, _READ, "What an app may do"),
+        page("POST", at, change, _WRITE, "Change what an app may do"),
+        page("GET", f"{at}/revoke", ask_revoke, _WRITE, "What revoking an app means"),
+        page("POST", f"{at}/revoke", revoke, _WRITE, "Revoke an app"),
+    ]
+
+
+def name_of(connected: Connected) -> str:
+    """As it is shown; of a name that is nothing but hidden characters, the host."""
+    return shown(connected.consent.app_name).strip() or ", ".join(connected.hosts) or connected.client_id
+
+
+def address_of(client_id: str) -> str:
+    """A client id may be an address itself: it is one segment here."""
+    return f"{PATH}/{quote(client_id, safe='')}"

@@ -1,0 +1,88 @@
+"""What the consent page shows, worked out from the request, the user and what was allowed before. Pure."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from hubgate.server.accounts.model import Membership, Person
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.authorize.request import AuthorizationRequest
+from hubgate.server.oauth.consent.deciding import fixed_scopes
+from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
+from hubgate.server.scopes import BUILT_IN, Risk, Scope
+from hubgate.server.web.foreign_text import shown
+
+
+@dataclass(frozen=True)
+class ScopeLine:
+    scope: Scope
+    fixed: bool
+    ticked: bool = True
+
+
+@dataclass(frozen=True)
+class OrganizationLine:
+    membership: Membership
+    ticked: bool
+    already: bool = False
+    asked: bool = False
+
+
+Groups = Sequence[tuple[Risk, Sequence[ScopeLine]]]
+
+
+@dataclass(frozen=True)
+class ConsentView:
+    app: App
+    person: Person
+    # As it is shown; of a name that is nothing but hidden characters, the host.
+    name: str
+    # Where the app says it lives: its document, or the address it is answered at.
+    host: str
+    # Where the answer goes.
+    answer_host: str
+    on_this_device: bool
+    renamed_from: str
+    moved: bool
+    groups: Groups
+    organizations: Sequence[OrganizationLine]
+
+
+def consent_view(
+    request: AuthorizationRequest, person: Person, before: Consent | None, extra: Sequence[Scope]
+) -> ConsentView:
+    app, target = request.app, request.to.redirect_uri
+    answer = shown_host(target)
+    host = app.document_host or answer
+    return ConsentView(
+        app=app,
+        person=person,
+        name=shown(app.name).strip() or host,
+        host=host,
+        answer_host=answer,
+        on_this_device=is_loopback(target) or not is_web(target),
+        renamed_from=before.app_name if before is not None and before.was_renamed(app.face) else "",
+        moved=before is not None and before.was_moved(app.face),
+        groups=groups_of(request.scopes, fixed_scopes(request.scopes, app), request.scopes, extra),
+        organizations=[_line(membership, request, before) for membership in person.memberships],
+    )
+
+
+def groups_of(
+    names: Collection[str], fixed: Collection[str], ticked: Collection[str], extra: Sequence[Scope]
+) -> Groups:
+    """The riskiest first, each in the order of the registry, then the operator's own."""
+    lines = [
+        ScopeLine(scope, scope.name in fixed, scope.name in ticked)
+        for scope in (*BUILT_IN, *extra)
+        if scope.name in names
+    ]
+    grouped = [(risk, [line for line in lines if line.scope.risk is risk]) for risk in Risk]
+    return [(risk, group) for risk, group in grouped if group]
+
+
+def _line(membership: Membership, request: AuthorizationRequest, before: Consent | None) -> OrganizationLine:
+    org_id = membership.organization.id
+    already = before is not None and org_id in before.organizations
+    asked = org_id in request.organizations
+    return OrganizationLine(membership, already or asked, already, asked)

@@ -1,0 +1,90 @@
+"""Pages for those who build apps: how signing in works, with ready code, and the check of a metadata document."""
+
+from collections.abc import Sequence
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.accounts.model import Person
+from hubgate.server.accounts.roles import Role
+from hubgate.server.errors import TooManyRequests
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.apps.owning import Owner
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.scopes import BUILT_IN, Risk
+from hubgate.server.web.buttons import LABEL, buttons
+from hubgate.server.web.foreign_text import clean
+from hubgate.server.web.own_account import require_own
+from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, snippets
+from hubgate.server.web.rendering import Pages
+
+SIGN_IN, CHECK = "/docs/sign-in", "/docs/cimd"
+MOST_APPS = 200
+LONGEST_FOUND = 200
+_TEMPLATE = "docs/cimd.html"
+_CONTENTS = (
+    ("#register", "Register an app"),
+    ("#code", "Ready code"),
+    ("#buttons", "Buttons"),
+    ("#addresses", "Addresses"),
+    ("#scopes", "Scopes"),
+    ("#errors", "When it is refused"),
+)
+
+
+def routes(pages: Pages, oauth: OAuth) -> list[Route]:
+    async def sign_in(request: HubRequest) -> Response:
+        person = caller_of(request).person
+        apps = await _apps(oauth, person) if person else []
+        wanted = request.query().get("app", "")
+        chosen = next((app for app in apps if app.client_id == wanted), apps[0] if apps and not wanted else EXAMPLE)
+        return pages.page(
+            request,
+            "docs/sign_in.html",
+            contents=_CONTENTS,
+            apps=apps,
+            chosen=chosen,
+            is_example=chosen is EXAMPLE,
+            snippets=snippets(oauth.base_url, chosen),
+            buttons=list(buttons().values()),
+            label=LABEL,
+            scopes=[(risk, [scope for scope in BUILT_IN if scope.risk is risk]) for risk in Risk],
+        )
+
+    async def begin(request: HubRequest) -> Response:
+        return pages.page(request, _TEMPLATE, url=request.query().get("url", ""), findings=None)
+
+    async def check(request: HubRequest) -> Response:
+        """For users alone: the hub fetches what they name, and shows what it found."""
+        require_own(request, Action.ACCOUNT_READ_SETTINGS)
+        url = request.form_fields.get("url").strip()
+        if not url:
+            errors = {"url": "Give the address of the document."}
+            return pages.page(request, _TEMPLATE, errors=errors, url=url, findings=None)
+        try:
+            findings = await oauth.documents.examine(url, caller=request.client_ip)
+        except TooManyRequests as error:
+            return pages.mend(request, _TEMPLATE, error, "url", url=url, findings=None)
+        found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in findings]
+        return pages.page(request, _TEMPLATE, url=url, findings=found)
+
+    public, own, page = Action.HUB_PUBLIC.rule.name, Action.ACCOUNT_READ_SETTINGS.rule.name, Surface.PAGE
+    return [
+        Route("GET", SIGN_IN, sign_in, page, public, "How to sign people in to an app"),
+        Route("GET", CHECK, begin, page, public, "The form that checks a metadata document"),
+        Route("POST", CHECK, check, page, own, "Check a metadata document", body_cap=16 * KIB),
+    ]
+
+
+async def _apps(oauth: OAuth, person: Person) -> Sequence[App]:
+    """Those the user looks after, alone or as an admin."""
+    found = list(await owning.of_owner(oauth, Owner(user_id=person.user.id)))
+    for membership in person.memberships:
+        if membership.role is Role.ADMIN and len(found) < MOST_APPS:
+            found += await owning.of_owner(oauth, Owner(org_id=membership.organization.id))
+    return found[:MOST_APPS]

@@ -1,0 +1,52 @@
+"""`/oauth/explain/{id}`: what an app sent beside what is registered, for its owner. Anyone else learns nothing."""
+
+from starlette.responses import Response
+
+from hubgate.server.access import resource
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller, caller_of
+from hubgate.server.access.policy import decide
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps import store as app_store
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.explain import reading
+from hubgate.server.oauth.explain.comparing import compared
+from hubgate.server.web.app_owner import OWN
+from hubgate.server.web.rendering import Pages
+
+PATH = "/oauth/explain/{id}"
+
+
+def routes(pages: Pages, oauth: OAuth) -> list[Route]:
+    async def show(request: HubRequest) -> Response:
+        refusal = await reading.find(oauth, request.param("id"))
+        app = await app_store.find(oauth.db, refusal.client_id) if refusal else None
+        if refusal is None or app is None or not _may_see(caller_of(request), app):
+            # The same for an id that is nobody's, one that is too old and one of another's app.
+            return pages.page(request, "oauth/not_explained.html", 403)
+        return pages.page(
+            request,
+            "oauth/explain.html",
+            refusal=refusal,
+            app=app,
+            lines=compared(refusal, app),
+            edit=f"{await _root(app)}/{app.client_id}",
+        )
+
+    async def _root(app: App) -> str:
+        if app.org_id is None:
+            return OWN
+        organization = await org_store.organization(oauth.db, app.org_id)
+        return f"/organizations/{organization.name if organization else ''}{OWN}"
+
+    return [Route("GET", PATH, show, Surface.PAGE, Action.HUB_PUBLIC.rule.name, "Why an app was refused")]
+
+
+def _may_see(caller: Caller, app: App) -> bool:
+    if app.org_id is not None:
+        return decide(caller.identity, Action.ORG_READ_APPS, resource.Organization(app.org_id)).allowed
+    return decide(caller.identity, Action.ACCOUNT_READ_SETTINGS, resource.Account(app.owner_id or "")).allowed

@@ -1,0 +1,42 @@
+"""What app owners ask for: granted or refused here."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from hubgate.server.access.caller import actor_of
+from hubgate.server.errors import Conflict, Unprocessable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Handler, Route
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.requests import deciding
+from hubgate.server.web.pages.operator.desk import operator_route
+from hubgate.server.web.rendering import Pages
+
+_PATH = "/operator/requests"
+
+
+def routes(pages: Pages, oauth: OAuth) -> list[Route]:
+    async def values() -> dict[str, Any]:
+        return {"section": _PATH, "requests": await deciding.every(oauth)}
+
+    async def show(request: HubRequest) -> Response:
+        return pages.page(request, "operator/requests.html", **await values())
+
+    def deciding_by(granted: bool) -> Handler:
+        async def decide(request: HubRequest) -> Response:
+            asked = await deciding.get(oauth, request.param("id"))
+            try:
+                await deciding.decide(oauth, asked, granted, actor_of(request))
+            except (Conflict, Unprocessable) as error:
+                return pages.mend(request, "operator/requests.html", error, f"request-{asked.id}", **await values())
+            word = "Granted" if granted else "Refused"
+            return pages.see(_PATH, f"{word}: {asked.what} for {asked.app_name}.")
+
+        return decide
+
+    return [
+        operator_route("GET", _PATH, show, "What app owners ask for"),
+        operator_route("POST", _PATH + "/{id}/grant", deciding_by(True), "Grant what an app owner asks for"),
+        operator_route("POST", _PATH + "/{id}/refuse", deciding_by(False), "Refuse what an app owner asks for"),
+    ]

@@ -1,0 +1,135 @@
+"""O1-O4: a code goes only where the app registered it to go; a loopback port alone is free."""
+
+import pytest
+from tests.bed.apps import Client, answer_of, approve, make_app
+from tests.bed.people import browser_of, make_user
+from tests.bed.running import RunningHub
+
+GOOD = "https://good.example/Path/callback"
+
+O1_ALTERED = [
+    GOOD + "/",
+    GOOD + "/more",
+    GOOD + "x",
+    GOOD + "?extra=1",
+    GOOD + "?",
+    GOOD + "#fragment",
+    GOOD + ";x",
+    "https://good.example/Path",
+    "https://good.example/",
+    "https://good.example",
+    "https://good.example/path/callback",
+    "https://good.example/Path/Callback",
+    "https://GOOD.example/Path/callback",
+    "HTTPS://good.example/Path/callback",
+    "http://good.example/Path/callback",
+    "https://sub.good.example/Path/callback",
+    "https://evil.example/?" + GOOD,
+    "https://evil.example/" + GOOD,
+    " " + GOOD,
+    GOOD + " ",
+    "https://good.example/Path/../Path/callback",
+    "https://good.example//Path/callback",
+    "//good.example/Path/callback",
+    "/Path/callback",
+    "callback",
+]
+
+O2_CONFUSING = [
+    "https://good.example@evil.example/Path/callback",
+    "https://good.example:x@evil.example/Path/callback",
+    "https://good.example%40evil.example/Path/callback",
+    "https://good.example.evil.example/Path/callback",
+    "https://evil.example\\@good.example/Path/callback",
+    "https://good.example\\.evil.example/Path/callback",
+    "https:\\\\good.example\\Path\\callback",
+    "https://evil.example%2f@good.example/Path/callback",
+    "https://good.example%2fPath/callback",
+    "https://good.example/Path%2fcallback",
+    "https://good.example/Path%2Fcallback",
+    GOOD + "%0d%0aLocation:%20https://evil.example/",
+    GOOD + "\r\nLocation: https://evil.example/",
+    GOOD + "\n",
+    GOOD + "\t",
+    GOOD + "\x00",
+    "https://good.example\r\n.evil.example/Path/callback",
+    "https://g\u043e\u043ed.example/Path/callback",
+    "https://good.example\u3002evil.example/Path/callback",
+    "javascript:alert(1)//" + GOOD,
+    "data:text/html,x",
+]
+
+
+def assert_stopped(client: Client, redirect_uris: list[str]) -> None:
+    """Whoever asks, and whatever was allowed before."""
+    user = make_user(client.hub, "ada")
+    with client.hub.client() as visitor, browser_of(client.hub, user) as browser:
+        assert approve(browser, client.address()).status_code == 303
+        for redirect_uri in redirect_uris:
+            address = client.address(redirect_uri=redirect_uri)
+            answers = [who.request(how, address) for who in (visitor, browser) for how in ("GET", "POST")]
+            answers.append(browser.get(f"{address}&prompt=none"))
+            for response in answers:
+                assert response.status_code == 400, redirect_uri
+                assert "location" not in response.headers, redirect_uri
+                assert "evil.example" not in str(response.headers)
+
+
+def test_o1_altered_addresses_are_stopped(hub: RunningHub) -> None:
+    assert_stopped(make_app(hub, None, redirect_uris=(GOOD,)), O1_ALTERED)
+
+
+def test_o2_confusing_addresses_are_stopped(hub: RunningHub) -> None:
+    assert_stopped(make_app(hub, None, redirect_uris=(GOOD,)), O2_CONFUSING)
+
+
+def test_o2_also_where_any_path_is_taken(hub: RunningHub) -> None:
+    elsewhere = [uri for uri in O2_CONFUSING if not uri.startswith("https://good.example/")]
+    assert len(elsewhere) > 10
+    assert_stopped(make_app(hub, None, redirect_uris=(GOOD,), redirect_match="origin"), elsewhere)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_o3_a_loopback_port_is_free_and_nothing_else_is(hub: RunningHub, host: str) -> None:
+    others = {"localhost", "127.0.0.1", "[::1]", "127.0.0.2", "localhost.evil.example", "0.0.0.0", "[::]"} - {host}
+    client = make_app(hub, None, redirect_uris=(f"http://{host}/cb?a=1",))
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        for port in ("", ":1", ":3000", ":65535"):
+            target = f"http://{host}{port}/cb?a=1"
+            sent = approve(browser, client.address(redirect_uri=target, prompt="consent"))
+            assert sent.headers["location"].startswith(f"{target}&code=")
+            assert client.redeem(answer_of(sent)["code"], redirect_uri=target).status_code == 200
+        for stopped in (
+            f"http://{host}:3000/other?a=1",
+            f"http://{host}:3000/cb",
+            f"http://{host}:3000/cb?a=2",
+            f"http://{host}:3000/cb?a=1&b=2",
+            f"http://{host}:3000/cb?a=1#f",
+            f"https://{host}:3000/cb?a=1",
+            f"http://user@{host}:3000/cb?a=1",
+            f"http://{host}:3000@evil.example/cb?a=1",
+            f"http://{host}:99999/cb?a=1",
+            f"http://{host}:x/cb?a=1",
+            *(f"http://{other}:3000/cb?a=1" for other in others),
+        ):
+            response = browser.get(client.address(redirect_uri=stopped))
+            assert (response.status_code, "location" in response.headers) == (400, False), stopped
+
+
+O4_PORTS = [
+    ("https://good.example/cb", "https://good.example:8443/cb"),
+    ("https://good.example/cb", "https://good.example:443/cb"),
+    ("https://good.example:8443/cb", "https://good.example/cb"),
+    ("https://localhost/cb", "https://localhost:3000/cb"),
+    ("com.example.app://host/cb", "com.example.app://host:1/cb"),
+    ("com.example.app:/cb", "com.example.app:/cb2"),
+]
+
+
+def test_o4_elsewhere_the_port_counts(hub: RunningHub) -> None:
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        for registered, other in O4_PORTS:
+            client = make_app(hub, None, redirect_uris=(registered,))
+            assert browser.get(client.address()).status_code == 200
+            response = browser.get(client.address(redirect_uri=other))
+            assert (response.status_code, "location" in response.headers) == (400, False), other

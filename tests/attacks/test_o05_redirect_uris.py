@@ -1,0 +1,78 @@
+"""O5: an address that no app can be answered at cannot be registered: by the API, by the page or by a document."""
+
+import json
+
+import pytest
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.oauth.cimd.rules import check_document
+
+BAD = [
+    "javascript:alert(1)",
+    "JavaScript:alert(1)",
+    "java\tscript:alert(1)",
+    " javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "file:///etc/passwd",
+    "vbscript:x",
+    "about:blank",
+    "blob:https://app.example/x",
+    "view-source:https://app.example/",
+    "intent://app.example/#Intent;end",
+    "https://app.example/callback#fragment",
+    "https://app.example/callback#",
+    "com.example.app:/callback#x",
+    "http://app.example/callback",
+    "https://user@app.example/callback",
+    "https://user:password@app.example/callback",
+    "https://app.example\\@evil.example/",
+    "https:///callback",
+    "https:callback",
+    "//app.example/callback",
+    "/callback",
+    "callback",
+    "https://app.example/a b",
+    "https://app.example/\r\nSet-Cookie:x",
+    "https://app.example:99999/",
+    "https://[::1/",
+    "https://äpp.example/",
+    "https://app.example/" + "x" * 2000,
+    "",
+]
+GOOD = [
+    "https://app.example",
+    "https://app.example:8443/callback?tenant=1",
+    "http://localhost/cb",
+    "http://127.0.0.1:8080/cb",
+    "http://[::1]/cb",
+    "com.example.app:/callback",
+    "myapp://callback",
+]
+
+
+def test_o5_the_api_registers_none_of_them(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as client:
+        for path in ("/api/settings/applications", "/api/organizations/acme/settings/applications"):
+            one = f"{path}/{client.post(path, json={'name': 'x', 'redirectUris': GOOD}).json()['clientId']}"
+            for bad in BAD:
+                for answer in (
+                    client.post(path, json={"name": "x", "redirectUris": [bad]}),
+                    client.post(path, json={"name": "x", "redirectUris": [*GOOD, bad]}),
+                    client.patch(one, json={"redirectUris": [bad]}),
+                ):
+                    assert answer.status_code == 422, bad
+            assert client.get(one).json()["redirectUris"] == GOOD
+            assert len(client.get(path).json()) == 1
+
+
+@pytest.mark.parametrize("bad", [bad for bad in BAD if bad.strip() == bad and bad and "\r" not in bad])
+def test_o5_a_metadata_document_with_one_is_refused(bad: str) -> None:
+    """What the hub does with such a document is tested with the documents; here, that each address is one."""
+    url = "https://app.example/.well-known/oauth-cimd"
+    document = {"client_id": url, "client_name": "x", "redirect_uris": [bad], "token_endpoint_auth_method": "none"}
+    findings, app = check_document(url, json.dumps(document).encode())
+    assert app is None
+    assert [finding.rule for finding in findings if not finding.holds] == ["redirect_uris are addresses of the app"]

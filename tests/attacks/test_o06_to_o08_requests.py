@@ -1,0 +1,88 @@
+"""O6-O8 and the authorize half of O17: unknown clients, missing or weak PKCE, parameters sent twice."""
+
+from urllib.parse import quote
+
+import pytest
+from tests.bed.apps import Client, answer_of, approve, make_app, proof
+from tests.bed.documents import keep_document
+from tests.bed.people import browser_of, make_user
+from tests.bed.running import RunningHub
+
+_, CHALLENGE = proof()
+
+
+def test_o6_an_unknown_client_is_stopped_here(hub: RunningHub) -> None:
+    client = make_app(hub)
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        for client_id in ("nobody", "0" * 36, "", "hubgate-cli", "' OR 1=1 --", "a\x00b", "é"):
+            response = browser.get(client.address(client_id=client_id, redirect_uri="https://evil.example/"))
+            assert (response.status_code, "location" in response.headers) == (400, False), client_id
+
+
+def refused(client: Client, **parameters: str | None) -> dict[str, str]:
+    with client.hub.client() as visitor:
+        answer = answer_of(visitor.get(client.address(**parameters)))
+    assert (answer["state"], answer["iss"]) == ("s t&te", client.hub.url)
+    assert "code" not in answer
+    return answer
+
+
+def test_o7_without_pkce(hub: RunningHub) -> None:
+    public, strict = make_app(hub, confidential=False), make_app(hub, require_pkce=True)
+    for client in (public, strict, keep_document(hub)):
+        assert refused(client, scope="openid")["error"] == "invalid_request"
+
+
+O8_WEAK: list[dict[str, str | None]] = [
+    {"code_challenge": CHALLENGE, "code_challenge_method": "plain"},
+    {"code_challenge": CHALLENGE},
+    {"code_challenge": CHALLENGE, "code_challenge_method": ""},
+    {"code_challenge": CHALLENGE, "code_challenge_method": "s256"},
+    {"code_challenge_method": "S256"},
+    {"code_challenge": CHALLENGE[:-1], "code_challenge_method": "S256"},
+    {"code_challenge": CHALLENGE + "=", "code_challenge_method": "S256"},
+    {"code_challenge": CHALLENGE[:-1] + "+", "code_challenge_method": "S256"},
+]
+
+
+def test_o8_weak_pkce(hub: RunningHub) -> None:
+    for client in (make_app(hub), make_app(hub, confidential=False)):
+        for sent in O8_WEAK:
+            assert refused(client, **sent)["error"] == "invalid_request", sent
+
+
+ONCE = (
+    "state nonce scope response_type response_mode code_challenge code_challenge_method prompt max_age login_hint "
+    "id_token_hint ui_locales anything"
+)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_o17_a_parameter_sent_twice(hub: RunningHub, method: str) -> None:
+    client = make_app(hub)
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        for name in ONCE.split():
+            address = client.address(**{name: "code" if name == "response_type" else "1"})
+            for second in ("1", "2", ""):
+                answer = answer_of(browser.request(method, f"{address}&{name}={second}"))
+                assert (answer["error"], answer["iss"]) == ("invalid_request", hub.url), name
+                assert ("state" in answer) == (name != "state"), "of two states neither is the one"
+
+
+@pytest.mark.parametrize("name", ["client_id", "redirect_uri"])
+def test_o17_who_asks_and_where_to_answer_sent_twice(hub: RunningHub, name: str) -> None:
+    client = make_app(hub)
+    value = quote({"client_id": client.id, "redirect_uri": client.app.redirect_uris[0]}[name], safe="")
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        for second in (value, "evil", ""):
+            response = browser.get(f"{client.address()}&{name}={second}")
+            assert (response.status_code, "location" in response.headers) == (400, False)
+            response = browser.post(client.address(), data={name: second})
+            assert (response.status_code, "location" in response.headers) == (400, False)
+
+
+def test_o17_what_may_repeat(hub: RunningHub) -> None:
+    client = make_app(hub)
+    more = "&resource=a&resource=b&audience=c&audience=d&orgIds=e&orgIds=f"
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        assert "code" in answer_of(approve(browser, client.address() + more))

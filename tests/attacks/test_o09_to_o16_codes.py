@@ -1,0 +1,105 @@
+"""O9-O16: authorization codes. One use, one minute, one app, one proof."""
+
+import httpx
+import pytest
+from tests.bed.apps import Client, code_for, make_app, proof
+from tests.bed.at_once import at_once
+from tests.bed.people import api, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import User
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+@pytest.fixture
+def client(hub: RunningHub) -> Client:
+    return make_app(hub, make_user(hub, "olga"))
+
+
+def code_with_proof(client: Client, user: User) -> tuple[str, str]:
+    verifier, challenge = proof()
+    return code_for(client, user, code_challenge=challenge, code_challenge_method="S256"), verifier
+
+
+def refused(response: httpx.Response) -> str:
+    assert response.status_code == 400, response.text
+    assert "access_token" not in response.text
+    error: str = response.json()["error"]
+    return error
+
+
+def is_good(hub: RunningHub, token: str) -> bool:
+    with api(hub, token) as app:
+        return app.get("/oauth/userinfo").status_code == 200
+
+
+def test_o9_challenge_without_verifier(client: Client, ada: User) -> None:
+    code, verifier = code_with_proof(client, ada)
+    assert refused(client.redeem(code)) == "invalid_grant"
+    assert client.redeem(code, code_verifier=verifier).status_code == 200, "the refusal used nothing up"
+
+
+def test_o10_verifier_without_challenge(client: Client, ada: User) -> None:
+    code = code_for(client, ada)
+    assert refused(client.redeem(code, code_verifier=proof()[0])) in ("invalid_grant", "invalid_request")
+
+
+@pytest.mark.parametrize("verifier", ["a" * 42, "a" * 129, "ä" * 50, "a b" * 20])
+def test_o11_a_verifier_of_the_wrong_shape(client: Client, ada: User, verifier: str) -> None:
+    code, _ = code_with_proof(client, ada)
+    assert refused(client.redeem(code, code_verifier=verifier)) == "invalid_grant"
+
+
+def test_o12_a_valid_replay_ends_the_tokens(hub: RunningHub, ada: User) -> None:
+    client = make_app(hub, ada, refresh_tokens=True)
+    code, verifier = code_with_proof(client, ada)
+    body = client.redeem(code, code_verifier=verifier).json()
+    other = client.redeem(code_for(client, ada)).json()["access_token"]
+    assert is_good(hub, body["access_token"])
+    assert refused(client.redeem(code, code_verifier=verifier)) == "invalid_grant"
+    assert not is_good(hub, body["access_token"])
+    form = {"grant_type": "refresh_token", "refresh_token": body["refresh_token"]}
+    assert refused(client.post("/oauth/token", form)) == "invalid_grant"
+    assert is_good(hub, other), "another sign-in is another family"
+
+
+def test_o13_a_replay_that_proves_nothing_ends_nothing(hub: RunningHub, client: Client, ada: User) -> None:
+    code, verifier = code_with_proof(client, ada)
+    token = client.redeem(code, code_verifier=verifier).json()["access_token"]
+    stranger = make_app(hub, ada)
+    assert refused(client.redeem(code, code_verifier=proof()[0])) == "invalid_grant"
+    assert refused(client.redeem(code)) == "invalid_grant"
+    assert refused(stranger.redeem(code, code_verifier=verifier)) == "invalid_grant"
+    assert is_good(hub, token)
+
+
+def test_o14_fifty_redemptions_at_once_give_one_token(client: Client, ada: User) -> None:
+    code, verifier = code_with_proof(client, ada)
+    answers = at_once([lambda: client.redeem(code, code_verifier=verifier)] * 50)
+    assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
+
+
+def test_o15_another_apps_code(hub: RunningHub, client: Client, ada: User) -> None:
+    stranger = make_app(hub, ada)
+    code = code_for(client, ada)
+    assert refused(stranger.redeem(code)) == "invalid_grant"
+    assert client.redeem(code).status_code == 200
+
+
+def test_o16_after_a_minute(hub: RunningHub, client: Client, ada: User) -> None:
+    early, late = code_for(client, ada), code_for(client, ada)
+    hub.clock.advance(seconds=59)
+    assert client.redeem(early).status_code == 200
+    hub.clock.advance(seconds=2)
+    assert refused(client.redeem(late)) == "invalid_grant"
+
+
+def test_another_redirect_uri_than_the_codes(client: Client, ada: User) -> None:
+    code = code_for(client, ada)
+    for uri in ("https://app.example/other", "https://app.example/callback?x=1", "http://app.example/callback"):
+        assert refused(client.redeem(code, redirect_uri=uri)) == "invalid_grant"
+    assert client.redeem(code).status_code == 200

@@ -1,0 +1,147 @@
+"""O17-O24: who is asking at the token endpoint, and refresh tokens."""
+
+import base64
+from urllib.parse import quote
+
+import httpx
+import pytest
+from tests.bed.apps import Client, code_for, make_app, tokens_for
+from tests.bed.at_once import at_once
+from tests.bed.people import api, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import User
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import owning
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+@pytest.fixture
+def client(hub: RunningHub, ada: User) -> Client:
+    return make_app(hub, ada, refresh_tokens=True)
+
+
+def refresh(client: Client, token: str, **more: str) -> httpx.Response:
+    return client.post("/oauth/token", {"grant_type": "refresh_token", "refresh_token": token, **more})
+
+
+@pytest.mark.parametrize("doubled", ["grant_type", "code", "redirect_uri", "client_id", "code_verifier", "unknown"])
+def test_o17_a_parameter_sent_twice(hub: RunningHub, client: Client, ada: User, doubled: str) -> None:
+    fields = {
+        "grant_type": "authorization_code",
+        "code": code_for(client, ada),
+        "redirect_uri": "https://app.example/callback",
+    }
+    body = "&".join(f"{name}={quote(value, safe='')}" for name, value in fields.items())
+    body += f"&{doubled}=a&{doubled}=a"
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    response = httpx.post(f"{hub.url}/oauth/token", content=body, headers=headers, auth=client.basic)
+    assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
+
+
+def test_resource_may_repeat_and_means_nothing(hub: RunningHub, client: Client, ada: User) -> None:
+    body = (
+        f"grant_type=authorization_code&code={code_for(client, ada)}&redirect_uri=https%3A%2F%2Fapp.example%2Fcallback"
+    )
+    body += "&resource=https%3A%2F%2Fa.example&resource=https%3A%2F%2Fb.example"
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    assert httpx.post(f"{hub.url}/oauth/token", content=body, headers=headers, auth=client.basic).status_code == 200
+
+
+def test_o18_two_proofs(hub: RunningHub, client: Client, ada: User) -> None:
+    assert client.secret is not None
+    form = {"grant_type": "authorization_code", "code": code_for(client, ada), "client_secret": client.secret}
+    response = httpx.post(f"{hub.url}/oauth/token", data=form, auth=client.basic)
+    assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("grant", ["authorization_code", "refresh_token"])
+def test_o19_an_app_with_a_secret_by_its_id_alone(hub: RunningHub, client: Client, ada: User, grant: str) -> None:
+    tokens = tokens_for(client, ada)
+    form = {"grant_type": grant, "client_id": client.id, "code": "x", "refresh_token": tokens["refresh_token"]}
+    response = httpx.post(f"{hub.url}/oauth/token", data=form)
+    assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
+    for path in ("/oauth/revoke", "/oauth/introspect"):
+        response = httpx.post(hub.url + path, data={"client_id": client.id, "token": tokens["access_token"]})
+        assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
+
+
+def test_o20_a_deleted_secret_fails_at_once(hub: RunningHub, client: Client, ada: User) -> None:
+    async def forget(opened: Hub) -> None:
+        await owning.delete_secret(opened.oauth, client.app, SYSTEM)
+
+    hub.call(forget)
+    response = refresh(client, "hf_refresh_x")
+    assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
+    public = Client(hub, client.app, None)
+    assert "access_token" in tokens_for(public, ada)
+
+
+def test_o21_a_stolen_refresh_token_ends_the_family(hub: RunningHub, client: Client, ada: User) -> None:
+    first = tokens_for(client, ada)["refresh_token"]
+    second = refresh(client, first).json()
+    with api(hub, second["access_token"]) as app:
+        assert app.get("/oauth/userinfo").status_code == 200
+    hub.clock.advance(seconds=59)
+    assert refresh(client, first).status_code == 200, "within the grace"
+    hub.clock.advance(seconds=2)
+    assert refresh(client, first).json()["error"] == "invalid_grant"
+    assert refresh(client, second["refresh_token"]).json()["error"] == "invalid_grant"
+    with api(hub, second["access_token"]) as app:
+        assert app.get("/oauth/userinfo").status_code == 401
+
+
+def test_o21_a_lost_answer_costs_nothing(hub: RunningHub, client: Client, ada: User) -> None:
+    """The successor was never used, so however late the client asks again, it is not a thief."""
+    first = tokens_for(client, ada)["refresh_token"]
+    lost = refresh(client, first).json()
+    hub.clock.advance(seconds=3600)
+    again = refresh(client, first).json()
+    assert again["refresh_token"] == lost["refresh_token"]
+
+
+def test_o22_twenty_refreshes_at_once_have_one_successor(client: Client, ada: User) -> None:
+    first = tokens_for(client, ada)["refresh_token"]
+    answers = at_once([lambda: refresh(client, first)] * 20)
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.json()["refresh_token"] for answer in answers}) == 1
+
+
+def test_o23_a_refresh_never_widens(client: Client, ada: User) -> None:
+    token = tokens_for(client, ada, scope="openid")["refresh_token"]
+    for scope in ("openid profile", "profile", "webhooks", "nonsense"):
+        assert refresh(client, token, scope=scope).json()["error"] == "invalid_scope"
+    assert refresh(client, token, scope="openid").json()["scope"] == "openid"
+
+
+def test_o24_another_apps_refresh_token(hub: RunningHub, client: Client, ada: User) -> None:
+    token = tokens_for(client, ada)["refresh_token"]
+    stranger = make_app(hub, ada, refresh_tokens=True)
+    assert refresh(stranger, token).json()["error"] == "invalid_grant"
+    assert refresh(client, token).status_code == 200
+
+
+def test_basic_credentials_form_decoded_and_raw(hub: RunningHub, client: Client, ada: User) -> None:
+    assert client.secret is not None
+    for pair in (f"{client.id}:{client.secret}", f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"):
+        header = {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+        form = {
+            "grant_type": "authorization_code",
+            "code": code_for(client, ada),
+            "redirect_uri": client.app.redirect_uris[0],
+        }
+        assert httpx.post(f"{hub.url}/oauth/token", data=form, headers=header).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["Basic nonsense", "Basic !!!", "Bearer hf_x", "Basic eDp5"])
+def test_a_bad_authorization_header(hub: RunningHub, header: str) -> None:
+    form = {"grant_type": "refresh_token", "refresh_token": "x"}
+    response = httpx.post(f"{hub.url}/oauth/token", data=form, headers={"authorization": header})
+    assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
+    assert response.headers["www-authenticate"].startswith("Basic")
+    assert response.headers["cache-control"] == "no-store"

@@ -1,0 +1,49 @@
+"""O20: with its secret deleted an app is public: the old secret fails at once, the id with PKCE works."""
+
+import httpx
+from tests.bed.apps import code_for, make_app, proof, tokens_for
+from tests.bed.people import api, make_token, make_user
+from tests.bed.running import RunningHub
+
+
+def test_o20_the_old_secret_fails_at_once_and_the_app_works_without(hub: RunningHub) -> None:
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    client = make_app(hub, olga, refresh_tokens=True)
+    before = tokens_for(client, ada)
+    verifier, challenge = proof()
+    code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
+    with api(hub, make_token(hub, olga)) as owner:
+        assert owner.delete(f"/api/settings/applications/{client.id}/secret").status_code == 200
+
+    token = f"{hub.url}/oauth/token"
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": client.app.redirect_uris[0],
+        "code_verifier": verifier,
+    }
+    in_body = {**form, "client_id": client.id, "client_secret": client.secret or ""}
+    for refused in (httpx.post(token, data=form, auth=client.basic), httpx.post(token, data=in_body)):
+        assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
+    refresh = {"grant_type": "refresh_token", "refresh_token": before["refresh_token"]}
+    assert httpx.post(token, data=refresh, auth=client.basic).json()["error"] == "invalid_client"
+    for path in ("/oauth/revoke", "/oauth/introspect"):
+        answer = httpx.post(hub.url + path, data={"token": before["access_token"]}, auth=client.basic)
+        assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+
+    assert httpx.post(token, data={**form, "client_id": client.id}).status_code == 200
+    assert httpx.post(token, data={**refresh, "client_id": client.id}).status_code == 200
+    with api(hub, before["access_token"]) as app:
+        assert app.get("/oauth/userinfo").status_code == 200, "users stay signed in"
+
+
+def test_o20_a_public_app_must_use_pkce(hub: RunningHub) -> None:
+    """What was left out with a secret is needed without one: also for a code that was asked for before."""
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    client = make_app(hub, olga)
+    code = code_for(client, ada)
+    with api(hub, make_token(hub, olga)) as owner:
+        owner.delete(f"/api/settings/applications/{client.id}/secret")
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": client.app.redirect_uris[0]}
+    refused = httpx.post(f"{hub.url}/oauth/token", data={**form, "client_id": client.id})
+    assert refused.status_code == 400, refused.text

@@ -1,0 +1,252 @@
+"""O25-O32, O63: apps that describe themselves at an address of their choice."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from tests.bed.apps import answer_of, approve, proof
+from tests.bed.at_once import at_once
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import browser_of, make_user
+from tests.bed.running import RunningHub, running
+from tests.egress.farend import Names, Server, answering, certificate_for, read_request, serving
+
+from hubgate.server.egress.client import Egress
+
+REDIRECT = "https://app.example/callback"
+LOOPBACK = [ip_network("127.0.0.0/8")]
+
+
+@pytest.fixture
+def lenient(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    """Development: documents on http loopback may be fetched."""
+    given = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}
+    with running(settings_for(engine.fresh_url(), tmp_path, **given)) as hub:
+        yield hub
+
+
+@pytest.fixture
+def far_end() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def described(url: str, **members: Any) -> bytes:
+    document = {
+        "client_id": url,
+        "client_name": "Self-made",
+        "redirect_uris": [REDIRECT],
+        "token_endpoint_auth_method": "none",
+        **members,
+    }
+    return json.dumps({name: value for name, value in document.items() if value is not None}).encode()
+
+
+def json_answer(body: bytes, status: str = "200 OK", extra: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
+    return head.encode() + body
+
+
+class App:
+    """An app whose document a raw server gives out; the document can be changed while it runs."""
+
+    def __init__(self, stack: ExitStack, **members: Any) -> None:
+        self.server: Server = stack.enter_context(serving(self._behave))
+        self.url = f"http://127.0.0.1:{self.server.port}/app"
+        self.answer = json_answer(described(self.url, **members))
+        self.fetches = 0
+
+    def _behave(self, peer: socket.socket) -> None:
+        while read_request(peer):
+            self.fetches += 1
+            peer.sendall(self.answer)
+
+
+def address(client_id: str, **parameters: str) -> str:
+    _, challenge = proof()
+    asked = {
+        "client_id": client_id,
+        "redirect_uri": REDIRECT,
+        "response_type": "code",
+        "scope": "openid profile",
+        "code_challenge": challenge,
+        "code_challenge_method": "S256",
+        **parameters,
+    }
+    return "/oauth/authorize?" + urlencode(asked)
+
+
+def status_of(hub: RunningHub, client_id: str) -> int:
+    with hub.client() as visitor:
+        return visitor.get(address(client_id)).status_code
+
+
+def test_an_app_signs_in_by_its_document(lenient: RunningHub, far_end: ExitStack) -> None:
+    app, ada = App(far_end), make_user(lenient, "ada")
+    verifier, challenge = proof()
+    with browser_of(lenient, ada) as browser:
+        sent = approve(browser, address(app.url, code_challenge=challenge))
+    form = {"grant_type": "authorization_code", "code": answer_of(sent)["code"], "redirect_uri": REDIRECT}
+    form |= {"client_id": app.url, "code_verifier": verifier}
+    body = httpx.post(f"{lenient.url}/oauth/token", data=form).json()
+    assert body["scope"] == "profile openid"
+    assert "refresh_token" in body
+    assert app.fetches == 1
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "::1", "::ffff:127.0.0.1", "fd00::1"],
+)
+def test_o25_no_connection_to_private_addresses(
+    engine: Engine, tmp_path: Path, far_end: ExitStack, target: str
+) -> None:
+    server = far_end.enter_context(serving(answering(b"")))
+    names = Names({"app.example": [[target]]})
+    settings = settings_for(engine.fresh_url(), tmp_path)
+    with running(settings, Egress(resolve=names)) as hub:
+        assert status_of(hub, f"https://app.example:{server.port}/app") == 400
+        assert names.asked == ["app.example"]
+    assert server.connections == 0
+
+
+def test_o25_http_and_loopback_are_for_development_alone(hub: RunningHub, far_end: ExitStack) -> None:
+    app = App(far_end)
+    assert status_of(hub, app.url) == 400
+    assert status_of(hub, app.url.replace("http:", "https:")) == 400
+    assert app.server.connections == 0
+
+
+def test_o26_rebinding_and_certificates(engine: Engine, tmp_path: Path, far_end: ExitStack) -> None:
+    for_server, for_client = certificate_for("app.example", tmp_path)
+    seen: list[bytes] = []
+    server = far_end.enter_context(
+        serving(answering(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", seen), tls=for_server)
+    )
+    # Asked a second time the name would be private: it is not asked a second time.
+    names = Names({"app.example": [["127.0.0.1"], ["169.254.169.254"]], "other.example": [["127.0.0.1"]]})
+    egress = Egress(LOOPBACK, resolve=names, tls=for_client)
+    with running(settings_for(engine.fresh_url(), tmp_path), egress) as hub:
+        assert status_of(hub, f"https://app.example:{server.port}/app") == 400
+        assert names.asked == ["app.example"]
+        assert len(seen) == 1
+        assert seen[0].startswith(b"GET /app HTTP/1.1\r\nHost: app.example:")
+        assert status_of(hub, f"https://other.example:{server.port}/app") == 400
+        assert len(seen) == 1, "a certificate for another name is no answer"
+
+
+@pytest.mark.parametrize(
+    "status", ["301 Moved", "302 Found", "307 Temporary", "204 No", "404 No", "500 Broken", "201 Made"]
+)
+def test_o27_only_200_is_an_answer(lenient: RunningHub, far_end: ExitStack, status: str) -> None:
+    app = App(far_end)
+    good = app.answer
+    app.answer = json_answer(described(app.url), status, f"Location: {app.url}/good\r\n")
+    assert status_of(lenient, app.url) == 400
+    app.answer = good
+    assert status_of(lenient, app.url) == 303, "an error is never kept"
+
+
+@pytest.mark.parametrize("head", ["Content-Length: 10000000\r\n", "Transfer-Encoding: chunked\r\n"])
+def test_o28_an_endless_document_is_cut(lenient: RunningHub, far_end: ExitStack, head: str) -> None:
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        peer.sendall(f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{head}\r\n".encode())
+        while True:
+            peer.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
+
+    server = far_end.enter_context(serving(behave))
+    assert status_of(lenient, f"http://127.0.0.1:{server.port}/app") == 400
+
+
+def test_o29_a_slow_drip_ends_at_the_deadline(
+    lenient: RunningHub, far_end: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubgate.server.oauth.cimd.documents.FETCH_SECONDS", 0.5)
+
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
+        while True:
+            peer.sendall(b" ")
+            time.sleep(0.05)
+
+    server: Server = far_end.enter_context(serving(behave))
+    started = time.monotonic()
+    assert status_of(lenient, f"http://127.0.0.1:{server.port}/app") == 400
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"client_id": "https://other.example/app"},
+        {"client_id": None},
+        {"client_secret": "s"},
+        {"token_endpoint_auth_method": "client_secret_basic"},
+        {"token_endpoint_auth_method": None},
+        {"redirect_uris": []},
+        {"redirect_uris": ["javascript:alert(1)"]},
+        {"redirect_uris": "https://app.example/callback"},
+        {"client_name": ""},
+        {"client_name": 7},
+    ],
+    ids=lambda members: next(f"{name}={value}" for name, value in members.items()),
+)
+def test_o30_a_document_that_breaks_a_rule(lenient: RunningHub, far_end: ExitStack, members: dict[str, Any]) -> None:
+    app = App(far_end)
+    good, app.answer = app.answer, json_answer(described(app.url, **members))
+    assert status_of(lenient, app.url) == 400
+    app.answer = good
+    assert status_of(lenient, app.url) == 303, "not kept"
+
+
+def test_unknown_members_and_grant_types_are_passed_over(lenient: RunningHub, far_end: ExitStack) -> None:
+    app = App(
+        far_end, grant_types=["authorization_code", "urn:x:unknown"], foo={"bar": 1}, jwks_uri="https://x.example"
+    )
+    assert status_of(lenient, app.url) == 303
+
+
+@pytest.mark.parametrize("path", ["", "/", "/a/../b", "/a/%2e%2e/b", "/./a", "/a#b"])
+def test_addresses_that_are_none(lenient: RunningHub, path: str) -> None:
+    assert status_of(lenient, f"https://app.example{path}") == 400
+    assert status_of(lenient, "https://user@app.example/app") == 400
+
+
+def test_o31_many_authorizations_at_once_fetch_once(lenient: RunningHub, far_end: ExitStack) -> None:
+    app = App(far_end)
+    rounds = [at_once([lambda: status_of(lenient, app.url)] * 50) for _ in range(20)]
+    assert {status for statuses in rounds for status in statuses} == {303}
+    assert app.fetches == 1
+
+
+def test_o32_and_o33_logo_and_name_are_neutral(lenient: RunningHub, far_end: ExitStack) -> None:
+    app = App(far_end, client_name="Ev\u202eil <script>\u200b</script>", logo_uri="https://app.example/logo.svg")
+    with browser_of(lenient, make_user(lenient, "ada")) as browser:
+        page = browser.get(address(app.url)).text
+    assert "logo.svg" not in page
+    assert "<script>" not in page.replace('<script type="module"', "")
+    assert "\u202e" not in page
+    assert "\u200b" not in page
+    assert "Evil &lt;script&gt;&lt;/script&gt;" in page
+
+
+def test_o63_bad_addresses_of_one_host_are_fetched_ten_times_a_minute(lenient: RunningHub, far_end: ExitStack) -> None:
+    app = App(far_end)
+    app.answer = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"
+    with lenient.client() as visitor:
+        answers = [visitor.get(address(f"{app.url}/{number}")) for number in range(60)]
+    statuses = [answer.status_code for answer in answers]
+    assert statuses[:10] == [400] * 10
+    assert set(statuses[10:]) == {429}
+    assert "retry-after" in answers[-1].headers
+    assert app.fetches == 10

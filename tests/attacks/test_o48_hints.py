@@ -1,0 +1,69 @@
+"""O48: an id_token_hint counts only if a key of ours signed it with RS256."""
+
+import base64
+import hashlib
+import hmac
+import json
+from typing import Any
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from tests.bed.apps import Client, answer_of, make_app, tokens_for
+from tests.bed.people import browser_of, make_user
+from tests.bed.running import RunningHub
+
+
+def encoded(value: bytes | dict[str, Any]) -> str:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def decoded(part: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=="))
+    return value
+
+
+def forgeries(hub: RunningHub, client: Client, good: str) -> dict[str, str]:
+    head, body, signature = good.split(".")
+    header, claims = decoded(head), decoded(body)
+    public = httpx.get(f"{hub.url}/oauth/jwks").json()["keys"][0]
+    modulus = base64.urlsafe_b64decode(public["n"] + "==")
+    own_key = rsa.generate_private_key(65537, 2048)
+
+    def hs256(key: bytes) -> str:
+        start = f"{encoded({**header, 'alg': 'HS256'})}.{body}"
+        return f"{start}.{encoded(hmac.digest(key, start.encode(), hashlib.sha256))}"
+
+    def rs256(header: dict[str, Any], claims: dict[str, Any]) -> str:
+        start = f"{encoded(header)}.{encoded(claims)}"
+        return f"{start}.{encoded(own_key.sign(start.encode(), padding.PKCS1v15(), SHA256()))}"
+
+    return {
+        "alg none": f"{encoded({'alg': 'none'})}.{body}.",
+        "alg none with the key": f"{encoded({**header, 'alg': 'none'})}.{body}.",
+        "alg None": f"{encoded({**header, 'alg': 'None'})}.{body}.{signature}",
+        "HS256 with the modulus": hs256(modulus),
+        "HS256 with the document": hs256(json.dumps(public).encode()),
+        "HS256 with the client secret": hs256((client.secret or "").encode()),
+        "another key": rs256(header, claims),
+        "another key, named": rs256({**header, "kid": "mine", "jwk": public}, claims),
+        "no signature": f"{head}.{body}.",
+        "another body": f"{head}.{encoded({**claims, 'sub': '0' * 24})}.{signature}",
+        "another issuer": rs256(header, {**claims, "iss": "https://evil.example"}),
+        "no token": "x",
+        "deep": f"{encoded(b'[' * 5000)}.{body}.{signature}",
+        "no object": f"{encoded(b'[]')}.{body}.{signature}",
+        "not base64": f"{head}.{body}.***",
+    }
+
+
+def test_o48_only_our_own_signature_counts(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), make_app(hub)
+    good = tokens_for(client, ada)["id_token"]
+    with browser_of(hub, ada) as browser:
+        assert "code" in answer_of(browser.get(client.address(id_token_hint=good, prompt="none")))
+        for name, hint in forgeries(hub, client, good).items():
+            for prompt in ("none", None):
+                answer = answer_of(browser.get(client.address(id_token_hint=hint, prompt=prompt)))
+                assert answer["error"] == "invalid_request", name

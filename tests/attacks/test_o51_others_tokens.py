@@ -1,0 +1,46 @@
+"""O51: an app learns about, and ends, the tokens of its owner's apps and no others."""
+
+from tests.bed.apps import make_app, tokens_for
+from tests.bed.people import api, make_organization, make_user
+from tests.bed.running import RunningHub
+
+INACTIVE = {"active": False}
+
+
+def test_o51_introspection_tells_the_same_owner_alone(hub: RunningHub) -> None:
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    client, sibling, stranger = make_app(hub, olga), make_app(hub, olga), make_app(hub, ada)
+    of_organization = make_app(hub, organization=make_organization(hub, "acme", olga))
+    token = tokens_for(client, ada)["access_token"]
+    for asking in (client, sibling):
+        said = asking.post("/oauth/introspect", {"token": token}).json()
+        assert (said["active"], said["sub"], said["client_id"]) == (True, ada.id, client.id)
+    for asking in (stranger, of_organization):
+        assert asking.post("/oauth/introspect", {"token": token}).json() == INACTIVE
+    for other in ("nonsense", "hf_" + "a" * 41):
+        assert client.post("/oauth/introspect", {"token": other}).json() == INACTIVE
+
+
+def test_o51_organization_siblings(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme, other = make_organization(hub, "acme", ada), make_organization(hub, "other", ada)
+    client, sibling = make_app(hub, organization=acme), make_app(hub, organization=acme)
+    token = tokens_for(client, ada)["access_token"]
+    assert sibling.post("/oauth/introspect", {"token": token}).json()["active"] is True
+    assert make_app(hub, organization=other).post("/oauth/introspect", {"token": token}).json() == INACTIVE
+
+
+def test_o51_revocation_is_for_the_app_itself(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    client = make_app(hub, ada, refresh_tokens=True)
+    tokens = tokens_for(client, ada)
+    for asking in (make_app(hub, ada), make_app(hub, make_user(hub, "olga"))):
+        for token in (tokens["access_token"], tokens["refresh_token"]):
+            response = asking.post("/oauth/revoke", {"token": token})
+            assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
+    with api(hub, tokens["access_token"]) as app:
+        assert app.get("/oauth/userinfo").status_code == 200
+        assert client.post("/oauth/revoke", {"token": tokens["refresh_token"]}).status_code == 200
+        assert app.get("/oauth/userinfo").status_code == 401, "the family ended with its refresh token"
+    for unknown in ("nonsense", tokens["access_token"]):
+        assert client.post("/oauth/revoke", {"token": unknown}).status_code == 200

@@ -1,0 +1,119 @@
+"""Third-party apps for a test, and the steps such an app and its user take."""
+
+import base64
+import hashlib
+import secrets
+from dataclasses import dataclass
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+
+import httpx
+from tests.bed.people import Page, browser_of
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.apps.owning import Owner
+
+REDIRECT = "https://app.example/callback"
+SCOPES = ("openid", "profile", "email", "read-repos")
+
+
+@dataclass(frozen=True)
+class Client:
+    """A registered app with its secret; None for a public one."""
+
+    hub: RunningHub
+    app: App
+    secret: str | None
+
+    @property
+    def id(self) -> str:
+        return self.app.client_id
+
+    @property
+    def basic(self) -> tuple[str, str]:
+        assert self.secret is not None
+        return self.id, self.secret
+
+    def address(self, **parameters: str | None) -> str:
+        """Of the authorize page. A parameter given as None is left out."""
+        asked: dict[str, str | None] = {
+            "client_id": self.id,
+            "redirect_uri": self.app.redirect_uris[0],
+            "response_type": "code",
+            "scope": " ".join(self.app.scopes),
+            "state": "s t&te",
+            **parameters,
+        }
+        return "/oauth/authorize?" + urlencode({name: value for name, value in asked.items() if value is not None})
+
+    def redeem(self, code: str, **parameters: str) -> httpx.Response:
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self.app.redirect_uris[0],
+            **parameters,
+        }
+        return self.post("/oauth/token", form)
+
+    def post(self, path: str, form: dict[str, str]) -> httpx.Response:
+        """Authenticated as this app."""
+        if self.secret is not None:
+            return httpx.post(self.hub.url + path, data=form, auth=self.basic)
+        return httpx.post(self.hub.url + path, data={"client_id": self.id, **form})
+
+
+def make_app(
+    hub: RunningHub, owner: User | None = None, organization: Organization | None = None, **given: object
+) -> Client:
+    fields = {"name": "Notebook", "redirect_uris": (REDIRECT,), "scopes": SCOPES, "confidential": True, **given}
+    draft = App(client_id="", **fields)  # type: ignore[arg-type]
+    who = Owner(org_id=organization.id) if organization else Owner(user_id=owner.id if owner else None)
+
+    async def work(opened: Hub) -> tuple[App, str | None]:
+        return await owning.create(opened.oauth, who, draft, SYSTEM)
+
+    app, secret = hub.call(work)
+    return Client(hub, app, secret)
+
+
+def proof() -> tuple[str, str]:
+    """A verifier and its challenge."""
+    verifier = secrets.token_urlsafe(48)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return verifier, base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def answer_of(response: httpx.Response) -> dict[str, str]:
+    """The parameters with which a browser is sent back to the app."""
+    assert response.status_code == 303, response.text
+    return dict(parse_qsl(urlsplit(response.headers["location"]).query))
+
+
+def approve(browser: httpx.Client, address: str, **changes: object) -> httpx.Response:
+    """Open the consent page and press Allow, with every scope ticked unless `scopes` says otherwise."""
+    shown = browser.get(address)
+    assert shown.status_code == 200, (shown.status_code, shown.headers.get("location"), shown.text[:500])
+    asked = parse_qs(urlsplit(address).query).get("scope", [""])[0].split()
+    form = {**Page(shown).hidden(), "decision": "approve", "scopes": asked, "orgs": [], **changes}
+    return browser.post(address, data=form)
+
+
+def code_for(client: Client, user: User, **parameters: str | None) -> str:
+    """A fresh code: the user is signed in and allows what is asked, unless that was allowed before."""
+    address = client.address(**parameters)
+    with browser_of(client.hub, user) as browser:
+        response = browser.get(address)
+        return answer_of(response if response.status_code == 303 else approve(browser, address))["code"]
+
+
+def tokens_for(client: Client, user: User, **parameters: str | None) -> dict[str, str]:
+    verifier, challenge = proof()
+    code = code_for(client, user, code_challenge=challenge, code_challenge_method="S256", **parameters)
+    response = client.redeem(code, code_verifier=verifier)
+    assert response.status_code == 200, response.text
+    body: dict[str, str] = response.json()
+    return body

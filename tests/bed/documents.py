@@ -1,0 +1,40 @@
+"""Apps that were never registered: the hub has already fetched their document."""
+
+import json
+
+from tests.bed.apps import Client
+from tests.bed.running import RunningHub
+
+from hubgate.server.app import Hub
+from hubgate.server.clock import HOUR
+from hubgate.server.oauth.cimd import store
+from hubgate.server.oauth.cimd.rules import check_document
+
+URL = "https://notes.example/.well-known/oauth-cimd"
+ANSWERED_AT = "https://notes.example/callback"
+
+
+def keep_document(hub: RunningHub, url: str = URL, **members: object) -> Client:
+    """What is kept for `url` is replaced, as if the document had changed meanwhile."""
+    document = {
+        "client_id": url,
+        "client_name": "Field Notes",
+        "redirect_uris": [ANSWERED_AT],
+        "token_endpoint_auth_method": "none",
+        **members,
+    }
+    text = json.dumps(document)
+    findings, app = check_document(url, text.encode())
+    assert app is not None, findings
+    keep_text(hub, url, text)
+    return Client(hub, app, None)
+
+
+def keep_text(hub: RunningHub, url: str, text: str) -> None:
+    """Whatever it says."""
+
+    async def work(opened: Hub) -> None:
+        now = opened.clock()
+        await opened.db.write(lambda tx: store.save(tx, url, text, now, now + 24 * HOUR))
+
+    hub.call(work)

@@ -1,0 +1,317 @@
+"""A user signs in to an app, in a real browser, with script and without: to a website, a program on this computer and
+an app on this device. Chromium applies form-action along redirects, so only a browser shows that the way back is open.
+"""
+
+import contextlib
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect
+from tests.bed.apps import Client, make_app, proof
+from tests.bed.documents import keep_document
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.people import PASSWORD, make_organization, make_user
+from tests.bed.running import RunningHub, running
+
+pytestmark = pytest.mark.browser
+
+WEBSITE = "https://app.example/callback?kept=1"
+STATE = '{"to": "/a b?c=d&e"}'
+
+
+@pytest.fixture
+def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as hub:
+        yield hub
+
+
+@pytest.fixture(params=[True, False], ids=["script", "no script"])
+def scripted(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@dataclass
+class Visitor:
+    """One browser. The app's website answers in it, without a network; what its console says is remembered."""
+
+    context: BrowserContext
+    arrived: list[Request] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page: Page = self.context.new_page()
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.context.route("https://app.example/**", self._website)
+
+    def _website(self, route: Route, request: Request) -> None:
+        if urlsplit(request.url).path != "/favicon.ico":
+            self.arrived.append(request)
+        route.fulfill(status=200, content_type="text/html", body="<!doctype html><title>app</title>Back at the app")
+
+    def sign_in(self) -> None:
+        self.page.get_by_label("Name or e-mail").fill("ada")
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.page.get_by_role("button", name="Sign in").click()
+
+    def decide(self, name: str) -> None:
+        expect(self.page.get_by_role("heading", level=1)).to_contain_text("wants to use your account")
+        button = self.page.get_by_role("button", name=name, exact=True)
+        expect(button).not_to_have_attribute("aria-disabled", "true")
+        button.click()
+
+
+@pytest.fixture
+def visitor(browser: Browser, hub: RunningHub, scripted: bool) -> Iterator[Visitor]:
+    with browser.new_context(base_url=hub.url, java_script_enabled=scripted) as context:
+        yield Visitor(context)
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[tuple[int, list[str]]]:
+    """A program on this computer that waits for its answer, as RFC 8252 describes it."""
+    server, targets = socket.create_server(("127.0.0.1", 0)), []
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = server.accept()
+                with peer:
+                    targets.append(peer.recv(65536).decode().split(" ")[1])
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone")
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield server.getsockname()[1], targets
+    finally:
+        server.close()
+
+
+def answer_in(address: str) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(address).query))
+
+
+def redeem(client: Client, code: str, redirect_uri: str, verifier: str) -> str:
+    response = client.redeem(code, redirect_uri=redirect_uri, code_verifier=verifier)
+    assert response.status_code == 200, response.text
+    scope: str = response.json()["scope"]
+    return scope
+
+
+def test_to_a_website(hub: RunningHub, visitor: Visitor) -> None:
+    """From nobody to a token: sign in, look at what is asked, untick one thing, tick another, allow."""
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    client, (verifier, challenge) = make_app(hub, None, redirect_uris=(WEBSITE,)), proof()
+    page = visitor.page
+    page.goto(client.address(state=STATE, code_challenge=challenge, code_challenge_method="S256"))
+    expect(page.get_by_text("Then you go on to app.example.")).to_be_visible()
+    visitor.sign_in()
+    expect(page.get_by_text("You are @ada.")).to_be_visible()
+    page.get_by_label("Read your repos").uncheck()
+    page.get_by_label("acme").check()
+    visitor.decide("Allow")
+    page.wait_for_url("https://app.example/**")
+    answer = answer_in(page.url)
+    assert (answer["kept"], answer["state"], answer["iss"]) == ("1", STATE, hub.url)
+    assert redeem(client, answer["code"], WEBSITE, verifier) == "email profile openid"
+    assert visitor.arrived[0].all_headers().get("referer", "") in ("", f"{hub.url}/")
+    silent = visitor.context.request.get(client.address(orgIds=acme.id, scope="openid", prompt="none"), max_redirects=0)
+    assert "code" in answer_in(silent.headers["location"]), "and from now on at once"
+    assert visitor.said == []
+
+
+def test_denied(hub: RunningHub, visitor: Visitor) -> None:
+    make_user(hub, "ada")
+    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    visitor.page.goto(client.address(state=STATE))
+    visitor.sign_in()
+    visitor.decide("Deny")
+    visitor.page.wait_for_url("https://app.example/**")
+    answer = answer_in(visitor.page.url)
+    assert (answer["error"], answer["state"], answer["iss"]) == ("access_denied", STATE, hub.url)
+    assert "code" not in answer
+    assert visitor.said == []
+
+
+def test_to_a_program_on_this_computer(hub: RunningHub, visitor: Visitor) -> None:
+    make_user(hub, "ada")
+    client, (verifier, challenge) = keep_document(hub, redirect_uris=["http://127.0.0.1/cb"]), proof()
+    with listening() as (port, targets):
+        redirect = f"http://127.0.0.1:{port}/cb"
+        visitor.page.goto(
+            client.address(
+                redirect_uri=redirect,
+                scope="openid profile",
+                state=STATE,
+                code_challenge=challenge,
+                code_challenge_method="S256",
+            )
+        )
+        visitor.sign_in()
+        expect(
+            visitor.page.get_by_text("This app runs on your own computer and cannot prove its name.")
+        ).to_be_visible()
+        visitor.decide("Allow")
+        expect(visitor.page.locator("body")).to_have_text("done")
+        answer = answer_in(targets[0])
+    assert (answer["state"], answer["iss"]) == (STATE, hub.url)
+    assert redeem(client, answer["code"], redirect, verifier) == "profile openid"
+
+
+def test_to_an_app_on_this_device(hub: RunningHub, visitor: Visitor) -> None:
+    """Nothing here claims the scheme, so the browser stays; what counts is that it sets off."""
+    make_user(hub, "ada")
+    # Where requests are intercepted, Chromium does not show that it sets off.
+    visitor.context.unroute_all()
+    redirect = "com.example.notes:/signed-in"
+    client, (verifier, challenge) = keep_document(hub, redirect_uris=[redirect]), proof()
+    visitor.page.goto(
+        client.address(scope="openid", state=STATE, code_challenge=challenge, code_challenge_method="S256")
+    )
+    visitor.sign_in()
+    expect(visitor.page.get_by_text("an app on this device (com.example.notes)").first).to_be_visible()
+    with visitor.page.expect_request(lambda request: request.url.startswith(f"{redirect}?")) as setting_off:
+        visitor.decide("Allow")
+    answer = answer_in(setting_off.value.url)
+    assert (answer["state"], answer["iss"]) == (STATE, hub.url)
+    assert redeem(client, answer["code"], redirect, verifier) == "openid"
+    assert not [line for line in visitor.said if "Content Security Policy" in line]
+
+
+def test_an_answer_as_a_form(hub: RunningHub, visitor: Visitor, scripted: bool) -> None:
+    make_user(hub, "ada")
+    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    visitor.page.goto(client.address(state=STATE, response_mode="form_post"))
+    visitor.sign_in()
+    visitor.decide("Allow")
+    if not scripted:
+        visitor.page.get_by_role("button", name="Continue to app.example").click()
+    visitor.page.wait_for_url("https://app.example/**")
+    sent = visitor.arrived[0]
+    assert (sent.method, sent.url) == ("POST", WEBSITE)
+    fields = dict(parse_qsl(sent.post_data or ""))
+    assert (fields["state"], fields["iss"]) == (STATE, hub.url)
+    assert client.redeem(fields["code"]).status_code == 200
+    assert visitor.said == []
+
+
+def test_a_request_posted_by_the_apps_page(hub: RunningHub, visitor: Visitor) -> None:
+    """From another site, so without our cookie: whoever is signed in is still known."""
+    make_user(hub, "ada")
+    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    page = visitor.page
+    page.goto("/login")
+    visitor.sign_in()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    fields = "".join(
+        f'<input name="{name}" value="{value}">'
+        for name, value in parse_qsl(client.address(state="s").partition("?")[2])
+    )
+    form = (
+        f'<form method="post" action="{hub.url}/oauth/authorize">{fields}<button>Sign in with the hub</button></form>'
+    )
+    visitor.context.route(
+        "https://shop.example/",
+        lambda route: route.fulfill(status=200, content_type="text/html", body=f"<!doctype html>{form}"),
+    )
+    page.goto("https://shop.example/")
+    page.get_by_role("button").click()
+    expect(page.get_by_text("You are @ada.")).to_be_visible()
+    visitor.decide("Allow")
+    page.wait_for_url("https://app.example/**")
+    assert "code" in answer_in(page.url)
+
+
+def test_use_another_account(hub: RunningHub, visitor: Visitor) -> None:
+    for name in ("bob", "ada"):
+        make_user(hub, name)
+    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    page = visitor.page
+    page.goto("/login")
+    page.get_by_label("Name or e-mail").fill("bob")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.goto(client.address())
+    expect(page.get_by_text("You are @bob.")).to_be_visible()
+    page.get_by_role("link", name="Use another account").click()
+    expect(page.get_by_role("link", name="Go on as @bob")).to_be_visible()
+    visitor.sign_in()
+    expect(page.get_by_text("You are @ada.")).to_be_visible()
+    visitor.decide("Allow")
+    page.wait_for_url("https://app.example/**")
+    assert "code" in answer_in(page.url)
+
+
+def test_enter_decides_nothing(hub: RunningHub, visitor: Visitor) -> None:
+    make_user(hub, "ada")
+    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    page = visitor.page
+    page.goto(client.address())
+    visitor.sign_in()
+    posted: list[str] = []
+    page.on("request", lambda request: posted.append(request.method))
+    page.get_by_label("Read your repos").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Read your repos").uncheck()
+    expect(page.get_by_role("button", name="Allow")).to_be_visible()
+    assert "POST" not in posted
+
+
+def test_the_second_half_of_a_double_click_allows_nothing(browser: Browser, hub: RunningHub) -> None:
+    """The attacker's page asks for a double click and brings ours under the pointer after the first half."""
+    make_user(hub, "ada")
+    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    with browser.new_context(base_url=hub.url) as context:
+        visitor = Visitor(context)
+        page = visitor.page
+        page.clock.install(time=0)
+        page.clock.pause_at(1000)
+        page.goto(client.address())
+        visitor.sign_in()
+        allow = page.get_by_role("button", name="Allow", exact=True)
+        expect(allow).to_have_attribute("aria-disabled", "true")
+        allow.click(force=True)
+        page.clock.run_for(590)
+        allow.click(force=True)
+        page.evaluate("dispatchEvent(new Event('focus'))")
+        page.clock.run_for(590)
+        expect(allow).to_have_attribute("aria-disabled", "true")
+        allow.click(force=True)
+        page.clock.run_for(20)
+        expect(allow).not_to_have_attribute("aria-disabled", "true")
+        assert visitor.arrived == []
+        expect(page.get_by_text("You are @ada.")).to_be_visible()
+        allow.click()
+        page.wait_for_url("https://app.example/**")
+        assert re.search(r"code=", page.url)
+
+
+def test_connected_apps(hub: RunningHub, visitor: Visitor) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    client, (verifier, challenge) = keep_document(hub, redirect_uris=[WEBSITE]), proof()
+    page = visitor.page
+    page.goto(client.address(scope="openid jobs", code_challenge=challenge, code_challenge_method="S256"))
+    visitor.sign_in()
+    visitor.decide("Allow")
+    page.wait_for_url("https://app.example/**")
+    assert redeem(client, answer_in(page.url)["code"], WEBSITE, verifier) == "jobs openid"
+    page.goto("/settings/connected")
+    page.get_by_role("link", name="Edit Field Notes").click()
+    page.get_by_label("Run jobs as you").uncheck()
+    page.get_by_label("acme").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_contain_text("Takes effect at its next request.")
+    expect(page.get_by_label("acme")).to_be_checked()
+    page.get_by_role("link", name="Revoke…").click()
+    page.get_by_role("button", name="Revoke Field Notes").click()
+    expect(page.get_by_role("status").first).to_contain_text("Field Notes is revoked.")
+    expect(page.get_by_text("Apps you allow appear here.")).to_be_visible()
+    assert parse_qs(urlsplit(page.url).query) == {}

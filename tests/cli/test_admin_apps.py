@@ -1,0 +1,216 @@
+"""`hubgate admin app`: on both engines, and felt by a running server at once."""
+
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.blocking import blocking
+from tests.bed.engines import SqliteEngine, opened
+from tests.bed.operator import Operator
+from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process
+
+REDIRECT = "https://app.example/callback"
+
+
+@pytest.fixture
+def hub(operator: Operator) -> Iterator[HubProcess]:
+    with hub_process(operator.folder, **operator.variables) as hub:
+        yield hub
+
+
+@pytest.fixture
+def sqlite_operator(sqlite_template: Path, tmp_path: Path) -> Operator:
+    """For what has nothing to do with the engine."""
+    operator = Operator(SqliteEngine(sqlite_template, tmp_path), tmp_path)
+    make_people(operator)
+    return operator
+
+
+def make_people(operator: Operator) -> None:
+    operator.json("admin", "user", "create", "ada", "--email", "ada@example.org", "--verified")
+    operator.json("admin", "org", "create", "acme", "--owner", "ada", "--plan", "enterprise")
+
+
+def error_at_token(hub: HubProcess, client_id: str, secret: str | None) -> str:
+    form = {"grant_type": "refresh_token", "refresh_token": "x", "client_id": client_id}
+    if secret is not None:
+        form["client_secret"] = secret
+    return str(httpx.post(f"{hub.url}/oauth/token", data=form).json()["error"])
+
+
+def audit_of(operator: Operator) -> list[tuple[str, str, str | None]]:
+    async def read() -> list[tuple[str, str, str | None]]:
+        async with opened(operator.variables["HUBGATE_DATABASE_URL"]) as db:
+            sql = "SELECT type, author_name, author_id FROM audit_entries ORDER BY created_at, id"
+            rows = await db.read_long(lambda tx: tx.all(sql))
+            return [tuple(row) for row in rows if row["type"].startswith("oauth.")]
+
+    return blocking(read())
+
+
+def test_an_app_from_first_to_last(operator: Operator, hub: HubProcess) -> None:
+    make_people(operator)
+    made = operator.json(
+        "admin", "app", "create", "Notebook", "--owner", "ada", "--redirect-uri", REDIRECT,
+        "--redirect-uri", "http://localhost/cb", "--scope", "openid", "--scope", "read-repos",
+    )  # fmt: skip
+    secret = made["client_secret"]
+    assert list(made)[:2] == ["client_id", "client_secret"]
+    described = {
+        "client_id": made["client_id"],
+        "name": "Notebook",
+        "owner": "ada",
+        "organization": None,
+        "redirect_uris": [REDIRECT, "http://localhost/cb"],
+        "scopes": ["read-repos", "openid"],
+        "extra_scopes": [],
+        "confidential": True,
+        "token_exchange": False,
+        "created_at": made["created_at"],
+    }
+    assert made == {**described, "client_secret": secret}
+    assert operator.json("admin", "app", "list") == [described]
+    assert error_at_token(hub, made["client_id"], secret) == "invalid_grant"
+
+    refreshed = operator.json("admin", "app", "refresh-secret", made["client_id"])
+    assert refreshed == {**described, "client_secret": refreshed["client_secret"]}
+    assert error_at_token(hub, made["client_id"], secret) == "invalid_client"
+    assert error_at_token(hub, made["client_id"], refreshed["client_secret"]) == "invalid_grant"
+
+    deleted = operator.json("admin", "app", "delete", made["client_id"])
+    assert deleted == {"deleted": made["client_id"], "name": "Notebook"}
+    assert error_at_token(hub, made["client_id"], refreshed["client_secret"]) == "invalid_client"
+    assert operator.json("admin", "app", "list") == []
+    assert hub.stop() == 0
+
+
+def test_a_chosen_client_id_and_no_secret(operator: Operator, hub: HubProcess) -> None:
+    make_people(operator)
+    create = ("admin", "app", "create", "Tool", "--owner", "ada", "--public", "--client-id", "my-tool.1")
+    made = operator.json(*create)
+    assert (made["client_id"], made["client_secret"], made["confidential"]) == ("my-tool.1", None, False)
+    assert made["scopes"] == ["profile", "openid"]
+    assert error_at_token(hub, "my-tool.1", None) == "invalid_grant"
+    assert operator.refused(*create) == "The client ID my-tool.1 is taken."
+    for bad in ("https://app.example/x", "a b", "a:b", "a/b", "new", "check", "-x" * 101):
+        refused = operator.run("admin", "app", "create", "T", "--owner", "ada", f"--client-id={bad}")
+        assert refused.returncode == 1, bad
+        assert "A client ID has" in refused.stderr
+    assert hub.stop() == 0
+
+
+def test_token_exchange_of_an_organizations_app(operator: Operator) -> None:
+    make_people(operator)
+    made = operator.json("admin", "app", "create", "Bridge", "--org", "acme", "--token-exchange")
+    assert (made["organization"], made["owner"], made["token_exchange"]) == ("acme", "acme", True)
+    client_id = made["client_id"]
+    assert operator.json("admin", "app", "revoke-token-exchange", client_id)["token_exchange"] is False
+    for _ in range(2):
+        assert operator.json("admin", "app", "grant-token-exchange", client_id)["token_exchange"] is True
+    assert operator.json("admin", "app", "list")[0]["token_exchange"] is True
+    kinds = ["oauth.create_app", "oauth.revoke_token_exchange", "oauth.grant_token_exchange"]
+    assert audit_of(operator) == [(kind, "system", None) for kind in kinds]
+    users = operator.json("admin", "app", "create", "Mine", "--owner", "ada")["client_id"]
+    said = operator.refused("admin", "app", "grant-token-exchange", users)
+    assert said == "Mine belongs to a user. Only an organization's app may exchange tokens."
+    refused = operator.refused("admin", "app", "create", "Mine", "--owner", "ada", "--token-exchange")
+    assert refused == "Only an organization's app may exchange tokens. Use --org."
+    assert len(operator.json("admin", "app", "list")) == 2
+
+
+def test_scopes_of_the_operator(operator: Operator) -> None:
+    make_people(operator)
+    (operator.folder / "hubgate.toml").write_text(
+        '[[extra_scopes]]\nname = "read-metrics"\ntext = "See how the hub is used"\n'
+    )
+    client_id = operator.json("admin", "app", "create", "Bridge", "--org", "acme")["client_id"]
+    for _ in range(2):
+        granted = operator.json("admin", "app", "grant-scope", client_id, "read-metrics")
+        assert granted["extra_scopes"] == ["read-metrics"]
+    assert operator.json("admin", "app", "revoke-scope", client_id, "read-metrics")["extra_scopes"] == []
+    assert [kind for kind, _, _ in audit_of(operator)] == [
+        "oauth.create_app",
+        "oauth.grant_scope",
+        "oauth.revoke_scope",
+    ]
+    again = operator.refused("admin", "app", "revoke-scope", client_id, "read-metrics")
+    assert again == "Bridge does not have the scope read-metrics from the operator."
+    unknown = operator.refused("admin", "app", "grant-scope", client_id, "fly")
+    assert unknown == "This hub has no scope fly. Add it as [[extra_scopes]] to hubgate.toml first."
+    built_in = operator.refused("admin", "app", "grant-scope", client_id, "read-repos")
+    assert built_in == "Every app may ask for read-repos. Its owner adds it to the app."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("create", "x", "--owner", "nobody"), "There is no user nobody. See them all with: hubgate admin user list"),
+        (
+            ("create", "x", "--org", "ghost"),
+            "There is no organization ghost. See them all with: hubgate admin org list",
+        ),
+        (("create", "x", "--owner", "ada", "--scope", "fly"), "fly is not a scope of this app."),
+        (("create", "x", "--owner", "ada", "--redirect-uri", "javascript:x"), "javascript: does not lead to an app."),
+        (("create", " ", "--owner", "ada"), "An app's name has 1 to 96 characters."),
+        (("delete", "ghost"), "There is no app ghost. See them all with: hubgate admin app list"),
+        (("refresh-secret", "ghost"), "There is no app ghost."),
+        (("grant-token-exchange", "ghost"), "There is no app ghost."),
+        (("revoke-scope", "ghost", "x"), "There is no app ghost."),
+    ],
+    ids=range(9),
+)
+def test_refusals_say_what_helps(sqlite_operator: Operator, arguments: tuple[str, ...], says: str) -> None:
+    assert sqlite_operator.refused("admin", "app", *arguments).startswith(says)
+    assert sqlite_operator.json("admin", "app", "list") == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("create", "x"),
+        ("create", "x", "--owner", "ada", "--org", "acme"),
+        ("create",),
+        ("delete",),
+        ("grant-scope", "x"),
+    ],
+)
+def test_usage(sqlite_operator: Operator, arguments: tuple[str, ...]) -> None:
+    done = sqlite_operator.run("admin", "app", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+
+
+def test_for_people(sqlite_operator: Operator) -> None:
+    made = sqlite_operator.run("admin", "app", "create", "Notebook", "--org", "acme", "--token-exchange").stdout
+    said = dict(line.split() for line in made.splitlines()[1:])
+    assert set(said) == {"client_id", "client_secret"}
+    listed = sqlite_operator.run("admin", "app", "list").stdout.splitlines()
+    assert listed[0].split("  ")[0] == "CLIENT ID"
+    assert said["client_id"] in listed[1]
+    assert "has a secret, token exchange" in listed[1]
+    assert said["client_secret"] not in "\n".join(listed)
+
+
+def test_at_a_terminal_it_is_said_that_the_secret_is_shown_once(sqlite_operator: Operator) -> None:
+    ours, theirs = pty.openpty()
+    arguments = ["admin", "app", "create", "Notebook", "--owner", "ada"]
+    running: Any = subprocess.Popen(
+        [*HUBGATE, *arguments],
+        cwd=sqlite_operator.folder,
+        env=environment(**sqlite_operator.variables),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    assert running.wait(30) == 0
+    os.close(theirs)
+    shown = os.read(ours, 4096)
+    os.close(ours)
+    assert b"client_secret  hfcs_" in shown
+    assert b"Copy it now." in shown

@@ -1,0 +1,33 @@
+"""The smallest web app: /login sends the browser away, /callback shows what came of it."""
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+SITE, HUB, SCOPES = os.environ["SITE"], os.environ["HUB"], os.environ["SCOPES"].split()
+CALLBACK = f"{SITE}/callback"
+
+
+def serve(login: Callable[[], str], callback: Callable[[str], Any]) -> None:
+    """`callback` is given the whole address the browser came back to."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path == "/login":
+                self.send_response(302)
+                self.send_header("location", login())
+                self.end_headers()
+                return
+            known = self.path.startswith("/callback?")
+            self.send_response(200 if known else 404)
+            self.send_header("content-type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(callback(SITE + self.path)).encode() if known else b"{}")
+
+    server = HTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
+    server.socket.close()
+    server.socket = socket.socket(fileno=int(os.environ["LISTEN_FD"]))
+    server.serve_forever()

@@ -1,0 +1,53 @@
+"""Clients hold the times in an ID token against their own clock, so here the hub's stands at the present."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+from tests.bed.clock import FrozenClock
+from tests.bed.engines import Engine, SqliteEngine, settings_for
+from tests.bed.running import RunningHub
+from tests.bed.sites import Site, site
+
+from hubgate.server.clock import system_clock
+
+
+@pytest.fixture
+def hub_today(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    """On both engines."""
+    with _at_present(engine, tmp_path) as hub:
+        yield hub
+
+
+@pytest.fixture
+def sqlite_today(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
+    with _at_present(SqliteEngine(sqlite_template, tmp_path), tmp_path) as hub:
+        yield hub
+
+
+@contextmanager
+def _at_present(engine: Engine, folder: Path) -> Iterator[RunningHub]:
+    hub = RunningHub(settings_for(engine.fresh_url(), folder), FrozenClock(system_clock()))
+    hub.start()
+    try:
+        yield hub
+    finally:
+        hub.stop()
+
+
+@pytest.fixture
+def its_site(tmp_path: Path) -> Iterator[Site]:
+    """Where the third party's app is served."""
+    with site(tmp_path / "site") as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.on("console", lambda message: print(message.text))
+        page.on("pageerror", lambda error: print(error))
+        yield page

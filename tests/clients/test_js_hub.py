@@ -1,0 +1,75 @@
+"""@huggingface/hub signs users in, on a server and in a page: a public app that redeems its code without a client_id.
+
+So does oidc-client-ts in a page.
+"""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.bed.apps import Client, make_app
+from tests.bed.people import make_organization, make_user
+from tests.bed.running import RunningHub
+from tests.bed.sites import PROGRAMS, Site, decide, shown, sign_in
+
+from hubgate.server.accounts.model import User
+
+pytestmark = pytest.mark.browser
+
+
+def started(site: Site, hub: RunningHub, program: str, path: str, **given: object) -> Client:
+    given = {"confidential": False, "redirect_uris": (f"http://localhost{path}",), **given}
+    client = make_app(hub, make_user(hub, "olga"), **given)
+    scopes = " ".join(client.app.scopes)
+    site.run_node(program, HUB=hub.url, CLIENT_ID=client.id, SCOPES=scopes, PAGES=str(PROGRAMS))
+    return client
+
+
+def signed_in(page: Page, start: str) -> None:
+    page.goto(start)
+    sign_in(page, "ada")
+    page.get_by_role("checkbox", name="acme").check()
+    decide(page, "Notebook")
+
+
+def ada_of_acme(hub: RunningHub) -> User:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada, plan="team")
+    return ada
+
+
+def is_right(said: dict[str, Any], ada: User) -> None:
+    result, whoami = said["result"], said["whoami"]
+    assert result["state"] == "from here"
+    assert result["scope"].split() == ["read-repos", "email", "profile", "openid"]
+    assert result["userInfo"]["sub"] == ada.id
+    assert [(org["preferred_username"], org["plan"]) for org in result["userInfo"]["orgs"]] == [("acme", "team")]
+    assert (whoami["type"], whoami["id"], whoami["name"]) == ("user", ada.id, "ada")
+    assert [org["name"] for org in whoami["orgs"]] == ["acme"]
+
+
+def test_on_a_server(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
+    ada = ada_of_acme(sqlite_today)
+    started(its_site, sqlite_today, "huggingface_hub.mjs", "/callback")
+    signed_in(page, f"{its_site.url}/login")
+    is_right(shown(page, f"{its_site.url}/callback?"), ada)
+
+
+def test_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
+    """Across origins: discovery, token, userinfo and whoami answer to the page's script."""
+    ada = ada_of_acme(sqlite_today)
+    started(its_site, sqlite_today, "pages.mjs", "/huggingface_hub.html")
+    signed_in(page, f"{its_site.url}/huggingface_hub.html")
+    expect(page.locator("output")).not_to_be_empty()
+    is_right(shown(page, f"{its_site.url}/huggingface_hub.html?"), ada)
+
+
+def test_oidc_client_ts_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
+    ada = ada_of_acme(sqlite_today)
+    client = started(its_site, sqlite_today, "pages.mjs", "/oidc_client_ts.html", refresh_tokens=True)
+    signed_in(page, f"{its_site.url}/oidc_client_ts.html")
+    expect(page.locator("output")).not_to_be_empty()
+    said = shown(page, f"{its_site.url}/oidc_client_ts.html?")
+    assert (said["profile"]["sub"], said["profile"]["aud"]) == (ada.id, client.id)
+    assert said["profile"]["email"] == "ada@example.org"
+    assert (said["renewed"], said["revoked"]) == (200, 401)

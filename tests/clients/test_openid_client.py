@@ -1,0 +1,45 @@
+"""openid-client in Node: the whole life of its tokens, for an app with a secret and for one without."""
+
+import pytest
+from playwright.sync_api import Page
+from tests.bed.apps import make_app
+from tests.bed.people import make_user
+from tests.bed.running import RunningHub
+from tests.bed.sites import Site, decide, shown, sign_in
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("confidential", [True, False], ids=["confidential", "public"])
+def test_from_signing_in_to_revoking(sqlite_today: RunningHub, its_site: Site, page: Page, confidential: bool) -> None:
+    hub, ada = sqlite_today, make_user(sqlite_today, "ada")
+    # Registered without a port: a native app takes any that is free (RFC 8252).
+    client = make_app(
+        hub,
+        make_user(hub, "olga"),
+        redirect_uris=("http://localhost/callback",),
+        confidential=confidential,
+        refresh_tokens=True,
+    )
+    secret = client.secret or ""
+    its_site.run_node(
+        "openid_client.mjs",
+        HUB=hub.url,
+        CLIENT_ID=client.id,
+        CLIENT_SECRET=secret,
+        SCOPES="openid profile email read-repos",
+    )
+    page.goto(f"{its_site.url}/login")
+    sign_in(page, "ada")
+    decide(page, "Notebook")
+    said = shown(page, f"{its_site.url}/callback?")
+    assert "error" not in said, said
+    assert (said["claims"]["sub"], said["claims"]["aud"]) == (ada.id, client.id)
+    assert said["claims"]["auth_time"] == hub.clock() // 1_000_000
+    assert (said["userinfo"]["preferred_username"], said["userinfo"]["email"]) == ("ada", "ada@example.org")
+    assert set(said["refreshed"]["scope"].split()) == {"openid", "profile"}
+    assert said["afterwards"] == "OAUTH_WWW_AUTHENTICATE_CHALLENGE"
+    if confidential:
+        assert said["introspected"]["active"] is True
+        assert said["introspected"]["client_id"] == client.id
+        assert said["introspectedAfterwards"] == {"active": False}

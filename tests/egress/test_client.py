@@ -1,0 +1,336 @@
+"""The way out, against servers that misbehave. Deadlines are the caller's, so short ones prove them."""
+
+import asyncio
+import gzip
+import socket
+import threading
+import time
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from tests.egress.farend import Names, answering, certificate_for, read_request, serving
+
+from hubgate.server.egress.client import Egress
+from hubgate.server.egress.exchange import MOST_HEAD_BYTES
+from hubgate.server.egress.resolve import NotReached
+
+LOOPBACK = [ip_network("127.0.0.0/8")]
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+CAP = 1000
+
+
+async def get(egress: Egress, url: str, seconds: float = 5.0, cap: int = CAP) -> tuple[int, bytes]:
+    answer = await egress.get(url, {}, seconds=seconds, cap=cap)
+    return answer.status, answer.body
+
+
+async def test_a_request_as_it_arrives() -> None:
+    seen: list[bytes] = []
+    egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}))
+    with serving(answering(OK, seen)) as server:
+        url = f"http://hook.example:{server.port}/a?b=c"
+        answer = await egress.post(url, {"X-One": "1"}, b"{}", seconds=5, cap=CAP)
+        assert (answer.status, answer.body, answer.header("content-length")) == (200, b"ok", "2")
+    egress.close()
+    assert seen == [
+        b"POST /a?b=c HTTP/1.1\r\nHost: hook.example:%d\r\nX-One: 1\r\n"
+        b"Accept-Encoding: identity\r\nContent-Length: 2\r\n\r\n{}" % server.port
+    ]
+
+
+async def test_tls_dials_the_checked_address_with_the_name(tmp_path: Path) -> None:
+    for_server, for_client = certificate_for("hook.example", tmp_path)
+    egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}), tls=for_client)
+    with serving(answering(OK), tls=for_server) as server:
+        assert await get(egress, f"https://hook.example:{server.port}/") == (200, b"ok")
+        assert server.names == ["hook.example"]
+    egress.close()
+
+
+async def test_a_certificate_for_another_name_is_no_answer(tmp_path: Path) -> None:
+    for_server, for_client = certificate_for("other.example", tmp_path)
+    egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}), tls=for_client)
+    with serving(answering(OK), tls=for_server) as server, pytest.raises(NotReached):
+        await get(egress, f"https://hook.example:{server.port}/")
+    egress.close()
+
+
+async def test_a_server_that_hangs_in_the_handshake() -> None:
+    egress = Egress(LOOPBACK)
+    with serving(lambda peer: peer.recv(1) and threading.Event().wait(5)) as server, pytest.raises(NotReached):
+        await get(egress, f"https://127.0.0.1:{server.port}/", seconds=0.5)
+    egress.close()
+
+
+async def test_rebinding_between_two_requests_never_reaches_the_private_address() -> None:
+    """W9: each request resolves once and dials what it checked."""
+    names = Names({"hook.example": [["127.0.0.1"], ["10.0.0.1"]]})
+    egress = Egress(LOOPBACK, resolve=names)
+    with serving(answering(OK)) as server:
+        url = f"http://hook.example:{server.port}/"
+        assert await get(egress, url) == (200, b"ok")
+        with pytest.raises(NotReached) as refused:
+            await get(egress, url)
+        assert "blocked" in refused.value.cause
+        assert server.connections == 1
+    assert names.asked == ["hook.example"] * 2
+    egress.close()
+
+
+@pytest.mark.parametrize("addresses", [["127.0.0.1"], ["1.1.1.1", "127.0.0.1"], ["::ffff:127.0.0.1"], []])
+async def test_a_set_with_one_bad_address_is_refused_whole(addresses: list[str]) -> None:
+    egress = Egress(resolve=Names({"hook.example": [addresses]}))
+    with serving(answering(OK)) as server:
+        with pytest.raises(NotReached) as refused:
+            await get(egress, f"http://hook.example:{server.port}/")
+        assert server.connections == 0
+    assert str(refused.value) == "No answer from the address."
+    egress.close()
+
+
+async def test_blocked_refused_unknown_and_slow_read_alike() -> None:
+    """W18."""
+    egress = Egress(LOOPBACK, resolve=Names({"private.example": [["10.0.0.1"]]}))
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with serving(lambda _: threading.Event().wait(5) and None) as slow:
+        urls = [
+            "http://private.example/",
+            f"http://127.0.0.1:{port}/",
+            "http://nowhere.example/",
+            f"http://127.0.0.1:{slow.port}/",
+        ]
+        texts = set()
+        for url in urls:
+            with pytest.raises(NotReached) as failure:
+                await get(egress, url, seconds=0.5)
+            texts.add(str(failure.value))
+    assert texts == {"No answer from the address."}
+    egress.close()
+
+
+def dripping(head: bytes, drop: bytes) -> object:
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        peer.sendall(head)
+        while True:
+            peer.sendall(drop)
+            time.sleep(0.05)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    "behave",
+    [
+        dripping(b"HTTP/1.1 200 OK\r\n", b"x"),
+        dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", b"x"),
+        dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+    ids=["headers", "body", "interim answers"],
+)
+async def test_a_slow_drip_ends_at_the_deadline(behave: object) -> None:
+    """W19, W20, O29."""
+    egress = Egress(LOOPBACK)
+    with serving(behave) as server:  # type: ignore[arg-type]
+        started = time.monotonic()
+        with pytest.raises(NotReached):
+            await get(egress, f"http://127.0.0.1:{server.port}/", seconds=0.5)
+        assert time.monotonic() - started < 3
+    egress.close()
+
+
+def endless(head: bytes, piece: bytes) -> object:
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        peer.sendall(head)
+        while True:
+            peer.sendall(piece)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    "head", [b"Content-Length: 10000000000\r\n", b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n"]
+)
+async def test_an_endless_body_is_cut_at_the_cap(head: bytes) -> None:
+    """W21, O28."""
+    piece = b"10\r\n0123456789abcdef\r\n" if b"chunked" in head else b"0123456789abcdef" * 64
+    egress = Egress(LOOPBACK)
+    with serving(endless(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n", piece)) as server:  # type: ignore[arg-type]
+        answer = await egress.get(f"http://127.0.0.1:{server.port}/", {}, seconds=5, cap=CAP)
+        assert (len(answer.body), answer.truncated) == (CAP, True)
+    egress.close()
+
+
+@pytest.mark.parametrize("piece", [b"X-Filler: " + b"x" * 1000 + b"\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 20])
+async def test_endless_headers_and_interim_answers_are_capped(piece: bytes) -> None:
+    """W23."""
+    start = b"" if piece.startswith(b"HTTP") else b"HTTP/1.1 200 OK\r\n"
+    egress = Egress(LOOPBACK)
+    with serving(endless(start, piece)) as server:  # type: ignore[arg-type]
+        with pytest.raises(NotReached) as failure:
+            await get(egress, f"http://127.0.0.1:{server.port}/")
+        assert f"{MOST_HEAD_BYTES:,}" in failure.value.cause
+    egress.close()
+
+
+async def test_nothing_is_inflated() -> None:
+    """W22: what a bomb holds stays in it."""
+    bomb = gzip.compress(b"\0" * 10_000_000)[:900]
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
+    egress = Egress(LOOPBACK)
+    with serving(answering(head + bomb)) as server:
+        assert await get(egress, f"http://127.0.0.1:{server.port}/") == (200, bomb)
+    egress.close()
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_redirects_are_answers_not_orders(status: int) -> None:
+    """W11, O27."""
+    answer = b"HTTP/1.1 %d Go\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n" % status
+    egress = Egress(LOOPBACK)
+    with serving(answering(answer)) as server:
+        assert await get(egress, f"http://127.0.0.1:{server.port}/") == (status, b"")
+        assert server.connections == 1
+    egress.close()
+
+
+async def test_connections_are_kept_and_stale_ones_replaced() -> None:
+    def twice(peer: socket.socket) -> None:
+        for _ in range(2):
+            if read_request(peer):
+                peer.sendall(OK)
+
+    egress = Egress(LOOPBACK)
+    with serving(twice) as server:
+        url = f"http://127.0.0.1:{server.port}/"
+        for _ in range(6):
+            assert await get(egress, url) == (200, b"ok")
+            # Let the end of a connection be noticed on some rounds and met in the act on others.
+            await asyncio.sleep(0)
+        assert server.connections == 3
+    egress.close()
+
+
+async def test_a_body_that_ends_with_the_connection() -> None:
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        peer.sendall(b"HTTP/1.0 200 OK\r\n\r\nall of it")
+
+    egress = Egress(LOOPBACK)
+    with serving(behave) as server:
+        assert await get(egress, f"http://127.0.0.1:{server.port}/") == (200, b"all of it")
+    egress.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort", b"HTTP/1.1 101 Up\r\n\r\n"],
+)
+async def test_what_is_no_answer(answer: bytes) -> None:
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        peer.sendall(answer)
+
+    egress = Egress(LOOPBACK)
+    with serving(behave) as server, pytest.raises(NotReached):
+        await get(egress, f"http://127.0.0.1:{server.port}/", seconds=2)
+    egress.close()
+
+
+async def test_two_answers_at_once_do_not_reach_the_next_caller() -> None:
+    egress = Egress(LOOPBACK)
+    poisoned = OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+    with serving(answering(poisoned)) as server:
+        url = f"http://127.0.0.1:{server.port}/"
+        assert [await get(egress, url) for _ in range(3)] == [(200, b"ok")] * 3
+        assert server.connections == 3
+    egress.close()
+
+
+async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W26."""
+    with serving(answering(OK)) as proxy, serving(answering(OK)) as server:
+        for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        egress = Egress(LOOPBACK)
+        await get(egress, f"http://127.0.0.1:{server.port}/")
+        egress.close()
+        assert (proxy.connections, server.connections) == (0, 1)
+
+
+def tunnelling(asked: list[bytes]) -> object:
+    """A proxy that takes CONNECT."""
+
+    def behave(peer: socket.socket) -> None:
+        asked.append(read_request(peer))
+        host, port = asked[-1].split(b" ")[1].decode().rsplit(":", 1)
+        with socket.create_connection((host, int(port))) as beyond:
+            peer.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            back = threading.Thread(target=_pump, args=(beyond, peer), daemon=True)
+            back.start()
+            _pump(peer, beyond)
+
+    return behave
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+    except OSError:
+        pass
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_the_configured_proxy_gets_the_checked_address(tmp_path: Path, scheme: str) -> None:
+    for_server, for_client = certificate_for("hook.example", tmp_path)
+    asked: list[bytes] = []
+    tls = for_server if scheme == "https" else None
+    with serving(tunnelling(asked)) as proxy, serving(answering(OK), tls=tls) as server:  # type: ignore[arg-type]
+        names = Names({"hook.example": [["127.0.0.1"]]})
+        egress = Egress(LOOPBACK, f"http://u:p%40@127.0.0.1:{proxy.port}", resolve=names, tls=for_client)
+        assert await get(egress, f"{scheme}://hook.example:{server.port}/") == (200, b"ok")
+        egress.close()
+    assert asked[0].startswith(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % server.port)
+    assert b"Proxy-Authorization: Basic dTpwQA==\r\n" in asked[0]
+
+
+async def test_slow_names_end_at_their_limit_and_disturb_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W25."""
+    monkeypatch.setattr("hubgate.server.egress.resolve.RESOLVE_SECONDS", 0.3)
+
+    async def resolve(host: str) -> list[object]:
+        if host == "slow.example":
+            await asyncio.sleep(30)
+        return await Names({"quick.example": [["127.0.0.1"]]})(host)  # type: ignore[return-value]
+
+    egress = Egress(LOOPBACK, resolve=resolve)  # type: ignore[arg-type]
+    with serving(answering(OK)) as server:
+        slow = asyncio.create_task(get(egress, f"http://slow.example:{server.port}/"))
+        assert await get(egress, f"http://quick.example:{server.port}/") == (200, b"ok")
+        assert not slow.done()
+        with pytest.raises(NotReached):
+            await slow
+    egress.close()
+
+
+async def test_the_hub_itself_is_not_dialled() -> None:
+    """W27."""
+    with serving(answering(OK)) as server:
+        own = frozenset({("hub.example", server.port), ("127.0.0.1", server.port)})
+        egress = Egress(LOOPBACK, own=own, resolve=Names({"alias.example": [["127.0.0.1"]]}))
+        for host in ("hub.example", "127.0.0.1", "alias.example"):
+            with pytest.raises(NotReached):
+                await get(egress, f"http://{host}:{server.port}/")
+        assert server.connections == 0
+        egress.close()
+
+
+async def test_a_line_break_in_a_header_is_not_sent() -> None:
+    egress = Egress(LOOPBACK)
+    with pytest.raises(ValueError, match="cannot be sent"):
+        await egress.get("http://127.0.0.1:9999/", {"X-A": "b\r\nX-C: d"}, seconds=1, cap=1)
+    egress.close()

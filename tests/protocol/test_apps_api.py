@@ -1,0 +1,448 @@
+"""`/api/settings/applications` and the same of an organization: registered, changed, given secrets, deleted."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from tests.attacks.test_o50_dump import dump
+from tests.bed.apps import make_app, tokens_for
+from tests.bed.at_once import at_once
+from tests.bed.organizations import entries_of
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import own_account
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM, Actor
+from hubgate.server.errors import Forbidden
+from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps.owning import Owner
+
+OWN = "/api/settings/applications"
+ACME = "/api/organizations/acme/settings/applications"
+REDIRECT = "https://app.example/callback"
+
+OF_USER = {
+    "clientId": "",
+    "name": "Notebook",
+    "homepage": "",
+    "redirectUris": [],
+    "scopes": ["profile", "openid"],
+    "requiredScopes": [],
+    "confidential": True,
+    "tokenLifetime": 28800,
+    "requirePkce": False,
+    "refreshTokens": False,
+    "redirectMatch": "exact",
+    "organization": None,
+    "createdAt": "2026-09-21T14:13:20.000Z",
+}
+OF_ORGANIZATION = {
+    **OF_USER,
+    "organization": "acme",
+    "tokenExchange": False,
+    "tokenDuration": 28800,
+    "allowedScopes": [],
+    "allowedRoles": [],
+    "allowedNetworks": [],
+    "dailyQuota": None,
+    "paused": False,
+}
+
+
+def authenticates(hub: RunningHub, client_id: str, secret: str | None) -> bool:
+    """At the token endpoint, with a code that is nobody's: a known client gets past its own name."""
+    form = {"grant_type": "refresh_token", "refresh_token": "x", "client_id": client_id}
+    if secret is not None:
+        form["client_secret"] = secret
+    error = httpx.post(f"{hub.url}/oauth/token", data=form).json()["error"]
+    assert error in ("invalid_client", "invalid_grant")
+    return bool(error == "invalid_grant")
+
+
+@pytest.mark.parametrize("path", [OWN, ACME])
+def test_an_app_from_first_to_last(hub: RunningHub, path: str) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    expected = OF_USER if path == OWN else OF_ORGANIZATION
+    with api(hub, make_token(hub, ada)) as client:
+        assert client.get(path).json() == []
+        made = client.post(path, json={"name": " Note  book ".replace("  b", "b")})
+        assert made.status_code == 201
+        secret, client_id = made.json()["clientSecret"], made.json()["clientId"]
+        described = {**expected, "clientId": client_id}
+        assert made.json() == {**described, "clientSecret": secret}
+        assert made.headers["cache-control"] == "no-store"
+        assert client.get(path).json() == [described]
+        one = f"{path}/{client_id}"
+        assert client.get(one).json() == described
+        assert authenticates(hub, client_id, secret)
+        assert not authenticates(hub, client_id, None)
+
+        changes = {
+            "name": "Atlas",
+            "homepage": "https://app.example",
+            "redirectUris": [REDIRECT, "http://localhost/cb", "com.example.app:/cb", REDIRECT],
+            "scopes": ["openid", "read-repos", "openid"],
+            "requiredScopes": ["read-repos"],
+            "tokenLifetime": 2592000,
+            "requirePkce": True,
+            "refreshTokens": True,
+            "redirectMatch": "origin",
+        }
+        changed = client.patch(one, json=changes)
+        assert changed.status_code == 200
+        described |= changes
+        described["redirectUris"] = changes["redirectUris"][:3]  # type: ignore[index]
+        described["scopes"] = ["read-repos", "openid"]
+        assert changed.json() == client.get(one).json() == described
+        assert client.patch(one, json={}).json() == described
+
+        assert client.delete(one).status_code == 204
+        assert client.get(one).status_code == 404
+        assert client.get(path).json() == []
+        assert not authenticates(hub, client_id, secret)
+
+
+def test_what_an_organization_sets_for_token_exchange(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    limits = {
+        "tokenDuration": 2592000,
+        "allowedScopes": ["read-repos"],
+        "allowedRoles": ["read", "write"],
+        "allowedNetworks": ["203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"],
+        "dailyQuota": 1000,
+        "paused": True,
+    }
+    with api(hub, make_token(hub, ada)) as client:
+        one = f"{ACME}/{client.post(ACME, json={'name': 'Notebook'}).json()['clientId']}"
+        given = {**limits, "allowedNetworks": ["203.0.113.0/24", "2001:DB8::/32", " 198.51.100.7"]}
+        assert client.patch(one, json=given).status_code == 200
+        assert {name: client.get(one).json()[name] for name in limits} == limits
+        for bad in (
+            {"tokenDuration": 59},
+            {"tokenDuration": 2592001},
+            {"tokenDuration": "8h"},
+            {"allowedScopes": ["everything"]},
+            {"allowedRoles": ["owner"]},
+            {"allowedNetworks": ["203.0.113.7/24"]},
+            {"allowedNetworks": ["example.org"]},
+            {"dailyQuota": 0},
+            {"tokenExchange": True},
+        ):
+            refused = client.patch(one, json=bad)
+            assert refused.status_code == 422, bad
+        assert {name: client.get(one).json()[name] for name in limits} == limits
+        none = {"allowedScopes": [], "allowedRoles": [], "allowedNetworks": [], "dailyQuota": None, "paused": False}
+        assert client.patch(one, json=none).json() == {**client.get(one).json(), **none}
+        own = f"{OWN}/{client.post(OWN, json={'name': 'mine'}).json()['clientId']}"
+        for name, value in limits.items():
+            assert client.patch(own, json={name: value}).status_code == 422, "only an organization's app has it"
+
+
+BAD_FIELDS: list[dict[str, Any]] = [
+    {"name": ""},
+    {"name": " "},
+    {"name": "x" * 97},
+    {"name": "a\u202eb"},
+    {"name": "a\x00b"},
+    {"name": 7},
+    {"homepage": "javascript:alert(1)"},
+    {"homepage": "https://a.example/ b"},
+    {"scopes": ["read-repo"]},
+    {"scopes": [""]},
+    {"scopes": "openid"},
+    {"requiredScopes": ["webhooks"]},
+    {"tokenLifetime": 59},
+    {"tokenLifetime": 2592001},
+    {"tokenLifetime": 1.5},
+    {"redirectMatch": "prefix"},
+    {"redirectUris": [f"https://a.example/{number}" for number in range(51)]},
+    {"requirePkce": "yes"},
+    {"clientSecret": "mine"},
+    {"client_id": "mine"},
+    {"tokenExchange": True},
+    {"owner": "ada"},
+]
+
+
+def test_fields_that_are_unknown_or_not_allowed_change_nothing(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as client:
+        made = client.post(OWN, json={"name": "Notebook"}).json()
+        for bad in BAD_FIELDS:
+            assert client.post(OWN, json={"name": "Second", **bad}).status_code == 422, bad
+            refused = client.patch(f"{OWN}/{made['clientId']}", json=bad)
+            assert refused.status_code == 422, bad
+            assert refused.json()["error"]
+            assert client.get(OWN).json() == [{name: made[name] for name in OF_USER}]
+
+
+def test_what_is_fixed_may_be_sent_back_as_it_is(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as client:
+        for path in (OWN, ACME):
+            one = f"{path}/{client.post(path, json={'name': 'Notebook'}).json()['clientId']}"
+            read = client.get(one).json()
+            assert client.patch(one, json={**read, "name": "Atlas"}).json() == {**read, "name": "Atlas"}
+            for other in ({"clientId": "x"}, {"confidential": False}, {"organization": "x"}, {"createdAt": "now"}):
+                assert client.patch(one, json=other).status_code == 422
+
+
+def test_a_new_secret_with_an_overlap(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as client:
+        made = client.post(OWN, json={"name": "Notebook"}).json()
+        client_id, first = made["clientId"], made["clientSecret"]
+        address = f"{OWN}/{client_id}/secret"
+        second = client.post(address, json={"overlapSeconds": 3600}).json()["clientSecret"]
+        assert [authenticates(hub, client_id, secret) for secret in (first, second)] == [True, True]
+        hub.clock.advance(3599)
+        assert authenticates(hub, client_id, first)
+        hub.clock.advance(1)
+        assert [authenticates(hub, client_id, secret) for secret in (first, second)] == [False, True]
+        third = client.post(address).json()["clientSecret"]
+        assert [authenticates(hub, client_id, secret) for secret in (first, second, third)] == [False, False, True]
+        for bad in ({"overlapSeconds": -1}, {"overlapSeconds": 604801}, {"overlap": 1}, {"overlapSeconds": "1"}):
+            assert client.post(address, json=bad).status_code == 422
+        assert authenticates(hub, client_id, third)
+        # A later refresh without an overlap ends what an earlier one left.
+        fourth = client.post(address, json={"overlapSeconds": 604800}).json()["clientSecret"]
+        last = client.post(address, json={}).json()["clientSecret"]
+        assert [authenticates(hub, client_id, secret) for secret in (third, fourth, last)] == [False, False, True]
+
+
+def test_secrets_do_not_gather(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as client:
+        made = client.post(OWN, json={"name": "Notebook"}).json()
+        address = f"{OWN}/{made['clientId']}/secret"
+        answers = [client.post(address, json={"overlapSeconds": 604800}) for _ in range(6)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 422, 422]
+        assert authenticates(hub, made["clientId"], made["clientSecret"]), "what was refused ended nothing"
+        assert client.post(address).status_code == 200
+
+
+def test_deleting_the_secret_and_getting_one_again(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as client:
+        made = client.post(OWN, json={"name": "Notebook"}).json()
+        client_id, address = made["clientId"], f"{OWN}/{made['clientId']}/secret"
+        for _ in range(2):
+            public = client.delete(address)
+            assert (public.status_code, public.json()["confidential"]) == (200, False)
+        assert not authenticates(hub, client_id, made["clientSecret"])
+        assert authenticates(hub, client_id, None)
+        again = client.post(address).json()
+        assert again["confidential"] is True
+        assert authenticates(hub, client_id, again["clientSecret"])
+        assert not authenticates(hub, client_id, None)
+
+
+def test_a_public_app_has_no_secret(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as client:
+        made = client.post(OWN, json={"name": "Notebook", "confidential": False}).json()
+        assert made["confidential"] is False
+        assert "clientSecret" not in made
+        assert authenticates(hub, made["clientId"], None)
+
+
+def test_secrets_are_stored_hashed_and_never_logged(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as client:
+        made = client.post(OWN, json={"name": "Notebook"}).json()
+        other = client.post(f"{OWN}/{made['clientId']}/secret", json={"overlapSeconds": 60}).json()
+        authenticates(hub, made["clientId"], other["clientSecret"] + "x")
+    dumped = hub.call(dump)
+    assert made["clientId"].encode() in dumped, "the dump is complete"
+    for secret in (made["clientSecret"], other["clientSecret"]):
+        # Without the four characters that are kept to recognise it by.
+        assert secret[5:-4].encode() not in dumped
+        assert secret not in hub.log
+
+
+def test_a_deleted_app_takes_its_consents_and_tokens_along(hub: RunningHub) -> None:
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    acme = make_organization(hub, "acme", olga)
+    for app, path in ((make_app(hub, olga), OWN), (make_app(hub, organization=acme), ACME)):
+        token = tokens_for(app, ada)["access_token"]
+        with api(hub, token) as consented, api(hub, make_token(hub, olga)) as owner:
+            assert consented.get("/oauth/userinfo").status_code == 200
+            assert owner.delete(f"{path}/{app.id}").status_code == 204
+            assert consented.get("/oauth/userinfo").status_code == 401
+            assert consented.get("/api/whoami-v2").status_code == 401
+        with browser_of(hub, ada) as browser:
+            assert browser.get(app.address()).status_code == 400
+
+
+def test_apps_end_with_their_owner(hub: RunningHub) -> None:
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    token = tokens_for(make_app(hub, olga), ada)["access_token"]
+
+    async def leave(opened: Hub) -> None:
+        await own_account.delete(opened.accounts, olga, SYSTEM)
+
+    with api(hub, token) as consented:
+        assert consented.get("/oauth/userinfo").status_code == 200
+        hub.call(leave)
+        assert consented.get("/oauth/userinfo").status_code == 401
+
+
+def test_who_may(hub: RunningHub) -> None:
+    ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
+    acme = make_organization(hub, "acme", ada, bob="write")
+    mine, ours = make_app(hub, ada), make_app(hub, organization=acme)
+
+    def answers(token: str | None, path: str, client_id: str) -> list[int]:
+        with api(hub, token) as client:
+            one = f"{path}/{client_id}"
+            return [
+                client.get(path).status_code,
+                client.get(one).status_code,
+                client.post(path, json={"name": "x"}).status_code,
+                client.patch(one, json={"name": "x"}).status_code,
+                client.post(f"{one}/secret").status_code,
+                client.delete(f"{one}/secret").status_code,
+                client.delete(one).status_code,
+            ]
+
+    assert answers(None, OWN, mine.id) == [401] * 7
+    assert answers(None, ACME, ours.id) == [401] * 7
+    for stranger in (bob, eve):
+        token = make_token(hub, stranger)
+        assert answers(token, OWN, mine.id) == [200, 404, 201, 404, 404, 404, 404]
+        assert answers(token, OWN, ours.id) == [200, 404, 201, 404, 404, 404, 404]
+        assert answers(token, ACME, ours.id) == [403] * 7
+    reader = make_token(hub, ada, "read")
+    assert answers(reader, OWN, mine.id) == [200, 200, 403, 403, 403, 403, 403]
+    assert answers(reader, ACME, ours.id) == [200, 200, 403, 403, 403, 403, 403]
+    # An organization's app is not its admin's, nor the other way round.
+    admin = make_token(hub, ada)
+    assert answers(admin, OWN, ours.id)[1:2] == [404]
+    assert answers(admin, ACME, mine.id)[1:2] == [404]
+    assert answers(admin, ACME, ours.id) == [200, 200, 201, 200, 200, 200, 204]
+
+
+def test_no_apps_token_opens_them(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    scopes = ("openid", "profile", "manage-repos", "webhooks", "read-billing")
+    token = tokens_for(make_app(hub, ada, scopes=scopes), ada, orgIds=acme.id)["access_token"]
+    with api(hub, token) as client:
+        for path in (OWN, ACME):
+            for answer in (client.get(path), client.post(path, json={"name": "x"}), client.get(f"{path}/x")):
+                assert answer.status_code == 403
+                assert "No app can" in answer.json()["error"]
+
+
+def test_o61_a_session_is_nobody_here(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as browser:
+        assert {browser.get(path).status_code for path in (OWN, ACME)} == {401}
+        assert browser.post(OWN, json={"name": "x"}).status_code == 401
+
+
+def test_every_change_of_an_organizations_app_is_in_its_log(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada, name="ci")) as client:
+        made = client.post(ACME, json={"name": "Notebook"}).json()
+        one, about = f"{ACME}/{made['clientId']}", {"clientId": made["clientId"], "name": "Notebook"}
+        client.patch(one, json={"redirectUris": [REDIRECT], "tokenDuration": 60})
+        client.patch(one, json={"redirectUris": [REDIRECT]})
+        client.patch(one, json={"redirectUris": ["http://evil.example"]})
+        client.post(f"{one}/secret", json={"overlapSeconds": 5})
+        client.delete(f"{one}/secret")
+        client.delete(f"{one}/secret")
+        client.delete(one)
+        client.post(OWN, json={"name": "not the organization's"})
+    entries = [entry for entry in entries_of(hub, acme) if entry["type"].startswith("oauth.")]
+    changes = {"redirectUris": [REDIRECT], "tokenDuration": 60}
+    assert [(entry["type"], entry["message"], entry["data"]) for entry in entries] == [
+        ("oauth.create_app", "created the app Notebook", about),
+        (
+            "oauth.update_app",
+            "changed the app Notebook: redirectUris, tokenDuration",
+            {**about, "changes": changes},
+        ),
+        ("oauth.refresh_secret", "made a new secret for the app Notebook", {**about, "overlapSeconds": 5}),
+        ("oauth.delete_secret", "deleted the secret of the app Notebook", about),
+        ("oauth.delete_app", "deleted the app Notebook", about),
+    ]
+    assert {entry["author_name"] for entry in entries} == {"ada"}
+    assert all('"role":"write"' in entry["token"] for entry in entries)
+    assert made["clientSecret"] not in str(entries)
+
+
+def test_there_is_an_end_to_how_many(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as client:
+        for number in range(200):
+            assert client.post(OWN, json={"name": f"number {number}", "confidential": False}).status_code == 201
+        refused = client.post(OWN, json={"name": "one more"})
+        assert refused.status_code == 422
+        assert "Delete one first." in refused.json()["error"]
+        assert len(client.get(OWN).json()) == 200
+
+
+def test_many_changes_at_the_same_moment(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    token = make_token(hub, ada)
+    changes: list[dict[str, Any]] = [
+        {"name": "Atlas"},
+        {"homepage": "https://app.example"},
+        {"redirectUris": [REDIRECT]},
+        {"tokenLifetime": 60},
+        {"requirePkce": True},
+        {"refreshTokens": True},
+        {"redirectMatch": "origin"},
+    ]
+    with api(hub, token) as client:
+        made = client.post(OWN, json={"name": "Notebook"}).json()
+        one = f"{OWN}/{made['clientId']}"
+
+        def patch(change: dict[str, Any]) -> Callable[[], httpx.Response]:
+            return lambda: httpx.patch(hub.url + one, json=change, headers=client.headers)
+
+        secret = [lambda: httpx.delete(f"{hub.url}{one}/secret", headers=client.headers)]
+        answers = at_once([*map(patch, changes), *secret])
+        assert {answer.status_code for answer in answers} == {200}
+        said = client.get(one).json()
+    assert {name: said[name] for change in changes for name in change} == {
+        name: value for change in changes for name, value in change.items()
+    }
+    assert said["confidential"] is False
+    assert not authenticates(hub, made["clientId"], made["clientSecret"])
+
+
+def test_an_admin_who_was_demoted_meanwhile_changes_nothing(hub: RunningHub) -> None:
+    """The request was let in while they were one: what counts is the moment of the change."""
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, bob="write")
+    client = make_app(hub, organization=acme)
+    late = Actor("bob", bob.id)
+
+    async def work(opened: Hub) -> list[str]:
+        oauth, app, refused = opened.oauth, client.app, []
+        for attempt in (
+            owning.create(oauth, Owner(org_id=acme.id), replace(app, client_id=""), late),
+            owning.update(oauth, app, lambda latest: replace(latest, name="taken over"), late),
+            owning.refresh_secret(oauth, app, 0, late),
+            owning.delete_secret(oauth, app, late),
+            owning.delete(oauth, app, late),
+        ):
+            try:
+                await attempt
+            except Forbidden as error:
+                refused.append(error.message)
+        return refused
+
+    assert hub.call(work) == ["You are no longer an admin of acme."] * 5
+    assert authenticates(hub, client.id, client.secret)
+    assert [entry["type"] for entry in entries_of(hub, acme)][-1] == "oauth.create_app"

@@ -1,0 +1,214 @@
+"""How an app is answered: the address to the letter, 303, state and issuer, a form where it asked for one."""
+
+from html import unescape
+from urllib.parse import parse_qsl, urlencode
+
+import httpx
+import pytest
+from tests.bed.apps import Client, answer_of, approve, code_for, make_app, proof
+from tests.bed.people import Page, browser_of, make_user
+from tests.bed.running import RunningHub
+
+STATES = [
+    '{"nonce":"a b","redirectUri":"https://app.example/?x=1&y=2#z"}',
+    "100% +plus %20 &amp; ünïcode ☂ \U0001f512",
+    "s" * 4096,
+    "{}&=" * 1024,
+]
+
+
+def app_at(hub: RunningHub, *redirects: str, **given: object) -> Client:
+    return make_app(hub, make_user(hub, "olga"), redirect_uris=redirects, **given)
+
+
+@pytest.mark.parametrize(
+    ("registered", "begins"),
+    [
+        ("https://app.example", "https://app.example/?code="),
+        ("http://localhost:3000", "http://localhost:3000/?code="),
+        ("https://app.example/callback", "https://app.example/callback?code="),
+        ("https://app.example/cb?tenant=7&x=", "https://app.example/cb?tenant=7&x=&code="),
+        ("https://app.example?tenant=7", "https://app.example/?tenant=7&code="),
+        ("https://app.example/a%2Fb/~c;d", "https://app.example/a%2Fb/~c;d?code="),
+        ("http://[::1]/cb", "http://[::1]/cb?code="),
+        ("com.example.app:/callback", "com.example.app:/callback?code="),
+        ("com.example.app:///callback", "com.example.app:///callback?code="),
+        ("com.example.app://signed-in", "com.example.app://signed-in?code="),
+    ],
+)
+def test_the_address_is_the_registered_one_to_the_letter(hub: RunningHub, registered: str, begins: str) -> None:
+    ada, client = make_user(hub, "ada"), app_at(hub, registered)
+    with browser_of(hub, ada) as browser:
+        sent = approve(browser, client.address())
+        again = browser.get(client.address())
+        denied = refuse(browser, client.address(prompt="consent"))
+    for response in (sent, again):
+        assert response.status_code == 303
+        assert response.headers["location"].startswith(begins)
+    assert denied.headers["location"].startswith(begins.replace("code=", "error=access_denied&"))
+
+
+def refuse(browser: httpx.Client, address: str) -> httpx.Response:
+    return approve(browser, address, decision="deny")
+
+
+@pytest.mark.parametrize("state", STATES, ids=["json", "odd", "long", "long and odd"])
+def test_state_comes_back_to_the_byte_on_every_way(hub: RunningHub, state: str) -> None:
+    """Also through the sign-in page, where it is part of an address within an address."""
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
+    address = client.address(state=state)
+    with hub.client() as visitor:
+        to_sign_in = visitor.get(address)
+        assert to_sign_in.status_code == 303
+        assert len(to_sign_in.headers["location"]) < 8000, "proxies take no more"
+        form = Page(visitor.get(to_sign_in.headers["location"])).hidden()
+        signed_in = visitor.post("/login", data={**form, "username": "ada", "password": "correct horse battery"})
+        assert signed_in.status_code == 303
+        consent = visitor.get(signed_in.headers["location"])
+        action = unescape(consent.text.partition('method="post" action="')[2].partition('"')[0])
+        allowed = visitor.post(action, data={**Page(consent).hidden(), "decision": "approve"})
+        assert answer_of(allowed)["state"] == state
+        denied = refuse(visitor, client.address(state=state, prompt="consent"))
+        assert answer_of(denied)["state"] == state
+        assert answer_of(visitor.get(client.address(state=state, scope="openid jobs")))["state"] == state
+    with browser_of(hub, ada) as browser:
+        assert "+" not in browser.get(client.address(state=state, scope="openid")).headers["location"]
+
+
+def test_every_answer_names_the_issuer_and_nobody_keeps_it(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
+    with browser_of(hub, ada) as browser:
+        answers = [
+            approve(browser, client.address()),
+            browser.get(client.address()),
+            refuse(browser, client.address(prompt="consent")),
+            browser.get(client.address(response_type="token")),
+            browser.post(client.address(response_type="token")),
+        ]
+    for response in answers:
+        assert response.status_code == 303
+        assert answer_of(response)["iss"] == hub.url
+        assert response.headers["cache-control"] == "no-store"
+        assert response.headers["referrer-policy"] == "no-referrer"
+
+
+def test_denied_is_told_with_a_sentence(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
+    with browser_of(hub, ada) as browser:
+        answer = answer_of(refuse(browser, client.address()))
+        assert answer["error"] == "access_denied"
+        assert answer["error_description"]
+        assert "code" not in answer
+        assert browser.get(client.address()).status_code == 200, "nothing was allowed by that"
+
+
+def test_one_registered_address_need_not_be_said(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
+    with browser_of(hub, ada) as browser:
+        sent = approve(browser, client.address(redirect_uri=None))
+    assert sent.headers["location"].startswith("https://app.example/cb?code=")
+    form = {"grant_type": "authorization_code", "code": answer_of(sent)["code"]}
+    assert client.post("/oauth/token", form).status_code == 200
+
+
+def test_of_several_one_has_to_be_said(hub: RunningHub) -> None:
+    client = app_at(hub, "https://app.example/cb", "https://app.example/other")
+    with hub.client() as visitor:
+        assert visitor.get(client.address(redirect_uri=None)).status_code == 400
+
+
+def test_a_hosted_app_takes_any_path_under_its_origin(hub: RunningHub) -> None:
+    """Existing clients append `?_target_url=` to what is registered."""
+    ada = make_user(hub, "ada")
+    client = app_at(hub, "https://space.example/oauth/callback", redirect_match="origin")
+    target = "https://space.example/login/callback?_target_url=%2Fnext"
+    with browser_of(hub, ada) as browser:
+        sent = approve(browser, client.address(redirect_uri=target))
+        assert sent.headers["location"].startswith(f"{target}&code=")
+        for other in ("https://space.example.evil/x", "http://space.example/x", "https://space.example:8443/x"):
+            assert browser.get(client.address(redirect_uri=other)).status_code == 400
+
+
+def form_of(response: httpx.Response) -> tuple[str, dict[str, str]]:
+    assert response.status_code == 200, response.text
+    assert "form-action" not in response.headers["content-security-policy"]
+    action = unescape(response.text.partition('method="post" action="')[2].partition('"')[0])
+    return action, Page(response).hidden()
+
+
+def test_an_answer_as_a_form(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb?a=b")
+    address = client.address(response_mode="form_post", state='"><script>')
+    with browser_of(hub, ada) as browser:
+        action, members = form_of(approve(browser, address))
+        assert action == "https://app.example/cb?a=b"
+        assert set(members) == {"code", "state", "iss"}
+        assert members["state"] == '"><script>'
+        assert client.redeem(members["code"]).status_code == 200
+        shown = browser.get(address)
+        assert form_of(shown)[1].keys() == {"code", "state", "iss"}
+        assert "Continue to app.example" in shown.text
+        _, members = form_of(refuse(browser, f"{address}&prompt=consent"))
+        assert members["error"] == "access_denied"
+        _, members = form_of(browser.get(client.address(response_mode="form_post", scope="jobs")))
+        assert members["error"] == "invalid_scope"
+
+
+def test_no_form_to_an_app_on_a_device(hub: RunningHub) -> None:
+    client = app_at(hub, "com.example.app:/cb")
+    with hub.client() as visitor:
+        answer = answer_of(visitor.get(client.address(response_mode="form_post")))
+    assert answer["error"] == "invalid_request"
+
+
+def test_a_request_may_be_posted(hub: RunningHub) -> None:
+    """OpenID Connect Core, section 3.1.2.1. From another site a browser sends no cookie with it."""
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
+    form = dict(parse_qsl(client.address().partition("?")[2]))
+    with browser_of(hub, ada) as browser:
+        for site in ("cross-site", "same-site"):
+            sent = browser.post("/oauth/authorize", data=form, headers={"sec-fetch-site": site})
+            assert sent.status_code == 303
+            assert browser.get(sent.headers["location"]).status_code == 200
+        approve(browser, sent.headers["location"], scopes=list(client.app.scopes))
+        assert "code" in answer_of(browser.post("/oauth/authorize", data=form))
+    with hub.client() as visitor:
+        sent = visitor.post("/oauth/authorize", data=form)
+        assert sent.status_code == 303
+        assert sent.headers["location"].startswith("/login?next=")
+        assert answer_of(visitor.post("/oauth/authorize", data={**form, "scope": "jobs"}))["error"] == "invalid_scope"
+
+
+def test_a_bare_post_allows_nothing_new(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
+    decision = {"decision": "approve", "scopes": list(client.app.scopes)}
+    with browser_of(hub, ada) as browser:
+        assert browser.post(client.address()).status_code == 403
+        assert browser.post(client.address(), data=decision).status_code == 403
+        assert browser.get(client.address()).status_code == 200, "nothing was allowed by that"
+        approve(browser, client.address(), scopes=["read-repos"])
+        assert "code" in answer_of(browser.post(client.address()))
+        assert "code" in answer_of(browser.post(client.address(), data=decision))
+        assert "code" in answer_of(browser.post(client.address(), json={"anything": 1}))
+
+
+def test_a_code_is_bound_to_what_was_asked(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb", "https://app.example/other")
+    verifier, challenge = proof()
+    code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
+    other = client.redeem(code, code_verifier=verifier, redirect_uri="https://app.example/other")
+    assert other.json()["error"] == "invalid_grant"
+    assert client.redeem(code, code_verifier=verifier).status_code == 200
+
+
+def test_what_nobody_knows_is_passed_over(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
+    more = urlencode({"ui_locales": "de", "display": "page", "acr_values": "1", "resource": "x", "junk": "y"})
+    with browser_of(hub, ada) as browser:
+        assert "code" in answer_of(approve(browser, f"{client.address()}&{more}&resource=z&audience=a&audience=b"))
+
+
+def test_a_packed_address_is_judged_like_any_other(hub: RunningHub) -> None:
+    with hub.client() as visitor:
+        for packed in ("", "x", "AAAA", "eJwDAAAAAAE", "é"):
+            assert visitor.get("/oauth/authorize", params={"_packed": packed}).status_code == 400

@@ -1,0 +1,138 @@
+"""What an app is told when its request is wrong, and in which cases only the user is told."""
+
+import pytest
+from tests.bed.apps import Client, answer_of, approve, make_app, proof
+from tests.bed.documents import keep_document
+from tests.bed.people import browser_of, make_user
+from tests.bed.running import RunningHub
+
+
+def told(client: Client, **parameters: str | None) -> dict[str, str]:
+    with client.hub.client() as visitor:
+        answer = answer_of(visitor.get(client.address(**parameters)))
+    assert answer["state"] == "s t&te"
+    assert answer["iss"] == client.hub.url
+    assert answer["error_description"]
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"response_type": None}, "invalid_request"),
+        ({"response_type": ""}, "invalid_request"),
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"response_type": "code id_token"}, "unsupported_response_type"),
+        ({"response_mode": "fragment"}, "invalid_request"),
+        ({"response_mode": "web_message"}, "invalid_request"),
+        ({"scope": "openid wat"}, "invalid_scope"),
+        ({"scope": "openid manage-repos"}, "invalid_scope"),
+        ({"scope": "openid\tprofile"}, "invalid_scope"),
+        ({"prompt": "sometimes"}, "invalid_request"),
+        ({"prompt": "none login"}, "invalid_request"),
+        ({"max_age": "-1"}, "invalid_request"),
+        ({"max_age": "soon"}, "invalid_request"),
+        ({"max_age": "٣"}, "invalid_request"),
+        ({"nonce": "n" * 513}, "invalid_request"),
+        ({"request": "e30.e30."}, "request_not_supported"),
+        ({"request_uri": "https://app.example/r"}, "request_uri_not_supported"),
+        ({"registration": "{}"}, "registration_not_supported"),
+        ({"id_token_hint": "not.a.token"}, "invalid_request"),
+        ({"id_token_hint": "W" * 9000 + ".e30.x"}, "invalid_request"),
+        ({"prompt": "none"}, "login_required"),
+    ],
+)
+def test_the_app_is_told(hub: RunningHub, parameters: dict[str, str | None], error: str) -> None:
+    client = make_app(hub, make_user(hub, "olga"))
+    assert told(client, **parameters)["error"] == error
+
+
+def test_a_state_that_is_too_long_is_not_echoed(hub: RunningHub) -> None:
+    client = make_app(hub, make_user(hub, "olga"))
+    with hub.client() as visitor:
+        answer = answer_of(visitor.get(client.address(state="s" * 4097)))
+        assert answer["error"] == "invalid_request"
+        assert "state" not in answer
+        assert visitor.get(client.address(state="s" * 4096)).headers["location"].startswith("/login")
+        assert visitor.get(client.address(state="s" * 17_000)).status_code == 431
+
+
+def test_without_a_session_silence_is_kept_and_consent_is_asked_for(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
+    with browser_of(hub, ada) as browser:
+        assert answer_of(browser.get(client.address(prompt="none")))["error"] == "consent_required"
+        approve(browser, client.address())
+        assert "code" in answer_of(browser.get(client.address(prompt="none")))
+        assert answer_of(browser.get(client.address(prompt="none", max_age="0")))["error"] == "login_required"
+        hub.clock.advance(seconds=61)
+        assert "code" in answer_of(browser.get(client.address(prompt="none", max_age="61")))
+        assert answer_of(browser.get(client.address(prompt="none", max_age="60")))["error"] == "login_required"
+
+
+def test_scopes_asked_by_habit_are_ignored(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
+    with browser_of(hub, ada) as browser:
+        sent = approve(browser, client.address(scope="openid offline_access address phone"))
+        body = client.redeem(answer_of(sent)["code"]).json()
+        assert body["scope"] == "openid"
+        shown = browser.get(client.address(scope="offline_access")).text
+    for scope in client.app.scopes:
+        assert f'value="{scope}"' in shown, "without any other it is as if none was asked for"
+
+
+def test_without_a_scope_the_apps_own_are_meant(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
+    with browser_of(hub, ada) as browser:
+        sent = approve(browser, client.address(scope=None), scopes=list(client.app.scopes))
+    assert set(client.redeem(answer_of(sent)["code"]).json()["scope"].split()) == set(client.app.scopes)
+
+
+def test_without_a_scope_a_document_means_who_you_are(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), keep_document(hub)
+    verifier, challenge = proof()
+    asked = {"code_challenge": challenge, "code_challenge_method": "S256"}
+    with browser_of(hub, ada) as browser:
+        sent = approve(browser, client.address(scope=None, **asked))
+        assert "read-repos" in browser.get(client.address(scope="read-repos jobs", **asked)).text
+    assert client.redeem(answer_of(sent)["code"], code_verifier=verifier).json()["scope"] == "profile openid"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"client_id": None},
+        {"client_id": "nobody"},
+        {"client_id": "x" * 3000},
+        {"client_id": "hubgate-cli"},
+        {"client_id": "https://app.example"},
+        {"client_id": "https://user@app.example/cimd"},
+        {"client_id": "https://127.0.0.1/cimd"},
+        {"redirect_uri": "https://elsewhere.example/"},
+    ],
+)
+def test_the_user_alone_is_told(hub: RunningHub, parameters: dict[str, str | None]) -> None:
+    client = make_app(hub, make_user(hub, "olga"))
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        for response in (browser.get(client.address(**parameters)), browser.post(client.address(**parameters))):
+            assert response.status_code == 400
+            assert "location" not in response.headers
+            assert response.headers["content-type"].startswith("text/html")
+            assert response.headers["x-request-id"] in response.text
+
+
+def test_an_unregistered_address_is_told_in_words(hub: RunningHub) -> None:
+    client = make_app(hub, make_user(hub, "olga"), name="Atlas")
+    with hub.client() as visitor:
+        page = visitor.get(client.address(redirect_uri="https://elsewhere.example/")).text
+    assert "Stopped: Atlas asked us to send you to an address it has not registered. Nothing was shared." in page
+    assert "elsewhere.example" not in page.partition("<main")[2].partition("</main>")[0]
+
+
+def test_the_name_on_that_page_is_neutral(hub: RunningHub) -> None:
+    client = keep_document(hub, client_name="Bank\u202e\u200b <b>x</b> " + "y" * 100)
+    with hub.client() as visitor:
+        page = visitor.get(client.address(redirect_uri="https://elsewhere.example/")).text
+    assert "\u202e" not in page
+    assert "\u200b" not in page
+    assert "<b>x" not in page
+    assert "y" * 60 not in page

@@ -1,0 +1,197 @@
+"""From an app to the sign-in page and back: who must sign in again, who may stay, and that nobody goes in circles."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import unescape
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from tests.bed.apps import Client, answer_of, approve, make_app, tokens_for
+from tests.bed.documents import keep_document
+from tests.bed.people import PASSWORD, Page, browser_of, make_user
+from tests.bed.running import RunningHub
+
+
+def sign_in_page(browser: httpx.Client, sent: httpx.Response) -> httpx.Response:
+    assert sent.status_code == 303, sent.text
+    assert sent.headers["location"].startswith("/login?"), sent.headers["location"]
+    shown = browser.get(sent.headers["location"])
+    assert shown.status_code == 200, "whoever is signed in would be sent round in circles"
+    return shown
+
+
+def sign_in(browser: httpx.Client, sent: httpx.Response, username: str = "ada") -> httpx.Response:
+    """What the app's address answers once somebody has signed in there."""
+    form = Page(sign_in_page(browser, sent)).hidden()
+    done = browser.post("/login", data={**form, "username": username, "password": PASSWORD})
+    assert done.status_code == 303, done.text
+    return browser.get(done.headers["location"])
+
+
+def auth_time(client: Client, response: httpx.Response) -> int:
+    token = client.redeem(answer_of(response)["code"]).json()["id_token"]
+    time: int = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))["auth_time"]
+    return time
+
+
+@pytest.fixture
+def client(hub: RunningHub) -> Client:
+    make_user(hub, "ada")
+    return make_app(hub, make_user(hub, "olga"))
+
+
+@contextmanager
+def signed_in(client: Client) -> Iterator[httpx.Client]:
+    """By the form, so that signing in again replaces the session."""
+    with client.hub.client() as browser:
+        form = Page(browser.get("/login")).hidden()
+        browser.post("/login", data={**form, "username": "ada", "password": PASSWORD})
+        yield browser
+
+
+def test_who_is_not_signed_in_comes_back(hub: RunningHub, client: Client) -> None:
+    with hub.client() as visitor:
+        consent = sign_in(visitor, visitor.get(client.address()))
+    assert "wants to use your account" in consent.text
+
+
+@pytest.mark.parametrize(
+    "asked", [{"prompt": "login"}, {"max_age": "0"}, {"prompt": "login consent"}, {"max_age": "1"}]
+)
+def test_who_signs_in_for_the_app_does_so_once(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
+    with hub.client() as visitor:
+        consent = sign_in(visitor, visitor.get(client.address(**asked)))
+        hub.clock.advance(seconds=30)
+        action = unescape(consent.text.partition('method="post" action="')[2].partition('"')[0])
+        allowed = visitor.post(action, data={**Page(consent).hidden(), "decision": "approve"})
+        assert "code" in answer_of(allowed), "however long the user thought about it"
+
+
+@pytest.mark.parametrize("asked", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "60"}])
+def test_signed_in_is_not_signed_in_again(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
+    with signed_in(client) as browser:
+        approve(browser, client.address())
+        old = browser.cookies["token"]
+        hub.clock.advance(seconds=61)
+        answered = sign_in(browser, browser.get(client.address(**asked)))
+        assert auth_time(client, answered) == hub.clock() // 1_000_000
+        assert browser.cookies["token"] != old
+        page = sign_in_page(browser, browser.get(client.address(prompt="login")))
+        assert "You are <bdi>@ada</bdi>." in page.text
+        assert 'name="username" type="text" value="ada"' in page.text
+
+
+def test_max_age_is_content_with_a_fresh_session(hub: RunningHub, client: Client) -> None:
+    with signed_in(client) as browser:
+        approve(browser, client.address())
+        hub.clock.advance(seconds=60)
+        assert "code" in answer_of(browser.get(client.address(max_age="60")))
+
+
+def test_an_app_cannot_forge_the_mark(hub: RunningHub, client: Client) -> None:
+    with signed_in(client) as browser:
+        approve(browser, client.address())
+        sent = browser.get(client.address(prompt="login"))
+        back = parse_qs(urlsplit(sent.headers["location"]).query)["next"][0]
+        mark = parse_qs(urlsplit(back).query)["_mark"][0]
+        _, made_at, session, mac = mark.split(".")
+        for forged in ("", "x", f"left.{made_at}..{mac}", f"kept.{made_at}.{session}.{mac}", f"left.0.{session}.{mac}"):
+            sign_in_page(browser, browser.get(client.address(prompt="login", _mark=forged)))
+        sign_in_page(browser, browser.get(back))
+        assert "code" in answer_of(sign_in(browser, browser.get(back)))
+
+
+def test_a_mark_out_of_the_history_counts_for_an_hour(hub: RunningHub, client: Client) -> None:
+    with signed_in(client) as browser:
+        approve(browser, client.address())
+        sent = browser.get(client.address(prompt="login"))
+        back = parse_qs(urlsplit(sent.headers["location"]).query)["next"][0]
+        sign_in(browser, sent)
+        assert "code" in answer_of(browser.get(back))
+        hub.clock.advance(seconds=3601)
+        sign_in_page(browser, browser.get(back))
+
+
+def test_choosing_an_account(hub: RunningHub, client: Client) -> None:
+    make_user(hub, "bob")
+    with signed_in(client) as browser:
+        approve(browser, client.address())
+        page = sign_in_page(browser, browser.get(client.address(prompt="select_account"))).text
+        assert 'name="username" type="text" value=""' in page
+        stay = unescape(page.partition('<a href="/oauth/authorize')[2].partition('"')[0])
+        assert "code" in answer_of(browser.get(f"/oauth/authorize{stay}")), "with the account they have"
+        as_bob = sign_in(browser, browser.get(client.address(prompt="select_account")), "bob")
+        assert "You are <bdi>@bob</bdi>." in as_bob.text
+        page = sign_in_page(browser, browser.get(client.address(prompt="login select_account"))).text
+        assert "Go on as" not in page, "the app wants a new sign-in, whoever it is"
+
+
+def test_use_another_account(hub: RunningHub, client: Client) -> None:
+    make_user(hub, "bob")
+    with signed_in(client) as browser:
+        consent = browser.get(client.address(prompt="consent")).text
+        switch = unescape(consent.partition('<a href="/oauth/authorize')[2].partition('"')[0])
+        assert parse_qs(switch[1:])["prompt"] == ["consent select_account"]
+        as_bob = sign_in(browser, browser.get(f"/oauth/authorize{switch}"), "bob")
+    assert "You are <bdi>@bob</bdi>." in as_bob.text
+
+
+def test_a_hint_names_the_user(hub: RunningHub, client: Client) -> None:
+    """OpenID Connect Core, section 3.1.2.1: nobody else's code is given."""
+    bob = make_user(hub, "bob")
+    hint = tokens_for(client, bob)["id_token"]
+    hub.clock.advance(seconds=30 * 24 * 3600 - 60)
+    with browser_of(hub, bob) as browser:
+        assert "code" in answer_of(browser.get(client.address(id_token_hint=hint))), "expired or not"
+    with signed_in(client) as browser:
+        silent = answer_of(browser.get(client.address(id_token_hint=hint, prompt="none")))
+        assert silent["error"] == "login_required"
+        stubborn = sign_in(browser, browser.get(client.address(id_token_hint=hint)), "ada")
+        assert answer_of(stubborn)["error"] == "login_required", "not asked for ever"
+        assert "code" in answer_of(sign_in(browser, browser.get(client.address(id_token_hint=hint)), "bob"))
+
+
+def test_the_sign_in_page_names_who_asks(hub: RunningHub, client: Client) -> None:
+    loopback = make_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
+    document = keep_document(hub)
+    pkce = {"code_challenge": "c" * 43, "code_challenge_method": "S256"}
+    with hub.client() as visitor:
+        for address, host in (
+            (client.address(), "app.example"),
+            (client.address(state="s" * 4096), "app.example"),
+            (loopback.address(redirect_uri="http://127.0.0.1:5000/cb"), "this computer (127.0.0.1)"),
+            (document.address(scope="openid", **pkce), "notes.example"),
+        ):
+            page = sign_in_page(visitor, visitor.get(address)).text
+            assert re.search(rf"Then you go on to <span[^>]*>{re.escape(host)}</span>", page), host
+        form = Page(visitor.get(visitor.get(client.address()).headers["location"])).hidden()
+        wrong = visitor.post("/login", data={**form, "username": "ada", "password": "wrong password"})
+        assert (wrong.status_code, "app.example" in wrong.text) == (422, True)
+        for next_page in (
+            "/",
+            "/settings/tokens",
+            "/oauth/authorize?client_id=https://bank.example/x",
+            "/oauth/authorize",
+        ):
+            page = visitor.get("/login", params={"next": next_page})
+            assert (page.status_code, "go on to" in page.text) == (200, False)
+
+
+def test_a_login_hint_is_filled_in(hub: RunningHub, client: Client) -> None:
+    with hub.client() as visitor:
+        page = sign_in_page(visitor, visitor.get(client.address(login_hint='ada"@example.org')))
+        assert 'value="ada&#34;@example.org"' in page.text
+        page = sign_in_page(visitor, visitor.get(client.address(login_hint="x" * 300)))
+        assert 'name="username" type="text" value=""' in page.text
+
+
+def test_without_an_app_the_page_sends_on_unless_asked_not_to(hub: RunningHub, client: Client) -> None:
+    with signed_in(client) as browser:
+        assert browser.get("/login", params={"next": "/settings"}).status_code == 303
+        page = browser.get("/login", params={"next": "/settings", "again": "1"})
+    assert page.status_code == 200
+    assert "/join" not in page.text

@@ -1,0 +1,320 @@
+"""What the consent page shows, and what comes of what is ticked there."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import httpx
+from tests.bed.apps import Client, answer_of, approve, make_app, proof
+from tests.bed.at_once import at_once
+from tests.bed.documents import keep_document
+from tests.bed.people import Page, api, browser_of, make_organization, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.app import Hub
+from hubgate.server.oauth.apps import store as app_store
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.scopes import BUILT_IN
+
+PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
+
+
+def words(response: httpx.Response) -> str:
+    """The page as it is read: <main> without its tags."""
+    assert response.status_code == 200, (response.status_code, response.headers.get("location"))
+    main = response.text.partition("<main")[2].partition("</main>")[0].partition(">")[2]
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", main)).split()).replace(" .", ".").replace(" ,", ",")
+
+
+def boxes(response: httpx.Response, name: str) -> dict[str, str]:
+    """Each value of a field: "ticked", "free" or "fixed"."""
+    found = {}
+    for tag in re.findall(rf'<input [^>]*name="{name}"[^>]*>', response.text):
+        value = re.search(r'value="([^"]*)"', tag)
+        assert value is not None
+        state = "fixed" if 'type="hidden"' in tag else "ticked" if " checked" in tag else "free"
+        found[value.group(1)] = state
+    return found
+
+
+def change_app(client: Client, **given: object) -> Client:
+    """As its owner does; nobody else's business here."""
+    app: App = replace(client.app, **given)  # type: ignore[arg-type]
+
+    async def work(opened: Hub) -> bool:
+        return await opened.db.write(lambda tx: app_store.update(tx, app))
+
+    assert client.hub.call(work)
+    return Client(client.hub, app, client.secret)
+
+
+def grant_of(hub: RunningHub, client: Client, user_id: str) -> tuple[set[str], set[str]]:
+    async def work(opened: Hub) -> tuple[set[str], set[str]]:
+        consent = await consent_store.find(opened.db, user_id, client.id)
+        assert consent is not None
+        return set(consent.scopes), set(consent.organizations)
+
+    return hub.call(work)
+
+
+def test_a_registered_app_from_top_to_bottom(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    client = make_app(hub, make_user(hub, "olga"), name="Notebook", scopes=tuple(scope.name for scope in BUILT_IN))
+    with browser_of(hub, ada) as browser:
+        shown = browser.get(client.address())
+    text = words(shown)
+    in_order = [
+        "N Notebook wants to use your account",
+        "app.example",
+        "Registered by @olga, 2026-09-21",
+        "You are @ada. Use another account",
+        "Can change things or act as you",
+        "Create, change, move and delete all your repos manage-repos",
+        "Read and change all your repos, private ones too write-repos",
+        "Create repos and work only in those it created contribute-repos",
+        "Read, create, change and delete your collections write-collections",
+        "Open discussions and pull requests, comment, react and close as you write-discussions",
+        "Create and change webhooks, so decide where notices go webhooks",
+        "Run jobs as you; may cost money jobs",
+        "Send inference requests as you; may cost money inference-api",
+        "Can see private things",
+        "Read your repos, private ones too, and those of ticked organizations read-repos",
+        "Read gated public repos you were let into; nothing private gated-repos",
+        "Read your collections, private ones too read-collections",
+        "See whether you, and ticked organizations, have a payment method; no details read-billing",
+        "See your e-mail address email",
+        "Knows who you are",
+        "See your name, avatar and website profile",
+        "Recognise you when you return openid",
+        "Untick what you do not want to give.",
+        "Give access to organizations?",
+        "acme admin",
+        "What you allow above also holds in the ticked organizations, within your role there.",
+        "Allow sends you to app.example. Change or stop this any time under Connected apps.",
+        "Deny Allow",
+    ]
+    places = [text.find(sentence) for sentence in in_order]
+    assert -1 not in places, in_order[places.index(-1)]
+    assert places == sorted(places)
+    assert "answer goes to" not in text
+    assert "runs on your own computer" not in text
+    assert "form-action" not in shown.headers["content-security-policy"]
+    first_button = shown.text[shown.text.index("<button") :].partition(">")[0]
+    assert first_button == "<button hidden disabled", "Enter decides nothing"
+
+
+def test_what_is_ticked_and_what_is_fixed(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme, beta = (make_organization(hub, name, ada) for name in ("acme", "beta"))
+    client = make_app(
+        hub, None, scopes=("openid", "profile", "email", "read-repos", "jobs", "webhooks"), required_scopes=("jobs",)
+    )
+    with browser_of(hub, ada) as browser:
+        shown = browser.get(client.address(scope="openid email read-repos jobs", orgIds=beta.id))
+        assert boxes(shown, "scopes") == {
+            "openid": "fixed",
+            "email": "fixed",
+            "jobs": "fixed",
+            "read-repos": "ticked",
+        }
+        assert boxes(shown, "orgs") == {acme.id: "free", beta.id: "ticked"}
+        assert "beta admin Asked for by Notebook" in words(shown)
+        sent = approve(browser, client.address(scope="openid email read-repos jobs"), scopes=[])
+    assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "jobs email openid", "fixed even if left out"
+
+
+def test_organizations_are_asked_for_in_any_spelling(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    a, b, c, d = (make_organization(hub, name, ada).id for name in ("aa", "bb", "cc", "dd"))
+    client = make_app(hub)
+    with browser_of(hub, ada) as browser:
+        shown = browser.get(f"{client.address()}&orgIds={a}&orgIds={b},{c}&orgIds=&orgIds=,%20{a}")
+    assert boxes(shown, "orgs") == {a: "ticked", b: "ticked", c: "ticked", d: "free"}
+
+
+def test_nobody_without_organizations_is_asked_about_them(hub: RunningHub) -> None:
+    client = make_app(hub)
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        assert "organizations?" not in words(browser.get(client.address()))
+
+
+def test_the_token_has_what_was_approved_this_time_and_the_grant_is_the_union(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    client = make_app(hub, scopes=("openid", "profile", "read-repos", "jobs", "webhooks"))
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address(scope="openid read-repos"))
+        sent = approve(browser, client.address(scope="openid jobs webhooks"), scopes=["jobs"])
+        assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "jobs openid"
+        assert grant_of(hub, client, ada.id)[0] == {"openid", "read-repos", "jobs"}
+        sent = browser.get(client.address(scope="openid read-repos jobs"))
+        assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "jobs read-repos openid"
+        assert browser.get(client.address(scope="openid webhooks")).status_code == 200
+        approve(browser, client.address(scope="openid read-repos", prompt="consent"), scopes=[])
+        assert grant_of(hub, client, ada.id)[0] == {"openid", "jobs"}, "shown and left unticked leaves the grant"
+
+
+def test_organizations_belong_to_the_grant(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme, beta = (make_organization(hub, name, ada) for name in ("acme", "beta"))
+    client = make_app(hub)
+    with browser_of(hub, ada) as browser:
+        sent = approve(browser, client.address(), orgs=[acme.id])
+        token = client.redeem(answer_of(sent)["code"]).json()["access_token"]
+        assert reached(hub, token) == {"acme"}
+        assert "code" in answer_of(browser.get(client.address(orgIds=acme.id)))
+        shown = browser.get(client.address(orgIds=f"{acme.id},{beta.id}"))
+        assert boxes(shown, "orgs") == {acme.id: "ticked", beta.id: "ticked"}
+        assert "acme admin Already allowed beta admin Asked for by Notebook" in words(shown)
+        approve(browser, client.address(orgIds=beta.id), orgs=[beta.id])
+        assert reached(hub, token) == {"beta"}, "live tokens follow, both ways"
+        approve(browser, client.address(prompt="consent"), orgs=[])
+        assert reached(hub, token) == set()
+
+
+def reached(hub: RunningHub, token: str) -> set[str]:
+    """The organizations whose role a token shows at userinfo."""
+    with api(hub, token) as app:
+        said = app.get("/oauth/userinfo").json()
+    return {org["preferred_username"] for org in said["orgs"] if "roleInOrg" in org}
+
+
+def test_an_app_known_by_its_document(hub: RunningHub) -> None:
+    client = keep_document(hub, redirect_uris=["https://elsewhere.example/cb"], client_uri="https://bank.example")
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        text = words(browser.get(client.address(scope=None, **PKCE)))
+    for sentence in (
+        "F Field Notes wants to use your account",
+        "notes.example Not registered here. Known only by this address.",
+        "Its answer goes to elsewhere.example",
+        "Allow sends you to elsewhere.example.",
+    ):
+        assert sentence in text
+    assert "bank.example" not in text
+    assert text.index("notes.example") < text.index("elsewhere.example")
+
+
+def test_hosts_are_shown_whole_and_in_punycode(hub: RunningHub) -> None:
+    long = "xn--" + "-".join(["a1b2c3"] * 8) + ".xn--80ak6aa92e.example:8443"
+    client = make_app(hub, None, redirect_uris=(f"https://{long}/cb",))
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        page = browser.get(client.address()).text
+    assert f'<p class="consent-host">{long}</p>' in page
+
+
+def test_an_app_on_this_computer_is_warned_of_and_always_asked_for(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    uris = ["http://127.0.0.1/cb", "http://localhost/cb", "com.example.notes:/cb", "https://notes.example/cb"]
+    client = keep_document(hub, redirect_uris=uris)
+    expected = {
+        "http://127.0.0.1:4711/cb": "this computer (127.0.0.1)",
+        "http://localhost:4711/cb": "this computer (localhost)",
+        "com.example.notes:/cb": "an app on this device (com.example.notes)",
+    }
+    with browser_of(hub, ada) as browser:
+        for uri, host in expected.items():
+            address = client.address(redirect_uri=uri, scope="openid", **PKCE)
+            text = words(browser.get(address))
+            assert f"Its answer goes to {host} This app runs on your own computer and cannot prove its name." in text
+            assert "Allow only if you started it just now." in text
+            approve(browser, address)
+            assert browser.get(address).status_code == 200, "asked again, although everything was allowed"
+            assert browser.post(address).status_code == 403
+            assert answer_of(browser.get(f"{address}&prompt=none"))["error"] == "consent_required"
+        plain = client.address(redirect_uri="https://notes.example/cb", scope="openid", **PKCE)
+        assert "code" in answer_of(browser.get(plain))
+
+
+def test_a_registered_app_on_this_computer_is_warned_of(hub: RunningHub) -> None:
+    client = make_app(hub, None, redirect_uris=("http://localhost/cb",), confidential=False)
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        address = client.address(redirect_uri="http://localhost:3000/cb", **PKCE)
+        assert "This app runs on your own computer" in words(browser.get(address))
+        approve(browser, address)
+        assert "code" in answer_of(browser.get(address))
+
+
+def test_a_changed_document_asks_again_and_says_what_changed(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), keep_document(hub)
+    asked = {"scope": "openid", **PKCE}
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address(**asked))
+        assert "code" in answer_of(browser.get(client.address(**asked)))
+        for members, said in (
+            ({"client_name": "Your Bank"}, "its name, which was Field Notes."),
+            ({"redirect_uris": [*client.app.redirect_uris, "https://notes.example/x"]}, "where its answers go."),
+            (
+                {"client_name": "Other", "redirect_uris": [*client.app.redirect_uris, "https://a.example/"]},
+                "its name, which was Field Notes, and where its answers go.",
+            ),
+        ):
+            keep_document(hub, **members)
+            text = words(browser.get(client.address(**asked)))
+            assert f"Changed since you last allowed it: {said}" in text
+        approve(browser, client.address(**asked))
+        assert "code" in answer_of(browser.get(client.address(**asked))), "until that is allowed too"
+
+
+def test_of_a_registered_app_a_new_host_or_name_asks_again(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), make_app(hub)
+    first = client.app.redirect_uris[0]
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address())
+        change_app(client, redirect_uris=(first, "https://app.example/second"))
+        assert "code" in answer_of(browser.get(client.address())), "another page of the same host"
+        change_app(client, redirect_uris=(first, "https://evil.example/"))
+        assert "where its answers go." in words(browser.get(client.address()))
+        change_app(client, name="Another")
+        assert "its name, which was Notebook." in words(browser.get(client.address()))
+
+
+def test_a_name_of_hidden_characters_is_replaced_by_the_host(hub: RunningHub) -> None:
+    client = keep_document(hub, client_name="\u200b\u202e\u2066")
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        assert "notes.example wants to use your account" in words(browser.get(client.address(scope=None, **PKCE)))
+
+
+def test_an_app_that_asks_for_nothing(hub: RunningHub) -> None:
+    client = make_app(hub, scopes=())
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        text = words(browser.get(client.address(scope=None)))
+        assert "It asks for no more than to know that you are you." in text
+        assert "Untick" not in text
+        sent = approve(browser, client.address(scope=None))
+    assert client.redeem(answer_of(sent)["code"]).json()["scope"] == ""
+
+
+def test_neither_yes_nor_no_is_refused(hub: RunningHub) -> None:
+    client = make_app(hub)
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        for decision in ("", "perhaps"):
+            assert approve(browser, client.address(), decision=decision).status_code == 422
+        assert approve(browser, client.address(), decision=["approve", "deny"]).status_code == 400
+        assert browser.get(client.address()).status_code == 200
+
+
+def test_signed_out_meanwhile_leads_to_the_sign_in_page(hub: RunningHub) -> None:
+    client = make_app(hub)
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        form = {**Page(browser.get(client.address())).hidden(), "decision": "approve"}
+        browser.cookies.delete("token")
+        sent = browser.post(client.address(), data=form)
+    assert sent.status_code == 303
+    assert sent.headers["location"].startswith("/login?")
+
+
+def test_of_approvals_at_once_none_undoes_another(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    scopes = ("read-repos", "jobs", "webhooks", "read-billing", "gated-repos", "inference-api")
+    client = make_app(hub, scopes=scopes)
+    with browser_of(hub, ada) as browser:
+        hidden = Page(browser.get(client.address())).hidden()
+
+        def allow(scope: str) -> httpx.Response:
+            form = {**hidden, "decision": "approve", "scopes": scope}
+            return httpx.post(hub.url + client.address(scope=scope), data=form, cookies=dict(browser.cookies))
+
+        answers = at_once([lambda scope=scope: allow(scope) for scope in scopes])  # type: ignore[misc]
+    assert all("code" in answer_of(answer) for answer in answers)
+    assert grant_of(hub, client, ada.id)[0] == set(scopes)

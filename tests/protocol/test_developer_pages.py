@@ -1,0 +1,146 @@
+"""`/docs/sign-in` with the developer's own IDs and buttons, and `/docs/cimd`, which checks a metadata document."""
+
+import re
+import xml.etree.ElementTree as ET
+from contextlib import ExitStack
+from html import unescape
+from pathlib import Path
+
+import httpx
+from tests.attacks.test_o25_to_o32_documents import App, described, json_answer
+from tests.bed.apps import make_app
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import browser_of, make_organization, make_user, submit
+from tests.bed.running import RunningHub, running
+
+SIGN_IN, CHECK = "/docs/sign-in", "/docs/cimd"
+
+
+def test_discovery_names_the_page(hub: RunningHub) -> None:
+    said = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()
+    assert said["service_documentation"] == hub.url + SIGN_IN
+    assert httpx.get(said["service_documentation"]).status_code == 200
+
+
+def test_code_is_filled_with_the_developers_own_apps(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, bob="write")
+    mine = make_app(hub, ada, name="Mine")
+    hub.clock.advance(1)
+    public = make_app(hub, ada, name="Public", confidential=False)
+    ours, foreign = make_app(hub, organization=acme, name="Ours"), make_app(hub, bob, name="Foreign")
+    with browser_of(hub) as nobody:
+        for address in (SIGN_IN, f"{SIGN_IN}?app={mine.id}"):
+            page = nobody.get(address).text
+            assert "your-client-id" in page
+            assert mine.id not in page.partition("<main")[2].partition('<form class="theme-form"')[0]
+    with browser_of(hub, ada) as browser:
+        first = unescape(browser.get(SIGN_IN).text)
+        assert f'client_id="{mine.id}"' in first
+        assert [name for name in ("Mine", "Public", "Ours", "Foreign") if f">{name}</option>" in first] == [
+            "Mine",
+            "Public",
+            "Ours",
+        ]
+        assert f'client_id="{ours.id}"' in unescape(browser.get(f"{SIGN_IN}?app={ours.id}").text)
+        without_secret = unescape(browser.get(f"{SIGN_IN}?app={public.id}").text)
+        assert "client.None()" in without_secret
+        assert "CLIENT_SECRET" not in without_secret
+        stranger = unescape(browser.get(f"{SIGN_IN}?app={foreign.id}").text)
+        assert f'client_id="{foreign.id}"' not in stranger
+        assert "This app is not yours." in stranger
+    with browser_of(hub, bob) as browser:
+        assert ">Ours</option>" not in browser.get(SIGN_IN).text, "a member who is no admin"
+
+
+def test_the_python_on_the_page_is_python(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    odd = make_app(hub, ada, redirect_uris=("https://app.example/a'b$(id);&x=1",), scopes=())
+    with browser_of(hub, ada) as browser:
+        page = browser.get(f"{SIGN_IN}?app={odd.id}").text
+    found = re.findall(r'<code id="snippet-([\w-]+)">(.*?)</code>', page, re.DOTALL)
+    code = {name: unescape(text) for name, text in found}
+    assert set(code) == {"curl", "python", "openid-client", "browser"}
+    compile(code["python"], "python", "exec")
+    # To a shell it is one word, whatever is in it.
+    assert """--data-urlencode 'redirect_uri=https://app.example/a'"'"'b$(id);&x=1'""" in code["curl"]
+    assert not [text for text in code.values() if "@{" in text]
+
+
+def test_buttons(hub: RunningHub) -> None:
+    page = httpx.get(hub.url + SIGN_IN).text
+    shown = re.findall(r'<img src="(/static/buttons/[\w-]+\.svg)" width="(\d+)" height="(\d+)"', page)
+    assert len(shown) == 8
+    heights = set()
+    for address, width, height in shown:
+        answer = httpx.get(hub.url + address)
+        assert answer.headers["content-type"] == "image/svg+xml"
+        assert answer.headers["access-control-allow-origin"] == "*"
+        assert "sandbox" in answer.headers["content-security-policy"]
+        drawing = ET.fromstring(answer.text)
+        assert (drawing.get("width"), drawing.get("height")) == (width, height)
+        assert "script" not in answer.text
+        assert len(answer.content) < 1500
+        heights.add(height)
+    assert len(heights) == 4
+    assert f"&lt;img src=&#34;{hub.url}/static/buttons/sign-in-light-md.svg&#34;" in page
+    assert httpx.get(f"{hub.url}/static/buttons/hub.css").status_code == 404
+
+
+def test_a_document_is_checked_rule_by_rule(engine: Engine, tmp_path: Path) -> None:
+    given = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}
+    with ExitStack() as stack:
+        hub = stack.enter_context(running(settings_for(engine.fresh_url(), tmp_path, **given)))
+        browser = stack.enter_context(browser_of(hub, make_user(hub, "ada")))
+        site = App(stack)
+        good = submit(browser, CHECK, url=site.url)
+        assert good.status_code == 200
+        assert "Every rule holds. People can sign in to this app." in good.text
+        assert "✕" not in good.text
+        for rule in ("It has a path", "It is sent as JSON", "client_id is this address", "It holds no secret"):
+            assert rule in good.text
+        bad = {"client_id": "https://x.example/<b>\u202e", "client_secret": "hush", "redirect_uris": ["javascript:x"]}
+        site.answer = json_answer(described(site.url, **bad))
+        page = submit(browser, CHECK, url=site.url).text
+        assert "3 rules do not hold." in page
+        assert f"Set client_id to {site.url}." in page
+        assert "Remove it: everyone can read this document." in page
+        assert "javascript: does not lead to an app." in page
+        assert "<bdi>https://x.example/&lt;b&gt;</bdi>" in page, "neutralised"
+        assert "hush" not in page
+        site.answer = json_answer(b"{}", "302 Found", "Location: /other\r\n")
+        assert "Answer 200 at this very address" in submit(browser, CHECK, url=site.url).text
+        assert site.fetches == 3, "nothing is kept"
+        stopped = browser.get("/oauth/authorize", params={"client_id": site.url})
+        assert stopped.status_code == 400
+        assert f'<a href="{CHECK}">Check its document</a>' in stopped.text
+
+
+def test_what_cannot_be_checked(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as browser:
+        assert submit(browser, CHECK, url=" ").status_code == 422
+        for address in (
+            "app.example",
+            "http://app.example/x",
+            "https://app.example",
+            "https://a b/x",
+            "https://[::1/x",
+        ):
+            answer = submit(browser, CHECK, url=address)
+            assert answer.status_code == 200
+            assert "✕</span> Broken" in answer.text, address
+        for address in ("https://127.0.0.1/x", "https://10.0.0.1/x", "https://169.254.169.254/x"):
+            assert "No answer from the address." in submit(browser, CHECK, url=address).text
+    with browser_of(hub) as nobody:
+        assert "Sign in to check yours" in nobody.get(CHECK).text
+        hidden = re.findall(r'name="csrf" value="([^"]+)"', nobody.get(CHECK).text)[0]
+        refused = nobody.post(CHECK, data={"csrf": unescape(hidden), "url": "https://127.0.0.1/x"})
+        assert refused.status_code == 401
+
+
+def test_checks_are_limited(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as browser:
+        statuses = [submit(browser, CHECK, url=f"https://127.0.0.1/{number}").status_code for number in range(12)]
+    assert statuses == [*[200] * 10, 429, 429]

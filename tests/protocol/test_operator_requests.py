@@ -1,0 +1,225 @@
+"""Owners of apps ask the operator for token exchange or a scope; the operator grants or refuses."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.apps import Client, make_app, tokens_for
+from tests.bed.at_once import at_once
+from tests.bed.engines import Engine, settings_for
+from tests.bed.organizations import entries_of, post
+from tests.bed.people import (
+    api,
+    browser_of,
+    filled,
+    link_in,
+    mails_to,
+    make_organization,
+    make_token,
+    make_user,
+    submit,
+)
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import privileges
+from hubgate.server.scopes import Risk, Scope
+
+REQUESTS = "/operator/requests"
+METRICS = Scope("read-metrics", Risk.CHANGES, "See how the hub is used")
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    """With one scope of the operator's own."""
+    settings = replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=(METRICS,))
+    with running(settings) as hub:
+        yield hub
+
+
+def people(hub: RunningHub) -> tuple[User, User, Organization, Client]:
+    """The operator, an admin, the organization and its app."""
+    boss, ada = make_user(hub, "boss", operator=True), make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada, plan="enterprise")
+    return boss, ada, acme, make_app(hub, organization=acme, name="Bridge")
+
+
+def at(client: Client) -> str:
+    return f"/organizations/acme/settings/applications/{client.id}"
+
+
+def decide(browser: httpx.Client, verb: str) -> httpx.Response:
+    """The only request that waits."""
+    page = browser.get(REQUESTS).text
+    start = page.index(f'action="{REQUESTS}/') + len('action="')
+    address = page[start : page.index('"', start)].rpartition("/")[0]
+    return submit(browser, REQUESTS, f"{address}/{verb}")
+
+
+def test_token_exchange_is_asked_for_and_granted(hub: RunningHub) -> None:
+    boss, ada, acme, client = people(hub)
+    make_user(hub, "second", operator=True)
+    with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
+        asked = submit(owner, f"{at(client)}/ask/token-exchange", reason="Our portal\nsigns members in.")
+        assert (asked.status_code, asked.headers["location"]) == (303, at(client))
+        assert "Waiting" in owner.get(at(client)).text
+        for address in ("boss@example.org", "second@example.org"):
+            (mail,) = mails_to(hub, address)
+            assert mail["Subject"] == "Request: token exchange for Bridge"
+            assert "ada asks for it." in mail.get_content()
+            assert link_in(mail) == REQUESTS
+        page = operator.get(REQUESTS).text
+        for text in ("Bridge", client.id, "Token exchange", "Our portal\nsigns members in.", ">acme<", ">ada<"):
+            assert text in page
+        done = decide(operator, "grant")
+        assert (done.status_code, done.headers["location"]) == (303, REQUESTS)
+        page = operator.get(REQUESTS).text
+        assert "Granted: token exchange for Bridge." in page
+        assert "When owners of apps ask" in page
+        assert "✓</span> Granted" in page
+        assert "Granted by the operator" in owner.get(at(client)).text
+    (mail,) = mails_to(hub, ada.email)
+    assert mail["Subject"] == "Granted: token exchange for Bridge"
+    assert link_in(mail) == at(client)
+    with api(hub, make_token(hub, ada)) as program:
+        assert program.get(f"/api{at(client)}").json()["tokenExchange"] is True
+    last = entries_of(hub, acme)[-1]
+    assert (last["type"], last["author_name"]) == ("oauth.grant_token_exchange", "boss")
+
+
+def test_a_refusal_changes_nothing(hub: RunningHub) -> None:
+    boss, ada, acme, client = people(hub)
+    with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
+        ask = f"{at(client)}/ask/token-exchange"
+        submit(owner, ask, reason="please")
+        assert decide(operator, "refuse").status_code == 303
+        assert "✕</span> Refused" in owner.get(at(client)).text
+        (mail,) = mails_to(hub, ada.email)
+        assert mail["Subject"] == "Refused: token exchange for Bridge"
+        assert submit(owner, ask, reason="again").status_code == 303, "it may be asked again"
+    assert [entry["type"] for entry in entries_of(hub, acme)][-1] == "oauth.create_app"
+
+
+@pytest.mark.parametrize("of", ["user", "organization"])
+def test_a_scope_is_asked_for_granted_used_and_revoked(hub: RunningHub, of: str) -> None:
+    boss, ada, _, client = people(hub)
+    address = at(client)
+    if of == "user":
+        client = make_app(hub, ada, name="Bridge")
+        address = f"/settings/applications/{client.id}"
+    with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
+        assert "See how the hub is used" in owner.get(f"{address}/ask/scope").text
+        assert 'value="read-metrics"' not in owner.get(address).text
+        assert submit(owner, f"{address}/ask/scope", wanted="read-metrics", reason="charts").status_code == 303
+        decide(operator, "grant")
+        shown = owner.get(address).text
+        assert 'name="scopes" value="read-metrics"' in shown, "the owner may add it to the app"
+        assert "It has <code>read-metrics</code>" in shown
+    bob = make_user(hub, "bob")
+    tokens = tokens_for(client, bob, scope="openid read-metrics")
+    assert tokens["scope"].split() == ["openid", "read-metrics"]
+
+    async def revoke(opened: Hub) -> None:
+        await privileges.revoke_scope(opened.oauth, client.id, "read-metrics", SYSTEM)
+
+    hub.call(revoke)
+    answer = client.post("/oauth/introspect", {"token": tokens["access_token"]}).json()
+    assert (answer["active"], answer["scope"]) == (True, "openid"), "live tokens lose it at once"
+    with browser_of(hub, bob) as browser:
+        assert "invalid_scope" in browser.get(client.address(scope="openid read-metrics")).headers["location"]
+
+
+def test_a_scope_that_is_not_defined_cannot_be_granted(hub: RunningHub) -> None:
+    boss, ada, _, client = people(hub)
+    with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
+        submit(owner, f"{at(client)}/ask/scope", wanted="fly-high", reason="to fly")
+        refused = decide(operator, "grant")
+        assert refused.status_code == 422
+        assert "This hub has no scope fly-high. Add it as [[extra_scopes]] to hubgate.toml first." in refused.text
+        assert "Grant<" in operator.get(REQUESTS).text, "it still waits"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason", "says"),
+    [
+        ("read-repos", "x", "Every app may ask for read-repos."),
+        ("", "x", "Name a scope"),
+        ("Fly High", "x", "Name a scope"),
+        ("fly-high", " ", "Say what for"),
+        ("fly-high", "x" * 1001, "Say what for"),
+        ("token-exchange", "x", "Only an organization"),
+    ],
+)
+def test_requests_that_say_too_little(hub: RunningHub, wanted: str, reason: str, says: str) -> None:
+    boss, ada, _, _ = people(hub)
+    client = make_app(hub, ada)
+    with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
+        refused = submit(owner, f"/settings/applications/{client.id}/ask/scope", wanted=wanted, reason=reason)
+        assert refused.status_code == 422
+        assert says in refused.text
+        assert "When owners of apps ask" in operator.get(REQUESTS).text
+
+
+def test_the_same_is_asked_for_once(hub: RunningHub) -> None:
+    _, ada, _, client = people(hub)
+    ask = f"{at(client)}/ask/token-exchange"
+    with browser_of(hub, ada) as owner:
+        answers = at_once([filled(owner, ask, reason=f"reason {number}") for number in range(8)])
+        assert sorted(answer.status_code for answer in answers) == [303, *[422] * 7]
+        assert "You have asked for token exchange already." in submit(owner, ask, reason="x").text
+    assert len(mails_to(hub, "boss@example.org")) == 1
+
+
+def test_nobody_floods_the_operators(hub: RunningHub) -> None:
+    _, ada, _, client = people(hub)
+    with browser_of(hub, ada) as owner:
+        statuses = [
+            submit(owner, f"{at(client)}/ask/scope", wanted=f"scope-{number}", reason="x").status_code
+            for number in range(12)
+        ]
+    assert statuses == [*[303] * 10, 429, 429]
+    assert len(mails_to(hub, "boss@example.org", 10)) == 10
+
+
+def test_two_operators_decide_at_once(hub: RunningHub) -> None:
+    boss, ada, _, client = people(hub)
+    with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
+        submit(owner, f"{at(client)}/ask/token-exchange", reason="x")
+        page = operator.get(REQUESTS).text
+        start = page.index(f'action="{REQUESTS}/') + len('action="')
+        address = page[start : page.index('"', start)].rpartition("/")[0]
+        verbs = ("grant", "refuse") * 3
+        answers = at_once([filled(operator, REQUESTS, f"{address}/{verb}") for verb in verbs])
+        won = [answer for answer in answers if answer.status_code == 303]
+        assert len(won) == 1
+        assert {answer.status_code for answer in answers} == {303, 409}
+        said = operator.get(REQUESTS).text
+        granted = "✓</span> Granted" in said
+        assert granted is not ("✕</span> Refused" in said)
+        assert ("Granted by the operator" in owner.get(at(client)).text) is granted
+    assert len(mails_to(hub, ada.email)) == 1
+
+
+def test_only_operators_decide(hub: RunningHub) -> None:
+    boss, ada, _, client = people(hub)
+    with browser_of(hub, ada) as owner, browser_of(hub) as nobody, browser_of(hub, boss) as operator:
+        submit(owner, f"{at(client)}/ask/token-exchange", reason="x")
+        assert owner.get(REQUESTS).status_code == 403
+        assert nobody.get(REQUESTS).status_code == 303
+        for verb in ("grant", "refuse"):
+            address = f"{REQUESTS}/{'0' * 24}/{verb}"
+            assert post(owner, address).status_code == 403
+            assert post(operator, address).status_code == 404
+            assert operator.post(address, data={"x": "y"}).status_code == 403, "without the CSRF field"
+
+
+def test_requests_go_with_their_app(hub: RunningHub) -> None:
+    boss, ada, _, client = people(hub)
+    with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
+        submit(owner, f"{at(client)}/ask/token-exchange", reason="x")
+        submit(owner, f"{at(client)}/delete", name="Bridge")
+        assert "When owners of apps ask" in operator.get(REQUESTS).text
