@@ -17,6 +17,9 @@ from hubgate.server.http.edge import Edge
 from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.routes import Route, RouteTable
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.folders import Folders
+from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.mail.transport import transport_for
@@ -92,6 +95,19 @@ class Hub:
                 settings.cimd_max_bytes,
                 settings.cimd_allow_http_loopback,
             ),
+        )
+
+    @cached_property
+    def repos(self) -> Repos:
+        settings = self.settings
+        return Repos(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            base_url=settings.base_url,
+            folders=Folders(settings.data_dir / "repos"),
+            large_files=LargeFiles(settings.data_dir / "lfs"),
+            regular_upload_max=settings.regular_upload_max,
         )
 
     @property

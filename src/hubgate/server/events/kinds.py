@@ -1,0 +1,33 @@
+"""The registry of event kinds. A new one is one row here and one `outbox.record` call where it happens; the tests then
+demand its golden payload in `contract/events/`.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, unique
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    scope: str
+    action: str
+    # Members of the payload beside `event`, `repo` and `webhook`.
+    extras: tuple[str, ...]
+    # Completes "Sent when ...".
+    when: str
+
+
+@unique
+class Kind(Enum):
+    scope: str
+    action: str
+    extras: tuple[str, ...]
+    when: str
+
+    def __init__(self, row: Row) -> None:
+        self.scope, self.action, self.extras, self.when = row.scope, row.action, row.extras, row.when
+
+    REPO_CREATE = Row("repo", "create", (), "a repo is made; its first commit is part of it")
+    REPO_DELETE = Row("repo", "delete", (), "a repo is deleted")
+    REPO_MOVE = Row("repo", "move", ("movedTo",), "a repo gets another name or owner")
+    REPO_CONTENT = Row("repo.content", "update", ("updatedRefs",), "branches, tags or pull requests point elsewhere")
+    REPO_CONFIG = Row("repo.config", "update", ("updatedConfig",), "settings of a repo change")

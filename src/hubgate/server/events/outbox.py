@@ -1,0 +1,18 @@
+"""Writing an event, in the unit of work that makes the change: both are there or neither is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hubgate.server.events import store
+from hubgate.server.events.kinds import Kind
+from hubgate.server.events.payload import Snapshot, body_of
+from hubgate.server.ids import new_id
+from hubgate.server.storage.database import Tx
+
+
+async def record(
+    tx: Tx, kind: Kind, repo: Snapshot, seq: int, extras: Mapping[str, Any], base_url: str, now: int
+) -> None:
+    """`seq` was taken from the repo's counter in this same unit, so that numbers have no gap."""
+    body = body_of(kind, repo, extras, base_url)
+    await store.add(tx, new_id(now), kind, repo, seq, body, now)

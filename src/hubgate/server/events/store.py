@@ -1,0 +1,39 @@
+"""Statements on events."""
+
+from collections.abc import Sequence
+
+from hubgate.server.events.kinds import Kind
+from hubgate.server.events.payload import Snapshot
+from hubgate.server.storage.database import Row, Tx
+
+
+async def add(tx: Tx, event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int) -> None:
+    await tx.exec(
+        """
+        INSERT INTO events (id, repo_id, repo_seq, repo_type, owner_id, private, scope, action, body, created_at)
+        VALUES (:id, :repo_id, :seq, :repo_type, :owner_id, :private, :scope, :action, :body, :created_at)
+        """,
+        {
+            "id": event_id,
+            "repo_id": repo.id,
+            "seq": seq,
+            "repo_type": repo.type,
+            "owner_id": repo.owner_id,
+            "private": int(repo.private),
+            "scope": kind.scope,
+            "action": kind.action,
+            "body": body,
+            "created_at": now,
+        },
+    )
+
+
+async def of_repo(tx: Tx, repo_id: str, after: int, most: int) -> Sequence[Row]:
+    """In order; columns repo_seq, created_at, body."""
+    return await tx.all(
+        """
+        SELECT repo_seq, created_at, body FROM events WHERE repo_id = :repo_id AND repo_seq > :after
+        ORDER BY repo_seq LIMIT :most
+        """,
+        {"repo_id": repo_id, "after": after, "most": most},
+    )

@@ -1,0 +1,143 @@
+"""Making a commit: its blobs land first, then trees and the commit itself on top of what the branch is by then, then
+the branch moves, if it still is there. Whoever named no parent tries again; whoever did is told (412).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hubgate.server import failpoint
+from hubgate.server.accounts.model import User
+from hubgate.server.errors import NotFound, PreconditionFailed, Unavailable, Unprocessable
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.commits.attributes import NAME, Attributes, folders_of
+from hubgate.server.hub.commits.model import AddFile, AddLarge, Committed, Content, Delete, Operation, Request
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import objects
+from hubgate.server.hub.git.paths import check_path
+from hubgate.server.hub.git.writing import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
+from hubgate.server.hub.lfs import keeping
+from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.authors import author_of
+from hubgate.server.hub.repos.finding import Revision
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.refs import RefIsElsewhere, move_refs
+
+# The exact words that existing clients look for.
+STALE_PARENT = "The branch was updated since you opened this page. Please refresh and try again."
+MOST_TRIES = 200
+
+
+async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Request) -> Committed:
+    """On the branch or pull request `ref`, which exists."""
+    head = await _head(repos, repo, ref)
+    _check_parent(request, head)
+    changes = await landed(repos, repo, head, request.operations)
+    for _ in range(MOST_TRIES):
+        head = await _head(repos, repo, ref)
+        _check_parent(request, head)
+        new = await written(repos, repo, user, head, request, changes)
+        try:
+            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True)
+        except RefIsElsewhere:
+            continue
+        return Committed(new)
+    raise Unavailable("The branch changes faster than this commit can be put on top. Try again.")
+
+
+async def written(
+    repos: Repos, repo: Repo, user: User, parent: str | None, request: Request, changes: Sequence[Change]
+) -> str:
+    """The commit object, with nothing pointing at it yet."""
+    author = author_of(user, repos.base_url)
+    draft = Draft(parent, changes, request.message, author, repos.clock())
+    new = await write_commit(repos.folders.of(repo.id), draft)
+    failpoint.hit("commit-objects-landed")
+    return new
+
+
+async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation]) -> list[Change]:
+    """The blobs of all files, on disk, and what the trees have to change."""
+    folder = repos.folders.of(repo.id)
+    attributes = await attributes_at(folder, parent, operations)
+    changes: list[Change] = []
+    for operation in operations:
+        check_path(operation.path)
+        if isinstance(operation, Delete):
+            changes.append(Remove(operation.path, operation.file, operation.folder))
+            continue
+        if operation.old_path is not None and operation.old_path != operation.path:
+            changes.append(Remove(check_path(operation.old_path)))
+        if isinstance(operation, AddLarge):
+            sha = await _pointer(repos, repo, operation.oid, operation.size)
+        else:
+            sha = await _blob(repos, repo, folder, operation, attributes)
+        changes.append(Put(operation.path, sha))
+    return changes
+
+
+async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation] = ()) -> Attributes:
+    """As they will be after the operations."""
+    texts: dict[str, str] = {}
+    coming = {operation.path: operation for operation in operations}
+    wanted = {inside for path in coming for inside in folders_of(path)} | {""}
+    for inside in sorted(wanted, key=lambda path: (path.count("/"), path)):
+        path = f"{inside}/{NAME}" if inside else NAME
+        operation = coming.get(path)
+        if isinstance(operation, AddFile):
+            texts[inside] = _text(operation.content)
+        elif commit is not None and not isinstance(operation, Delete):
+            text = await small_text(folder, commit, path)
+            if text is not None:
+                texts[inside] = text
+    return Attributes(list(texts.items()))
+
+
+async def small_text(folder: Path, commit: str, path: str) -> str | None:
+    entry = await objects.entry_at(folder, commit, path)
+    if entry is None or entry.type is not objects.EntryType.FILE or entry.size > objects.SMALL:
+        return None
+    return (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
+
+
+async def _blob(repos: Repos, repo: Repo, folder: Path, operation: AddFile, attributes: Attributes) -> str:
+    content = operation.content
+    if content.size and attributes.is_large(operation.path):
+        oid = await keeping.keep_content(repos, repo, content)
+        return await write_blob(folder, objects.pointer_text(oid, content.size))
+    if content.file is not None:
+        return await write_blob_of(folder, content.file)
+    return await write_blob(folder, content.text)
+
+
+async def _pointer(repos: Repos, repo: Repo, oid: str, announced: int | None) -> str:
+    size = await lfs_store.size_of(repos.db, repo.id, oid)
+    if size is None or not repos.large_files.has(oid, size):
+        raise Unprocessable(f"The large file {oid} was not uploaded to this repo.")
+    if announced is not None and announced != size:
+        raise Unprocessable(f"The large file {oid} has {size} bytes, not {announced}.")
+    return await write_blob(repos.folders.of(repo.id), objects.pointer_text(oid, size))
+
+
+async def _head(repos: Repos, repo: Repo, ref: str) -> str:
+    sha = await store.ref(repos.db, repo.id, ref)
+    if sha is None:
+        raise NotFound(f"Invalid rev id: {ref}", code="RevisionNotFound")
+    return sha
+
+
+def _check_parent(request: Request, head: str) -> None:
+    if request.parent is not None and not head.startswith(request.parent.lower()):
+        raise PreconditionFailed(STALE_PARENT)
+
+
+def _text(content: Content) -> str:
+    data = content.text if content.file is None else content.file.read_bytes()[: objects.SMALL]
+    return data.decode(errors="replace")
+
+
+def writable_ref(revision: Revision) -> str:
+    """The branch or pull request that a commit to this revision moves."""
+    if revision.ref is None or revision.ref.startswith("refs/tags/"):
+        raise NotFound("Commit to a branch or a pull request, not to a tag or a commit.", code="RevisionNotFound")
+    return revision.ref

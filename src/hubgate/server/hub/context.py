@@ -1,0 +1,21 @@
+"""What every use case of repos needs, in one value."""
+
+from dataclasses import dataclass
+
+from hubgate.server.clock import Clock
+from hubgate.server.hub.git.folders import Folders
+from hubgate.server.hub.lfs.files import LargeFiles
+from hubgate.server.secret import ServerSecret
+from hubgate.server.storage.database import Database
+
+
+@dataclass(frozen=True)
+class Repos:
+    db: Database
+    clock: Clock
+    secret: ServerSecret
+    base_url: str
+    folders: Folders
+    large_files: LargeFiles
+    # A file up to this size may come inside a commit, whatever .gitattributes says.
+    regular_upload_max: int

@@ -1,0 +1,64 @@
+"""The git program, run so that nothing of the machine it runs on decides what it does."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_ENVIRONMENT = {
+    "PATH": os.environ.get("PATH", os.defpath),
+    "LC_ALL": "C.UTF-8",
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_TERMINAL_PROMPT": "0",
+    # The folder may belong to another user: a backup put back by root, a shared file system.
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}
+
+
+class GitFailed(Exception):
+    """`said` is what it printed; it may name paths of this machine and is for the log alone."""
+
+    def __init__(self, command: str, status: int, said: str) -> None:
+        super().__init__(f"git {command} ended with {status}: {said.strip()[:500]}")
+        self.said = said
+
+
+async def start(
+    arguments: Sequence[str], folder: Path, more: Mapping[str, str] | None = None
+) -> asyncio.subprocess.Process:
+    """With pipes on all three ends. The caller sees it ended, whatever happens."""
+    return await asyncio.create_subprocess_exec(
+        "git",
+        *arguments,
+        cwd=folder,
+        env={**_ENVIRONMENT, "GIT_DIR": str(folder), **(more or {})},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        # A signal to our group, such as Ctrl-C, is ours to pass on.
+        start_new_session=True,
+    )
+
+
+async def run(
+    arguments: Sequence[str], folder: Path, given: bytes = b"", more: Mapping[str, str] | None = None
+) -> bytes:
+    """What it printed; GitFailed if it did not end well."""
+    process = await start(arguments, folder, more)
+    try:
+        out, err = await process.communicate(given)
+    finally:
+        await end(process)
+    if process.returncode:
+        raise GitFailed(arguments[0], process.returncode, err.decode(errors="replace"))
+    return out
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+        await process.wait()

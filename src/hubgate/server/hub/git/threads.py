@@ -1,0 +1,16 @@
+"""Threads in which objects are read and written: disk and zlib would hold up every other request of the process."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# More would only wait for the same disk; fewer would let one large tree hold up every download.
+_THREADS = ThreadPoolExecutor(8, thread_name_prefix="git")
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, lambda: work(*args, **kwargs))

@@ -1,0 +1,79 @@
+"""Large files on disk, by the SHA-256 of what is in them. A file with that name is whole: it got it only once its bytes
+had been counted and hashed.
+"""
+
+import hashlib
+import os
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubgate.server.errors import Unprocessable
+from hubgate.server.hub.git.threads import in_thread
+
+
+@dataclass(frozen=True)
+class LargeFiles:
+    root: Path
+
+    def at(self, oid: str) -> Path:
+        return self.root / oid[:2] / oid[2:4] / oid
+
+    def has(self, oid: str, size: int) -> bool:
+        try:
+            return self.at(oid).stat().st_size == size
+        except FileNotFoundError:
+            return False
+
+    def draft(self) -> Path:
+        """A place to write to, on the same file system."""
+        folder = self.root / "incoming"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / secrets.token_hex(16)
+
+    async def keep(self, draft: Path, oid: str) -> None:
+        """Give a whole, checked file its name."""
+        await in_thread(self._keep, draft, oid)
+
+    def _keep(self, draft: Path, oid: str) -> None:
+        place = self.at(oid)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # Two that send the same file end with the same bytes under the same name.
+        draft.replace(place)
+        _sync_folder(place.parent)
+
+    async def take(self, parts: AsyncIterator[bytes], oid: str, size: int) -> None:
+        """Write what arrives, and keep it if it is what was announced."""
+        draft = self.draft()
+        try:
+            with draft.open("wb") as file:
+                digest, count = hashlib.sha256(), 0
+                async for part in parts:
+                    count += len(part)
+                    if count > size:
+                        break
+                    await in_thread(_append, file.fileno(), digest, part)
+                await in_thread(os.fsync, file.fileno())
+            if count != size:
+                raise Unprocessable(f"{size} bytes were announced, and {'more' if count > size else count} came.")
+            if digest.hexdigest() != oid:
+                raise Unprocessable(f"What came is not the announced file: its SHA-256 is {digest.hexdigest()}.")
+            await self.keep(draft, oid)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _append(descriptor: int, digest: "hashlib._Hash", part: bytes) -> None:
+    digest.update(part)
+    view = memoryview(part)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

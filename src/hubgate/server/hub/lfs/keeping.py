@@ -1,0 +1,40 @@
+"""Keeping a file that came inside a commit as a large file, because `.gitattributes` wants it so."""
+
+import hashlib
+import io
+import os
+from pathlib import Path
+
+from hubgate.server.hub.commits.model import Content
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.lfs import store
+from hubgate.server.hub.repos.model import Repo
+
+_CHUNK = 1024 * 1024
+
+
+async def keep_content(repos: Repos, repo: Repo, content: Content) -> str:
+    """Its SHA-256. What it would be called as a git blob is kept beside, for clients that compare by that."""
+    oid, blob_sha, draft = await in_thread(_drafted, repos, content)
+    if repos.large_files.has(oid, content.size):
+        draft.unlink(missing_ok=True)
+    else:
+        await repos.large_files.keep(draft, oid)
+    now = repos.clock()
+    await repos.db.write(lambda tx: store.link(tx, repo.id, oid, content.size, blob_sha, now))
+    return oid
+
+
+def _drafted(repos: Repos, content: Content) -> tuple[str, str, Path]:
+    sha256, sha1 = hashlib.sha256(), hashlib.sha1(f"blob {content.size}\0".encode(), usedforsecurity=False)
+    draft = repos.large_files.draft()
+    source = content.file.open("rb") if content.file else io.BytesIO(content.text)
+    with source, draft.open("wb") as file:
+        while part := source.read(_CHUNK):
+            sha256.update(part)
+            sha1.update(part)
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+    return sha256.hexdigest(), sha1.hexdigest(), draft

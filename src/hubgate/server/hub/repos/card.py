@@ -1,0 +1,121 @@
+"""The front matter of a repo's README: what it says about the repo, and the tags that follow from it.
+
+It is a stranger's YAML. It is read by a loader that makes plain values only, from little text, and whatever is wrong
+with it makes an empty card: a push must not fail for it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hubgate.server.hub.git import objects
+from hubgate.server.hub.repos.model import NO_CARD, Card
+
+README = "README.md"
+LONGEST_FRONT_MATTER = 64 * 1024
+MOST_NODES = 5_000
+MOST_TAGS = 200
+LONGEST_TAG = 100
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_PREFIXED = {"license": "license", "datasets": "dataset", "base_model": "base_model"}
+_PLAIN = ("tags", "language", "library_name", "pipeline_tag")
+
+
+class BadFrontMatter(ValueError):
+    """The message says what is wrong, for whoever is about to commit it."""
+
+
+async def card_at(folder: Path, commit: str | None) -> Card:
+    if commit is None:
+        return NO_CARD
+    entry = await objects.entry_at(folder, commit, README)
+    if entry is None or entry.type is not objects.EntryType.FILE or entry.pointer or entry.size > objects.SMALL:
+        return NO_CARD
+    text = (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
+    try:
+        return card_of(text)
+    except BadFrontMatter:
+        return NO_CARD
+
+
+def card_of(readme: str) -> Card:
+    front_matter, _ = split_readme(readme)
+    if front_matter is None:
+        return NO_CARD
+    data = parsed(front_matter)
+    return Card(data, list(dict.fromkeys(_tags(data)))[:MOST_TAGS])
+
+
+def split_readme(readme: str) -> tuple[str | None, str]:
+    """The front matter, None if there is none, and the rest."""
+    match = _FRONT_MATTER.match(readme.removeprefix("\ufeff"))
+    return (match[1], readme.removeprefix("\ufeff")[match.end() :]) if match else (None, readme)
+
+
+def parsed(front_matter: str) -> dict[str, Any]:
+    if len(front_matter) > LONGEST_FRONT_MATTER:
+        raise BadFrontMatter(f"The front matter has more than {LONGEST_FRONT_MATTER:,} characters.")
+    loader = _Loader(front_matter)
+    try:
+        data = loader.get_single_data()
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
+        where = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        line = f" in line {where.line + 2}" if where else ""
+        raise BadFrontMatter(f"The front matter is no YAML{line}: {problem}.") from None
+    finally:
+        loader.dispose()
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise BadFrontMatter("The front matter is not a list of names and values.")
+    return {str(name): _plain(value) for name, value in data.items()}
+
+
+class _Loader(yaml.SafeLoader):
+    """Counts nodes and knows no aliases: a few lines of them stand for a billion values."""
+
+    _nodes = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            raise ValueError(f"it has more than {MOST_NODES:,} values")
+        if self.check_event(yaml.AliasEvent):
+            raise ValueError("it uses an alias (*name)")
+        return super().compose_node(parent, index)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can say it."""
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    if isinstance(value, str):
+        return value.replace("\0", "")
+    return value
+
+
+def _tags(data: Mapping[str, Any]) -> Iterable[str]:
+    for field in _PLAIN:
+        yield from _words(data.get(field))
+    for field, prefix in _PREFIXED.items():
+        yield from (f"{prefix}:{word}" for word in _words(data.get(field)))
+
+
+def _words(value: Any) -> Iterable[str]:
+    for word in value if isinstance(value, list) else [value]:
+        if isinstance(word, str) and 0 < len(word) <= LONGEST_TAG:
+            yield word

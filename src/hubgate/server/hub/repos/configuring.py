@@ -1,0 +1,71 @@
+"""Settings of a repo."""
+
+from typing import Any
+
+import msgspec
+
+from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.events import outbox
+from hubgate.server.events.kinds import Kind
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.refs import REPO_GONE
+from hubgate.server.storage.database import Tx
+
+GATES = ("", "auto", "manual")
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """None leaves a setting as it is."""
+
+    private: bool | None = None
+    # "" opens the gate.
+    gated: str | None = None
+    discussions_disabled: bool | None = None
+
+    @property
+    def of_access(self) -> bool:
+        """Whether they decide who sees what, which takes more than the right to write."""
+        return self.private is not None or self.gated is not None
+
+
+async def configure(repos: Repos, repo: Repo, changes: Changes) -> Repo:
+    """An event only if something changed."""
+    if changes.gated is not None and changes.gated not in GATES:
+        raise Unprocessable("gated is auto, manual or false.")
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> Repo:
+        # Takes the number first: from here on nobody else changes the repo.
+        seq = await store.next_seq(tx, repo.id, now)
+        before = await store.by_id(tx, repo.id)
+        if seq is None or before is None:
+            raise NotFound(REPO_GONE, code="RepoNotFound")
+        after = _with(before, changes)
+        if after == before:
+            raise _NothingToDo
+        await store.configure(tx, repo.id, bool(after.private), after.gated, bool(after.discussions_disabled))
+        updated: dict[str, Any] = {"private": bool(after.private)} if after.private != before.private else {}
+        await outbox.record(tx, Kind.REPO_CONFIG, after.snapshot, seq, {"updatedConfig": updated}, repos.base_url, now)
+        return after
+
+    try:
+        return await repos.db.write(unit)
+    except _NothingToDo:
+        return repo
+
+
+class _NothingToDo(Exception):
+    """Rolls the event's number back."""
+
+
+def _with(repo: Repo, changes: Changes) -> Repo:
+    return msgspec.structs.replace(
+        repo,
+        private=repo.private if changes.private is None else int(changes.private),
+        gated=repo.gated if changes.gated is None else changes.gated,
+        discussions_disabled=(
+            repo.discussions_disabled if changes.discussions_disabled is None else int(changes.discussions_disabled)
+        ),
+    )

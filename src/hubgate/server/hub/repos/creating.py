@@ -1,0 +1,98 @@
+"""Making a repo: a folder with its first commit, then one unit of work with its rows and its event."""
+
+import msgspec
+
+from hubgate.server import failpoint
+from hubgate.server.accounts.model import User
+from hubgate.server.errors import Conflict
+from hubgate.server.events import outbox
+from hubgate.server.events.kinds import Kind
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.writing import FilesByPath, write_first_commit
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.authors import author_of
+from hubgate.server.hub.repos.card import card_at
+from hubgate.server.hub.repos.defaults import GIT_ATTRIBUTES, readme_with
+from hubgate.server.hub.repos.model import MAIN, Owner, Repo, RepoType, check_repo_name
+from hubgate.server.ids import new_id
+from hubgate.server.storage.database import Tx
+
+FIRST_COMMIT = "initial commit"
+
+
+class NewRepo(msgspec.Struct, frozen=True):
+    type: RepoType
+    name: str
+    private: bool = False
+    sdk: str = ""
+    license: str = ""
+    # The app that asks for it, if one does.
+    client_id: str | None = None
+
+
+class NameTaken(Conflict):
+    """By a repo that has this name or had it before a move."""
+
+    def __init__(self, wanted: NewRepo, owner: Owner) -> None:
+        super().__init__(f"You already created this {wanted.type.value} repo: {owner.name}/{wanted.name}")
+        self.path = f"/{wanted.type.folder}{owner.name}/{wanted.name}"
+
+
+async def create(repos: Repos, user: User, owner: Owner, wanted: NewRepo, files: FilesByPath | None = None) -> Repo:
+    check_repo_name(wanted.name)
+    if await store.named(repos.db, wanted.type.value, owner.name, wanted.name):
+        raise NameTaken(wanted, owner)
+    now = repos.clock()
+    repo_id = new_id(now)
+    try:
+        repo = await _laid_out(repos, user, owner, wanted, files or {}, repo_id, now)
+        failpoint.hit("repo-before-create")
+        await repos.db.write(lambda tx: _created(tx, repos, repo, wanted))
+    except BaseException:
+        # Where the outcome is not known the folder stays; the sweep takes it if no row wants it.
+        if not await store.exists(repos.db, repo_id):
+            await in_thread(repos.folders.remove, repo_id)
+        raise
+    return repo
+
+
+async def _laid_out(
+    repos: Repos, user: User, owner: Owner, wanted: NewRepo, files: FilesByPath, repo_id: str, now: int
+) -> Repo:
+    folder = await in_thread(repos.folders.make, repo_id)
+    content = {".gitattributes": GIT_ATTRIBUTES.encode()}
+    if wanted.license:
+        content["README.md"] = readme_with(wanted.license).encode()
+    author = author_of(user, repos.base_url)
+    head = await write_first_commit(folder, {**content, **files}, FIRST_COMMIT, author, now)
+    card = await card_at(folder, head)
+    return Repo(
+        id=repo_id,
+        type=wanted.type.value,
+        owner_kind=owner.kind,
+        owner_id=owner.id,
+        owner_name=owner.name,
+        name=wanted.name,
+        private=int(wanted.private),
+        gated="",
+        discussions_disabled=0,
+        sdk=wanted.sdk,
+        creator_id=user.id,
+        creator_client=wanted.client_id,
+        head_sha=head,
+        card=card.data_json,
+        tags=card.tags_json,
+        created_at=now,
+        updated_at=now,
+        generation=1,
+        last_seq=1,
+    )
+
+
+async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo) -> None:
+    await store.add(tx, repo)
+    if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
+        raise NameTaken(wanted, repo.owner)
+    await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha)
+    await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)

@@ -1,0 +1,77 @@
+"""From an address to a repo this caller may have to do with, and from a revision to a commit."""
+
+import re
+from dataclasses import dataclass
+
+from hubgate.server.access import resource
+from hubgate.server.access.actions import Action
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import refuse_missing, require
+from hubgate.server.errors import NotFound
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import objects
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.model import MAIN, Repo
+
+_SHA = re.compile(r"[0-9a-f]{7,40}\Z")
+_PULL_REQUEST = re.compile(r"refs/pr/[1-9][0-9]{0,9}\Z")
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A commit, and the ref it was named by, if it was."""
+
+    sha: str
+    ref: str | None
+
+
+async def find(repos: Repos, identity: Identity, action: Action, repo_type: str, namespace: str, name: str) -> Repo:
+    """The repo, if this caller may do this to it. A hidden one looks like one that is not there."""
+    repo = await store.named(repos.db, repo_type, namespace, name)
+    if repo is None:
+        owner = await store.owner_named(repos.db, namespace)
+        refuse_missing(identity, action, resource.Repo.missing(owner.namespace if owner else resource.NOBODY))
+    require(identity, action, repo.judged())
+    return repo
+
+
+async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
+    """A branch, a tag, a pull request's ref, `HEAD`, or at least seven digits of a commit."""
+    if text == "HEAD":
+        text = MAIN
+    found = await store.first_ref(repos.db, repo.id, _names(text))
+    if found is not None:
+        ref, sha = found
+        commit = sha if not ref.startswith("refs/tags/") else await objects.commit_of(repos.folders.of(repo.id), sha)
+        if commit is not None:
+            return Revision(commit, ref)
+    elif _SHA.match(text):
+        commit = await objects.commit_of(repos.folders.of(repo.id), text)
+        if commit is not None:
+            return Revision(commit, None)
+    raise NotFound(f"Invalid rev id: {text[:200]}", code="RevisionNotFound")
+
+
+async def split_revision(repos: Repos, repo: Repo, rest: str) -> tuple[str, str]:
+    """Revision and path in the rest of an address where neither was percent-encoded.
+
+    The special prefixes first, then the longest ref there is, then the first segment.
+    """
+    parts = rest.split("/")
+    if len(parts) >= 3 and parts[0] == "refs" and parts[1] in ("pr", "convert", "heads", "tags"):
+        return "/".join(parts[:3]), "/".join(parts[3:])
+    for length in range(min(len(parts), _MOST_SEGMENTS), 1, -1):
+        candidate = "/".join(parts[:length])
+        if await store.first_ref(repos.db, repo.id, _names(candidate)):
+            return candidate, "/".join(parts[length:])
+    return parts[0], "/".join(parts[1:])
+
+
+# A branch with more slashes has to be percent-encoded.
+_MOST_SEGMENTS = 5
+
+
+def _names(text: str) -> list[str]:
+    if text.startswith("refs/"):
+        return [text] if _PULL_REQUEST.match(text) or not text.startswith("refs/pr/") else []
+    return [f"refs/heads/{text}", f"refs/tags/{text}"]

@@ -1,0 +1,31 @@
+"""Giving a repo another name or owner. The old address leads to the new one for as long as the repo lives."""
+
+from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.events import outbox
+from hubgate.server.events.kinds import Kind
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.model import Owner, Repo, check_repo_name
+from hubgate.server.hub.repos.refs import REPO_GONE
+from hubgate.server.storage.database import Tx
+
+
+async def move(repos: Repos, repo: Repo, owner: Owner, name: str) -> Repo:
+    """The event tells watchers of the old place: `repo` is as it was, `movedTo` where it is."""
+    check_repo_name(name)
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> Repo:
+        seq = await store.next_seq(tx, repo.id, now)
+        before = await store.by_id(tx, repo.id)
+        if seq is None or before is None:
+            raise NotFound(REPO_GONE, code="RepoNotFound")
+        await store.retire_names(tx, repo.id)
+        if not await store.claim_name(tx, repo.id, owner.id, repo.type, name):
+            raise Conflict(f"A {repo.type} repository called {owner.name}/{name} already exists")
+        await store.rename(tx, repo.id, owner, name)
+        moved_to = {"movedTo": {"name": f"{owner.name}/{name}", "owner": {"id": owner.id}}}
+        await outbox.record(tx, Kind.REPO_MOVE, before.snapshot, seq, moved_to, repos.base_url, now)
+        return await store.by_id(tx, repo.id) or before
+
+    return await repos.db.write(unit)

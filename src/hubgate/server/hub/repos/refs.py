@@ -1,0 +1,85 @@
+"""Moving refs: the one place where a repo's content changes.
+
+The objects are on disk before this is called. One unit of work then takes the repo's next event number, which holds all
+other changes of this repo off, moves each ref if it still is where the caller saw it, and writes the event.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hubgate.server import failpoint
+from hubgate.server.errors import HubError, NotFound
+from hubgate.server.events import outbox
+from hubgate.server.events.kinds import Kind
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.card import card_at
+from hubgate.server.hub.repos.model import MAIN, Card, Repo
+from hubgate.server.storage.database import Tx
+
+REPO_GONE = "The repo was deleted meanwhile."
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What became of a request to move refs: those that moved, and those that were elsewhere by then."""
+
+    moved: tuple[RefChange, ...]
+    stale: tuple[RefChange, ...]
+
+
+class RefIsElsewhere(HubError):
+    """Somebody else was faster. Edges turn this into 412, a rejected push, or try again."""
+
+    status = 412
+
+    def __init__(self, stale: Sequence[RefChange]) -> None:
+        super().__init__(f"{stale[0].ref} was changed meanwhile.")
+        self.stale = tuple(stale)
+
+
+async def move_refs(repos: Repos, repo: Repo, changes: Sequence[RefChange], *, together: bool) -> Moves:
+    """One event for all that moved. `together`: all or none (RefIsElsewhere)."""
+    card = await _card_after(repos, repo, changes)
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> Moves:
+        moves = await moved_in(tx, repos, repo, changes, card, now)
+        if together and moves.stale:
+            raise RefIsElsewhere(moves.stale)
+        return moves
+
+    failpoint.hit("refs-before-move")
+    moves = await repos.db.write(unit)
+    failpoint.hit("refs-after-move")
+    return moves
+
+
+async def moved_in(
+    tx: Tx, repos: Repos, repo: Repo, changes: Sequence[RefChange], card: Card | None, now: int
+) -> Moves:
+    """As a part of a larger unit. `card` belongs to the new head, if the head is among the changes."""
+    seq = await store.next_seq(tx, repo.id, now)
+    if seq is None:
+        raise NotFound(REPO_GONE, code="RepoNotFound")
+    moved: list[RefChange] = []
+    stale: list[RefChange] = []
+    for change in changes:
+        won = await store.move_ref(tx, repo.id, change.ref, change.old_sha, change.new_sha)
+        (moved if won else stale).append(change)
+    if not moved:
+        # Rolls the number back with everything else.
+        raise RefIsElsewhere(stale)
+    await store.refs_moved(tx, repo.id)
+    head = next((change for change in moved if change.ref == MAIN), None)
+    if head is not None and card is not None:
+        await store.set_head(tx, repo.id, head.new_sha, card)
+    after = await store.by_id(tx, repo.id) or repo
+    await outbox.record(tx, Kind.REPO_CONTENT, after.snapshot, seq, {"updatedRefs": moved}, repos.base_url, now)
+    return Moves(tuple(moved), tuple(stale))
+
+
+async def _card_after(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Card | None:
+    head = next((change for change in changes if change.ref == MAIN), None)
+    return await card_at(repos.folders.of(repo.id), head.new_sha) if head else None

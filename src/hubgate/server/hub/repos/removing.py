@@ -1,0 +1,41 @@
+"""Deleting a repo, and the repos of an account that goes."""
+
+from hubgate.server import failpoint
+from hubgate.server.errors import NotFound
+from hubgate.server.events import outbox
+from hubgate.server.events.kinds import Kind
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.refs import REPO_GONE
+from hubgate.server.storage.database import Tx
+
+
+async def delete(repos: Repos, repo: Repo) -> None:
+    """Its rows and its event at once; then its folder, which a sweep takes if this process dies before that."""
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> None:
+        if not await deleted_in(tx, repos.base_url, repo, now):
+            raise NotFound(REPO_GONE, code="RepoNotFound")
+
+    await repos.db.write_long(unit)
+    failpoint.hit("repo-after-delete")
+    await in_thread(repos.folders.remove, repo.id)
+
+
+async def deleted_in(tx: Tx, base_url: str, repo: Repo, now: int) -> bool:
+    seq = await store.next_seq(tx, repo.id, now)
+    last = await store.by_id(tx, repo.id)
+    if seq is None or last is None:
+        return False
+    await outbox.record(tx, Kind.REPO_DELETE, last.snapshot, seq, {}, base_url, now)
+    await store.remove(tx, repo.id)
+    return True
+
+
+async def deleted_with_owner(tx: Tx, base_url: str, owner_id: str, now: int) -> None:
+    """In the unit in which the account goes."""
+    for repo in await store.of_owner(tx, owner_id):
+        await deleted_in(tx, base_url, repo, now)

@@ -1,0 +1,213 @@
+"""Statements on repos, their names and their refs."""
+
+from collections.abc import Sequence
+
+from hubgate.server.hub.repos.model import Card, Owner, Repo
+from hubgate.server.storage.database import Database, Tx
+
+# In the order of model.Repo.
+REPO = """r.id, r.type, r.owner_kind, r.owner_id, COALESCE(u.name, o.name), r.name, r.private, r.gated,
+    r.discussions_disabled, r.sdk, r.creator_id, r.creator_client, r.head_sha, r.card, r.tags, r.created_at,
+    r.updated_at, r.generation, r.last_seq"""
+OWNERS = """LEFT JOIN users u ON r.owner_kind = 'user' AND u.id = r.owner_id
+    LEFT JOIN organizations o ON r.owner_kind = 'org' AND o.id = r.owner_id"""
+
+_NAMED = f"""
+    SELECT {REPO} FROM names n
+    JOIN repo_names rn ON rn.owner_id = n.owner_id AND rn.type = :type AND rn.key = :key
+    JOIN repos r ON r.id = rn.repo_id {OWNERS}
+    WHERE n.key = :namespace
+"""
+_BY_ID = f"SELECT {REPO} FROM repos r {OWNERS} WHERE r.id = :id"
+
+
+async def named(tx: Tx | Database, repo_type: str, namespace: str, name: str) -> Repo | None:
+    """Whoever has this name or had it before a move, its own or its owner's."""
+    row = await tx.one(_NAMED, {"type": repo_type, "namespace": namespace.lower(), "key": name.lower()})
+    return Repo(*row) if row else None
+
+
+async def by_id(tx: Tx | Database, repo_id: str) -> Repo | None:
+    row = await tx.one(_BY_ID, {"id": repo_id})
+    return Repo(*row) if row else None
+
+
+async def owner_named(tx: Tx | Database, name: str) -> Owner | None:
+    """Whoever has this name now or had it."""
+    row = await tx.one(
+        """
+        SELECT n.kind, n.owner_id, COALESCE(u.name, o.name) AS name FROM names n
+        LEFT JOIN users u ON n.kind = 'user' AND u.id = n.owner_id
+        LEFT JOIN organizations o ON n.kind = 'org' AND o.id = n.owner_id
+        WHERE n.key = :key
+        """,
+        {"key": name.lower()},
+    )
+    return Owner(*row) if row and row["name"] is not None else None
+
+
+async def claim_name(tx: Tx, repo_id: str, owner_id: str, repo_type: str, name: str) -> bool:
+    """Take a name that no other repo has or had; one's own former name may be taken again."""
+    row = await tx.one(
+        """
+        INSERT INTO repo_names (owner_id, type, key, repo_id, current)
+        VALUES (:owner_id, :type, :key, :repo_id, 1)
+        ON CONFLICT (owner_id, type, key) DO UPDATE SET current = 1 WHERE repo_names.repo_id = excluded.repo_id
+        RETURNING key
+        """,
+        {"owner_id": owner_id, "type": repo_type, "key": name.lower(), "repo_id": repo_id},
+    )
+    return row is not None
+
+
+async def retire_names(tx: Tx, repo_id: str) -> None:
+    await tx.exec("UPDATE repo_names SET current = 0 WHERE repo_id = :repo_id", {"repo_id": repo_id})
+
+
+async def add(tx: Tx, repo: Repo) -> None:
+    await tx.exec(
+        """
+        INSERT INTO repos (id, type, owner_kind, owner_id, name, private, gated, discussions_disabled, sdk, creator_id,
+            creator_client, head_sha, card, tags, created_at, updated_at, generation, last_seq, last_discussion)
+        VALUES (:id, :type, :owner_kind, :owner_id, :name, :private, :gated, :discussions_disabled, :sdk, :creator_id,
+            :creator_client, :head_sha, :card, :tags, :created_at, :updated_at, :generation, :last_seq, 0)
+        """,
+        {
+            "id": repo.id,
+            "type": repo.type,
+            "owner_kind": repo.owner_kind,
+            "owner_id": repo.owner_id,
+            "name": repo.name,
+            "private": repo.private,
+            "gated": repo.gated,
+            "discussions_disabled": repo.discussions_disabled,
+            "sdk": repo.sdk,
+            "creator_id": repo.creator_id,
+            "creator_client": repo.creator_client,
+            "head_sha": repo.head_sha,
+            "card": repo.card,
+            "tags": repo.tags,
+            "created_at": repo.created_at,
+            "updated_at": repo.updated_at,
+            "generation": repo.generation,
+            "last_seq": repo.last_seq,
+        },
+    )
+
+
+async def next_seq(tx: Tx, repo_id: str, now: int) -> int | None:
+    """The number of the event that this unit is about to write. From here to its end no other unit changes the repo.
+
+    None if the repo is gone.
+    """
+    row = await tx.one(
+        "UPDATE repos SET last_seq = last_seq + 1, updated_at = :now WHERE id = :id RETURNING last_seq",
+        {"id": repo_id, "now": now},
+    )
+    return int(row["last_seq"]) if row else None
+
+
+async def next_discussion(tx: Tx, repo_id: str) -> int | None:
+    row = await tx.one(
+        "UPDATE repos SET last_discussion = last_discussion + 1 WHERE id = :id RETURNING last_discussion",
+        {"id": repo_id},
+    )
+    return int(row["last_discussion"]) if row else None
+
+
+async def rename(tx: Tx, repo_id: str, owner: Owner, name: str) -> None:
+    await tx.exec(
+        "UPDATE repos SET owner_kind = :kind, owner_id = :owner_id, name = :name WHERE id = :id",
+        {"id": repo_id, "kind": owner.kind, "owner_id": owner.id, "name": name},
+    )
+
+
+async def configure(tx: Tx, repo_id: str, private: bool, gated: str, discussions_disabled: bool) -> None:
+    await tx.exec(
+        """
+        UPDATE repos SET private = :private, gated = :gated, discussions_disabled = :discussions_disabled
+        WHERE id = :id
+        """,
+        {
+            "id": repo_id,
+            "private": int(private),
+            "gated": gated,
+            "discussions_disabled": int(discussions_disabled),
+        },
+    )
+
+
+async def remove(tx: Tx, repo_id: str) -> None:
+    await tx.exec("DELETE FROM repos WHERE id = :id", {"id": repo_id})
+
+
+async def of_owner(tx: Tx, owner_id: str) -> list[Repo]:
+    rows = await tx.all(f"SELECT {REPO} FROM repos r {OWNERS} WHERE r.owner_id = :owner_id", {"owner_id": owner_id})
+    return [Repo(*row) for row in rows]
+
+
+async def exists(tx: Tx | Database, repo_id: str) -> bool:
+    return await tx.one("SELECT 1 FROM repos WHERE id = :id", {"id": repo_id}) is not None
+
+
+# Refs.
+
+
+async def ref(tx: Tx | Database, repo_id: str, name: str) -> str | None:
+    row = await tx.one(
+        "SELECT sha FROM refs WHERE repo_id = :repo_id AND name = :name", {"repo_id": repo_id, "name": name}
+    )
+    return row["sha"] if row else None
+
+
+async def first_ref(tx: Tx | Database, repo_id: str, names: Sequence[str]) -> tuple[str, str] | None:
+    """Name and commit of the first of `names` that there is."""
+    for name in names:
+        sha = await ref(tx, repo_id, name)
+        if sha is not None:
+            return name, sha
+    return None
+
+
+async def refs(tx: Tx, repo_id: str) -> list[tuple[str, str]]:
+    """All of them, in the order git wants."""
+    rows = await tx.all("SELECT name, sha FROM refs WHERE repo_id = :repo_id", {"repo_id": repo_id})
+    # Here, because engines have opinions of their own on the order of texts, and git has one: bytes.
+    return sorted(((row["name"], row["sha"]) for row in rows), key=lambda pair: pair[0].encode())
+
+
+async def generation(tx: Tx | Database, repo_id: str) -> int | None:
+    row = await tx.one("SELECT generation FROM repos WHERE id = :id", {"id": repo_id})
+    return int(row["generation"]) if row else None
+
+
+async def move_ref(tx: Tx, repo_id: str, name: str, old: str | None, new: str | None) -> bool:
+    """Whether it was at `old`, and so is at `new` now; None stands for no such ref."""
+    which = {"repo_id": repo_id, "name": name}
+    if old is None:
+        row = await tx.one(_CREATE_REF, {**which, "new": new})
+    elif new is None:
+        row = await tx.one(_DELETE_REF, {**which, "old": old})
+    else:
+        row = await tx.one(_UPDATE_REF, {**which, "old": old, "new": new})
+    return row is not None
+
+
+_CREATE_REF = """
+    INSERT INTO refs (repo_id, name, sha) VALUES (:repo_id, :name, :new)
+    ON CONFLICT (repo_id, name) DO NOTHING RETURNING sha
+"""
+_DELETE_REF = "DELETE FROM refs WHERE repo_id = :repo_id AND name = :name AND sha = :old RETURNING sha"
+_UPDATE_REF = "UPDATE refs SET sha = :new WHERE repo_id = :repo_id AND name = :name AND sha = :old RETURNING sha"
+
+
+async def refs_moved(tx: Tx, repo_id: str) -> None:
+    """Copies of the refs are behind from now on."""
+    await tx.exec("UPDATE repos SET generation = generation + 1 WHERE id = :id", {"id": repo_id})
+
+
+async def set_head(tx: Tx, repo_id: str, sha: str | None, card: Card) -> None:
+    await tx.exec(
+        "UPDATE repos SET head_sha = :sha, card = :card, tags = :tags WHERE id = :id",
+        {"id": repo_id, "sha": sha, "card": card.data_json, "tags": card.tags_json},
+    )
