@@ -47,6 +47,12 @@ from hubgate.server.web.api import (
     tokens,
     whoami,
 )
+from hubgate.server.web.api.repos import events as repo_events
+from hubgate.server.web.api.repos import info as repo_info
+from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
+from hubgate.server.web.api.repos import listing as repo_lists
+from hubgate.server.web.api.repos import settings as repo_settings
+from hubgate.server.web.api.repos import validate_yaml
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
 from hubgate.server.web.pages.oauth import authorize, connected, developers, explain
@@ -169,6 +175,12 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *members.routes(hub.accounts, settings.base_url),
         *audit.routes(hub.accounts),
         *applications.routes(hub.oauth, hub.accounts),
+        *repo_lifecycle.routes(hub.repos),
+        *repo_info.routes(hub.repos),
+        *repo_lists.routes(hub.repos),
+        *repo_settings.routes(hub.repos),
+        *repo_events.routes(hub.repos),
+        *validate_yaml.routes(),
         *settings_pages.routes(pages, hub.accounts),
         *organization_pages.routes(pages, hub.accounts),
         *app_pages.routes(pages, hub.oauth, hub.accounts),

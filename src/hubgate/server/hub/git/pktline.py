@@ -1,0 +1,71 @@
+"""Packet lines, in which git speaks: four hex digits of length, counting themselves, then the payload; `0000` is a flush
+(gitprotocol-common).
+"""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+
+from hubgate.server.errors import BadRequest
+
+LONGEST_LINE = 65520
+LONGEST_PAYLOAD = LONGEST_LINE - 4
+FLUSH = b"0000"
+
+_LENGTH = re.compile(rb"[0-9a-fA-F]{4}\Z")
+
+
+def line(payload: bytes) -> bytes:
+    return b"%04x%s" % (len(payload) + 4, payload)
+
+
+def banded(band: int, payload: bytes) -> Iterator[bytes]:
+    """`payload` on one of the channels of side-band-64k, in as many lines as it takes."""
+    for start in range(0, len(payload), LONGEST_PAYLOAD - 1):
+        yield line(bytes([band]) + payload[start : start + LONGEST_PAYLOAD - 1])
+
+
+class LineReader:
+    """Reads lines off the front of a stream; what follows them is left in `rest`."""
+
+    def __init__(self, parts: AsyncIterator[bytes]) -> None:
+        self._parts = parts
+        self._buffer = bytearray()
+
+    async def next(self) -> bytes | None:
+        """One payload; None for a flush. BadRequest if this is no packet line."""
+        head = await self._take(4)
+        if not _LENGTH.match(head):
+            raise BadRequest("The request is not made of packet lines.")
+        length = int(head, 16)
+        if length == 0:
+            return None
+        if length < 4 or length > LONGEST_LINE:
+            raise BadRequest(f"A packet line has 4 to {LONGEST_LINE} bytes, not {length}.")
+        return await self._take(length - 4)
+
+    async def is_empty(self) -> bool:
+        """Whether nothing at all is left."""
+        while not self._buffer:
+            part = await anext(self._parts, None)
+            if part is None:
+                return True
+            self._buffer += part
+        return False
+
+    async def rest(self) -> AsyncIterator[bytes]:
+        if self._buffer:
+            begun = bytes(self._buffer)
+            self._buffer.clear()
+            yield begun
+        async for part in self._parts:
+            yield part
+
+    async def _take(self, count: int) -> bytes:
+        while len(self._buffer) < count:
+            part = await anext(self._parts, None)
+            if part is None:
+                raise BadRequest("The request ended in the middle of a packet line.")
+            self._buffer += part
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return taken

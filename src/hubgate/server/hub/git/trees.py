@@ -1,0 +1,115 @@
+"""Listing what is in a tree: in git's order, from any place on, without reading what comes before it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import FileMode
+
+from hubgate.server.hub.git.objects import Entry, described, entry_in, opened, tree_of
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One entry, before anyone has looked at what is in it."""
+
+    path: str
+    sha: str
+    mode: int
+
+    @property
+    def is_folder(self) -> bool:
+        return self.mode == FileMode.TREE
+
+
+async def listed(folder: Path, commit: str, path: str, *, recursive: bool, after: str, most: int) -> list[Entry] | None:
+    """At most `most` entries of the folder `path` that come after `after`; None if there is no such folder."""
+
+    def work(repo: pygit2.Repository) -> list[Entry] | None:
+        tree = folder_at(repo, commit, path)
+        if tree is None:
+            return None
+        inside = f"{path}/" if path else ""
+        places = walk(repo, tree, inside, recursive=recursive, after=after)
+        return list(islice(_entries(repo, places), most))
+
+    return await opened(folder, work)
+
+
+async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[Entry]:
+    """Those of `paths` that there are."""
+
+    def work(repo: pygit2.Repository) -> list[Entry]:
+        tree = tree_of(repo, commit)
+        return [entry for path in paths if (entry := entry_in(repo, tree, path))]
+
+    return await opened(folder, work)
+
+
+async def file_names(folder: Path, commit: str) -> list[str]:
+    """Every file's path."""
+
+    def work(repo: pygit2.Repository) -> list[str]:
+        places = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return [place.path for place in places if not place.is_folder and place.mode != FileMode.COMMIT]
+
+    return await opened(folder, work)
+
+
+async def files(folder: Path, commit: str) -> list[Entry]:
+    """Every file, with its size and whether it is a large one."""
+
+    def work(repo: pygit2.Repository) -> list[Entry]:
+        places = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return list(_entries(repo, (place for place in places if not place.is_folder)))
+
+    return await opened(folder, work)
+
+
+def folder_at(repo: pygit2.Repository, commit: str, path: str) -> pygit2.Tree | None:
+    tree = tree_of(repo, commit)
+    if not path:
+        return tree
+    try:
+        found = tree[path]
+    except (KeyError, ValueError):
+        return None
+    return found if isinstance(found, pygit2.Tree) else None
+
+
+def walk(
+    repo: pygit2.Repository, tree: pygit2.Tree, inside: str, *, recursive: bool, after: str = ""
+) -> Iterator[Place]:
+    """A folder comes right before what is in it. `after` is a whole path."""
+    # In git's order a folder's name ends in a slash.
+    passed, _, rest = after.removeprefix(inside).partition("/") if after.startswith(inside) else ("", "", "")
+    waiting = bool(passed)
+    for item in tree:
+        place = Place(f"{inside}{item.name}", str(item.id), int(item.filemode))
+        if waiting:
+            if item.name != passed:
+                continue
+            waiting = False
+            if place.is_folder and recursive:
+                below = after if rest else ""
+                yield from walk(repo, _tree(repo, place), f"{place.path}/", recursive=True, after=below)
+            continue
+        yield place
+        if place.is_folder and recursive:
+            yield from walk(repo, _tree(repo, place), f"{place.path}/", recursive=True)
+
+
+def _tree(repo: pygit2.Repository, place: Place) -> pygit2.Tree:
+    found = repo[place.sha]
+    if not isinstance(found, pygit2.Tree):
+        raise KeyError(place.sha)
+    return found
+
+
+def _entries(repo: pygit2.Repository, places: Iterator[Place]) -> Iterator[Entry]:
+    for place in places:
+        entry = described(repo, place.path, place.sha, place.mode)
+        if entry is not None:
+            yield entry

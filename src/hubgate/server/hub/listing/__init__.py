@@ -1,0 +1,1 @@
+"""Lists of repos: searched, sorted, page by page, and with nothing in them that the caller may not see."""

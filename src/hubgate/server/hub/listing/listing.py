@@ -1,0 +1,22 @@
+"""One page of a list of repos, as far as this caller may see."""
+
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.sight import sight_of
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.listing import store
+from hubgate.server.hub.listing.store import Wanted
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.paging import Page, PageRequest, page_of
+
+CURSOR = (int, str)
+
+
+async def listed(repos: Repos, identity: Identity, wanted: Wanted, asked: PageRequest) -> Page[Repo]:
+    after = (int(asked.after[0]), str(asked.after[1])) if asked.after else None
+    sight = sight_of(identity)
+    rows = await repos.db.read_long(lambda tx: store.page(tx, wanted, sight, after, asked.fetch))
+    return page_of(rows, asked, lambda repo: (_moment(repo, wanted.sort), repo.id))
+
+
+def _moment(repo: Repo, sort: str) -> int:
+    return repo.created_at if sort == "createdAt" else repo.updated_at

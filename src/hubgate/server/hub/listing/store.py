@@ -1,0 +1,91 @@
+"""The statement behind every list of repos."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hubgate.server.access.sight import Sight
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.store import OWNERS, REPO
+from hubgate.server.storage.database import Tx
+
+# What a list can be sorted by; the others that clients name are not counted here.
+COLUMNS = {"createdAt": "r.created_at", "lastModified": "r.updated_at"}
+# More would make a statement longer than engines take; nobody is in so many organizations.
+MOST_OWNERS = 501
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a list is asked for. Empty texts ask for nothing."""
+
+    type: str = ""
+    owner_id: str = ""
+    search: str = ""
+    tags: Sequence[str] = ()
+    gated: bool | None = None
+    sort: str = "lastModified"
+    descending: bool = True
+
+
+async def page(tx: Tx, wanted: Wanted, sight: Sight, after: tuple[int, str] | None, most: int) -> list[Repo]:
+    column = COLUMNS[wanted.sort]
+    values: dict[str, str | int] = {"most": most}
+    conditions = [_visible(sight, values)]
+    if wanted.type:
+        conditions.append("r.type = :type")
+        values["type"] = wanted.type
+    if wanted.owner_id:
+        conditions.append("r.owner_id = :owner_id")
+        values["owner_id"] = wanted.owner_id
+    if wanted.search:
+        conditions.append("lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern ESCAPE '\\'")
+        values["pattern"] = _containing(wanted.search.lower())
+    for number, tag in enumerate(wanted.tags):
+        conditions.append(f"r.tags LIKE :tag{number} ESCAPE '\\'")
+        values[f"tag{number}"] = _containing(f'"{tag}"')
+    if wanted.gated is not None:
+        conditions.append("r.gated <> ''" if wanted.gated else "r.gated = ''")
+    order = "DESC" if wanted.descending else "ASC"
+    if after is not None:
+        sign = "<" if wanted.descending else ">"
+        conditions.append(f"({column}, r.id) {sign} (:after_value, :after_id)")
+        values["after_value"], values["after_id"] = after
+    rows = await tx.all(
+        f"""
+        SELECT {REPO} FROM repos r {OWNERS} WHERE {" AND ".join(conditions)}
+        ORDER BY {column} {order}, r.id {order} LIMIT :most
+        """,
+        values,
+    )
+    return [Repo(*row) for row in rows]
+
+
+def _visible(sight: Sight, values: dict[str, str | int]) -> str:
+    owners = sight.owners[:MOST_OWNERS]
+    if not owners:
+        return "r.private = 0"
+    for number, owner in enumerate(owners):
+        values[f"sight{number}"] = owner
+    names = ", ".join(f":sight{number}" for number in range(len(owners)))
+    private = f"r.owner_id IN ({names})"
+    if sight.made_by is not None:
+        values["made_by"] = sight.made_by
+        private += " AND r.creator_client = :made_by"
+    return f"(r.private = 0 OR ({private}))"
+
+
+async def count(tx: Tx, owner_id: str, repo_type: str, sight: Sight) -> int:
+    values: dict[str, str | int] = {"owner_id": owner_id, "type": repo_type}
+    row = await tx.one(
+        f"""
+        SELECT count(*) AS n FROM repos r
+        WHERE r.owner_id = :owner_id AND r.type = :type AND {_visible(sight, values)}
+        """,
+        values,
+    )
+    return int(row["n"]) if row else 0
+
+
+def _containing(part: str) -> str:
+    escaped = part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"

@@ -1,0 +1,50 @@
+"""`GET /events?after=N`: what happened to a repo, for those who may read it, in order and without a gap."""
+
+from typing import Any
+
+import msgspec
+
+from hubgate.server.access.actions import Action
+from hubgate.server.clock import iso
+from hubgate.server.errors import BadRequest
+from hubgate.server.events import store
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Query, Route
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.repo_routes import api_routes
+
+MOST = 1000
+
+
+class RepoEvent(msgspec.Struct, rename="camel"):
+    seq: int
+    created_at: str
+    # As webhooks are told, but for the part that names the webhook.
+    payload: msgspec.Raw
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def every(request: HubRequest, repo: Repo) -> JsonResponse:
+        query = request.query()
+        after, limit = _number(query.get("after", "0"), "after"), _number(query.get("limit", "100"), "limit")
+        most = min(max(limit, 1), MOST)
+        rows = await repos.db.read_long(lambda tx: store.of_repo(tx, repo.id, after, most))
+        return JsonResponse(
+            [RepoEvent(row["repo_seq"], iso(row["created_at"]), msgspec.Raw(bytes(row["body"]))) for row in rows]
+        )
+
+    query = (
+        Query("after", "The number of the last event you have seen.", {"type": "integer", "minimum": 0}),
+        Query("limit", f"At most {MOST:,}.", {"type": "integer", "minimum": 1}),
+    )
+    answers = {200: ("The oldest first.", list[dict[str, Any]])}
+    see = Action.REPO_SEE
+    return api_routes(repos, "GET", "/events", every, see, "What happened to a repo", answers, query=query)
+
+
+def _number(text: str, name: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise BadRequest(f"{name} is a whole number.")
+    return int(text)

@@ -1,0 +1,59 @@
+"""`GET /api/{type}s/{id}` and `/revision/{rev}`: what there is to know about a repo at a commit."""
+
+from typing import Any
+
+from hubgate.server.access.actions import Action
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Query, Route
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import trees
+from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.api.repos import queries, wire
+from hubgate.server.web.repo_routes import api_routes
+
+_QUERY = (
+    Query("blobs", "Also size and ids of every file.", {"type": "boolean"}),
+    Query("expand", "Only these members; may be repeated."),
+)
+_ANSWERS = {200: ("The repo.", dict[str, Any]), 404: ("There is no such repo or revision.", None)}
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def at_head(request: HubRequest, repo: Repo) -> JsonResponse:
+        return await answer(request, repo, repo.head_sha)
+
+    async def at_revision(request: HubRequest, repo: Repo) -> JsonResponse:
+        revision, _ = await _revision(repos, repo, request.param("rev"))
+        return await answer(request, repo, revision)
+
+    async def answer(request: HubRequest, repo: Repo, sha: str | None) -> JsonResponse:
+        fields = request.query_fields()
+        expand = queries.every(fields, "expand")
+        said = wire.described(repo) | {"sha": sha}
+        if sha is not None and (not expand or "siblings" in expand):
+            folder = repos.folders.of(repo.id)
+            if queries.flag(fields, "blobs"):
+                said["siblings"] = wire.siblings(await trees.files(folder, sha))
+            else:
+                said["siblings"] = [{"rfilename": name} for name in await trees.file_names(folder, sha)]
+        elif not expand:
+            said["siblings"] = []
+        if not expand or "usedStorage" in expand:
+            said["usedStorage"] = await lfs_store.used_storage(repos.db, repo.id)
+        return JsonResponse(wire.only(said, expand) if expand else said)
+
+    see = Action.REPO_SEE
+    return [
+        *api_routes(repos, "GET", "", at_head, see, "A repo", _ANSWERS, query=_QUERY),
+        *api_routes(
+            repos, "GET", "/revision/{rev:path}", at_revision, see, "A repo at a revision", _ANSWERS, query=_QUERY
+        ),
+    ]
+
+
+async def _revision(repos: Repos, repo: Repo, text: str) -> tuple[str, str | None]:
+    found = await finding.revision(repos, repo, text)
+    return found.sha, found.ref

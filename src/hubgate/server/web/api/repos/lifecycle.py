@@ -1,0 +1,158 @@
+"""`/api/repos/create`, `/api/repos/delete`, `/api/repos/move`."""
+
+import base64
+import binascii
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller, caller_of
+from hubgate.server.access.policy import require
+from hubgate.server.errors import BadRequest, Forbidden, NotFound, Unprocessable
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import MIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.paths import check_path
+from hubgate.server.hub.repos import creating, finding, moving, removing, store
+from hubgate.server.hub.repos.model import Owner, RepoType
+from hubgate.server.web.api.answers import NO_TOKEN
+
+_TYPES = Literal["model", "dataset", "space"]
+MOST_FILES = 100
+
+
+class NewFile(msgspec.Struct):
+    path: str
+    content: str
+    encoding: Literal["utf-8", "base64"] = "utf-8"
+
+
+class CreateRepo(msgspec.Struct, rename="camel"):
+    """Members that only matter where things run (hardware, secrets, …) are taken and ignored."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    organization: str | None = None
+    type: _TYPES | None = None
+    visibility: Literal["public", "private", "protected"] | None = None
+    private: bool | None = None
+    license: Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[\w.+-]*$")] | None = None
+    files: Annotated[list[NewFile], msgspec.Meta(max_length=MOST_FILES)] | None = None
+    sdk: Annotated[str, msgspec.Meta(max_length=40, pattern=r"^[\w.-]*$")] | None = None
+
+
+class RepoMade(msgspec.Struct):
+    url: str
+    name: str
+    id: str
+
+
+class DeleteRepo(msgspec.Struct):
+    name: str
+    organization: str | None = None
+    type: _TYPES | None = None
+
+
+class MoveRepo(msgspec.Struct, rename="camel"):
+    from_repo: str
+    to_repo: str
+    type: _TYPES | None = None
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def create(request: HubRequest) -> JsonResponse:
+        asked, caller = await request.read_json(CreateRepo), caller_of(request)
+        owner, name = await _place(repos, caller, asked.organization, asked.name)
+        require(caller.identity, Action.REPO_CREATE, owner.namespace)
+        wanted = creating.NewRepo(
+            type=RepoType(asked.type or "model"),
+            name=name,
+            private=asked.private or asked.visibility == "private",
+            sdk=asked.sdk or "",
+            license=asked.license or "",
+            client_id=caller.identity.client_id,
+        )
+        if wanted.type is RepoType.SPACE and not wanted.sdk:
+            raise BadRequest("A space needs an sdk, such as docker, gradio or static.")
+        try:
+            repo = await creating.create(repos, caller.user, owner, wanted, _files(asked.files or []))
+        except creating.NameTaken as taken:
+            # Clients that do not mind read the address from here.
+            said = {"error": taken.message, "url": repos.base_url + taken.path}
+            return JsonResponse(said, 409, {"x-error-message": taken.message})
+        return JsonResponse(RepoMade(repos.base_url + repo.path, repo.full_name, repo.id))
+
+    async def delete(request: HubRequest) -> JsonResponse:
+        asked, caller = await request.read_json(DeleteRepo), caller_of(request)
+        owner, name = await _place(repos, caller, asked.organization, asked.name, action=Action.REPO_MANAGE)
+        kind = asked.type or "model"
+        repo = await finding.find(repos, caller.identity, Action.REPO_MANAGE, kind, owner.name, name)
+        await removing.delete(repos, repo)
+        return JsonResponse({})
+
+    async def move(request: HubRequest) -> JsonResponse:
+        asked, caller = await request.read_json(MoveRepo), caller_of(request)
+        namespace, name = _split(asked.from_repo)
+        repo = await finding.find(repos, caller.identity, Action.REPO_MANAGE, asked.type or "model", namespace, name)
+        to_namespace, to_name = _split(asked.to_repo)
+        owner = await store.owner_named(repos.db, to_namespace)
+        if owner is None:
+            raise Forbidden(f"There is no namespace {to_namespace[:60]} that you may create repos in.")
+        if owner.id != repo.owner_id:
+            require(caller.identity, Action.REPO_CREATE, owner.namespace)
+        moved = await moving.move(repos, repo, owner, to_name)
+        return JsonResponse({"url": repos.base_url + moved.path})
+
+    made = {200: ("It is there, with its first commit.", RepoMade), 409: ("The name is taken; url says by what.", None)}
+    return [
+        _route("POST", "/api/repos/create", create, Action.REPO_CREATE, "Make a repo", CreateRepo, made, 16 * MIB),
+        _route("DELETE", "/api/repos/delete", delete, Action.REPO_MANAGE, "Delete a repo", DeleteRepo, _DONE),
+        _route("POST", "/api/repos/move", move, Action.REPO_MANAGE, "Rename or hand over a repo", MoveRepo, _MOVED),
+    ]
+
+
+_DONE = {200: ("It is gone.", None), 404: ("There is no such repo.", None)}
+_MOVED = {200: ("It is there; its old address leads to it.", None), 409: ("There is a repo of that name.", None)}
+
+
+def _route(
+    method: str, path: str, handler: Any, action: Action, summary: str, body: Any, answers: Any, cap: int = MIB
+) -> Route:
+    said = {**NO_TOKEN, 403: ("You may not do this there.", None), **answers}
+    return Route(method, path, handler, Surface.API, action.rule.name, summary, body=body, answers=said, body_cap=cap)
+
+
+async def _place(
+    repos: Repos, caller: Caller, organization: str | None, name: str, action: Action = Action.REPO_CREATE
+) -> tuple[Owner, str]:
+    """Whose namespace is meant, and the repo's own name. Some clients send both in `name`, some one's own name as the
+    organization.
+    """
+    namespace, _, rest = name.rpartition("/")
+    wanted = organization or namespace or (caller.user.name)
+    owner = await store.owner_named(repos.db, wanted)
+    if owner is None:
+        if action is Action.REPO_CREATE:
+            raise Forbidden(f"There is no namespace {wanted[:60]} that you may create repos in.")
+        raise NotFound("Repository not found.", code="RepoNotFound")
+    return owner, rest
+
+
+def _split(repo: str) -> tuple[str, str]:
+    namespace, slash, name = repo.partition("/")
+    if not slash or not namespace or not name:
+        raise Unprocessable(f"Name a repo as namespace/name: {repo[:120]!r}.")
+    return namespace, name
+
+
+def _files(files: list[NewFile]) -> dict[str, bytes]:
+    content = {}
+    for file in files:
+        try:
+            given = file.content.encode() if file.encoding == "utf-8" else base64.b64decode(file.content, validate=True)
+        except (binascii.Error, UnicodeEncodeError):
+            raise Unprocessable(f"The content of {file.path[:120]!r} is not {file.encoding}.") from None
+        content[check_path(file.path)] = given
+    return content

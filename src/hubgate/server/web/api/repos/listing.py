@@ -1,0 +1,111 @@
+"""`GET /api/models`, `/api/datasets`, `/api/spaces`: lists, newest change first."""
+
+from typing import Any
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.errors import BadRequest, NotFound
+from hubgate.server.http.forms import Fields
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Query, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.listing import listing
+from hubgate.server.hub.listing.store import COLUMNS, Wanted
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.model import RepoType
+from hubgate.server.paging import parse_page
+from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.api.repos import queries, wire
+
+MOST_TAGS = 20
+# What is not counted here sorts like the newest.
+_SORTS = {
+    "createdAt": "createdAt",
+    "created_at": "createdAt",
+    "lastModified": "lastModified",
+    "last_modified": "lastModified",
+}
+_UNCOUNTED = ("likes", "downloads", "trendingScore", "trending_score", "likes30d")
+
+_QUERY = (
+    *PAGING,
+    Query("author", "Only of this user or organization."),
+    Query("search", "A part of namespace/name."),
+    Query("filter", "A tag; may be repeated, all must be there."),
+    Query("sort", "createdAt or lastModified.", {"type": "string", "enum": [*COLUMNS, *_UNCOUNTED]}),
+    Query("direction", "1 begins with the smallest."),
+    Query("full", "Also the card's data.", {"type": "boolean"}),
+    Query("gated", "Only gated, or only open ones.", {"type": "boolean"}),
+    Query("expand", "Only these members; may be repeated."),
+)
+
+
+def routes(repos: Repos) -> list[Route]:
+    def of_type(kind: RepoType) -> Route:
+        async def every(request: HubRequest) -> JsonResponse:
+            fields = request.query_fields()
+            wanted = await _wanted(repos, kind, fields)
+            asked = parse_page({name: queries.last(fields, name) for name, _ in fields.pairs}, listing.CURSOR)
+            page = await listing.listed(repos, caller_of(request).identity, wanted, asked)
+            expand = queries.every(fields, "expand")
+            card = queries.flag(fields, "full") or queries.flag(fields, "cardData") or "cardData" in expand
+
+            def shown(repo: Any) -> dict[str, Any]:
+                said = wire.described(repo, card=card)
+                return wire.only(said, expand) if expand else said
+
+            return listed(request, repos.base_url, page, shown)
+
+        return Route(
+            "GET",
+            f"/api/{kind.plural}",
+            every,
+            Surface.API,
+            # Asked of each repo on the list (access/sight.py).
+            Action.REPO_SEE.rule.name,
+            f"Every {kind.value} you may see",
+            query=_QUERY,
+            answers={200: ("One page.", list[dict[str, Any]])},
+        )
+
+    def without_namespace(kind: RepoType) -> Route:
+        async def refuse(request: HubRequest) -> JsonResponse:
+            raise NotFound(f"There is no {kind.value} {request.param('repo')[:96]}.", code="RepoNotFound")
+
+        return Route(
+            "GET",
+            f"/api/{kind.plural}/{{repo}}",
+            refuse,
+            Surface.API,
+            Action.HUB_PUBLIC.rule.name,
+            f"A {kind.value} without a namespace: there are none",
+            answers={404: ("Always.", None)},
+        )
+
+    return [make(kind) for kind in RepoType for make in (of_type, without_namespace)]
+
+
+async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> Wanted:
+    sort = queries.last(fields, "sort", "lastModified")
+    if sort not in _SORTS and sort not in _UNCOUNTED:
+        raise BadRequest(f"sort is one of {', '.join(COLUMNS)}.")
+    tags = [tag for value in queries.every(fields, "filter") for tag in value.split(",") if tag]
+    if len(tags) > MOST_TAGS:
+        raise BadRequest(f"filter takes at most {MOST_TAGS} tags.")
+    author, owner_id = queries.last(fields, "author"), ""
+    if author:
+        owner = await store.owner_named(repos.db, author)
+        # No id is this: nobody's repos are an empty list.
+        owner_id = owner.id if owner else "-"
+    gated = queries.last(fields, "gated")
+    return Wanted(
+        type=kind.value,
+        owner_id=owner_id,
+        search=queries.last(fields, "search").strip()[:200],
+        tags=tags,
+        gated=queries.flag(fields, "gated") if gated else None,
+        sort=_SORTS.get(sort, "createdAt"),
+        descending=queries.last(fields, "direction", "-1") != "1",
+    )

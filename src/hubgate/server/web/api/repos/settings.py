@@ -1,0 +1,77 @@
+"""`PUT /settings`, and whether a caller may read or write at all (`/auth-check`)."""
+
+from typing import Any, Literal
+
+import msgspec
+from starlette.responses import PlainTextResponse
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import require
+from hubgate.server.errors import Unprocessable
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.repos import configuring
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.repo_routes import api_routes
+
+
+class RepoSettings(msgspec.Struct, rename="camel"):
+    """Members that have no meaning here yet are taken and ignored."""
+
+    private: bool | None = None
+    visibility: Literal["public", "private", "protected"] | None = None
+    gated: Literal["auto", "manual", False] | None = None
+    discussions_disabled: bool | None = None
+
+
+class RepoSettingsSet(msgspec.Struct, rename="camel"):
+    private: bool
+    visibility: str
+    gated: str | bool
+    discussions_disabled: bool
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def change(request: HubRequest, repo: Repo) -> JsonResponse:
+        changes = _changes(await request.read_json(RepoSettings))
+        if changes.of_access:
+            require(caller_of(request).identity, Action.REPO_MANAGE, repo.judged())
+        after = await configuring.configure(repos, repo, changes)
+        private, discussions = bool(after.private), bool(after.discussions_disabled)
+        visibility = "private" if private else "public"
+        return JsonResponse(RepoSettingsSet(private, visibility, after.gated or False, discussions))
+
+    async def ok(_: HubRequest, __: Repo) -> PlainTextResponse:
+        return PlainTextResponse("OK")
+
+    yes: dict[int, Any] = {200: ("You may.", None)}
+    return [
+        *api_routes(
+            repos,
+            "PUT",
+            "/settings",
+            change,
+            Action.REPO_CONFIGURE,
+            "Change a repo's settings",
+            {200: ("As they are now.", RepoSettingsSet)},
+            body=RepoSettings,
+            body_cap=16 * KIB,
+        ),
+        *api_routes(
+            repos, "GET", "/auth-check", ok, Action.REPO_READ_CONTENT, "Whether you may read a repo's files", yes
+        ),
+        *api_routes(repos, "GET", "/auth-check/write", ok, Action.REPO_WRITE, "Whether you may change a repo", yes),
+    ]
+
+
+def _changes(asked: RepoSettings) -> configuring.Changes:
+    private = asked.private
+    if asked.visibility is not None:
+        private = asked.visibility == "private"
+        if asked.private is not None and asked.private != private:
+            raise Unprocessable("private and visibility contradict each other.")
+    gated = None if asked.gated is None else asked.gated or ""
+    return configuring.Changes(private, gated, asked.discussions_disabled)

@@ -1,0 +1,57 @@
+"""A repo as the API shows it. Members that only models, datasets or spaces have are left out elsewhere."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from hubgate.server.clock import iso
+from hubgate.server.hub.git.objects import Entry
+from hubgate.server.hub.repos.model import Repo, RepoType
+
+# What `expand` may name, beside what every answer has.
+_ALWAYS = ("_id", "id")
+
+
+def described(repo: Repo, *, card: bool = True) -> dict[str, Any]:
+    data = repo.card_data
+    said: dict[str, Any] = {
+        "_id": repo.id,
+        "id": repo.full_name,
+        "author": repo.owner_name,
+        "sha": repo.head_sha,
+        "lastModified": iso(repo.updated_at),
+        "createdAt": iso(repo.created_at),
+        "private": bool(repo.private),
+        "gated": repo.gated or False,
+        "disabled": False,
+        "downloads": 0,
+        "likes": 0,
+        "tags": repo.tag_list,
+    }
+    if repo.kind is RepoType.MODEL:
+        said["modelId"] = repo.full_name
+        for field in ("pipeline_tag", "library_name"):
+            if isinstance(data.get(field), str):
+                said[field] = data[field]
+    if repo.kind is RepoType.SPACE:
+        said["sdk"] = repo.sdk
+    if card:
+        said["cardData"] = data
+    return said
+
+
+def siblings(files: Sequence[Entry]) -> list[dict[str, Any]]:
+    """With what `blobs` asks for."""
+    return [_sibling(file) for file in files]
+
+
+def _sibling(file: Entry) -> dict[str, Any]:
+    said: dict[str, Any] = {"rfilename": file.path, "size": file.size, "blobId": file.sha}
+    if file.pointer:
+        pointer = file.pointer
+        said["lfs"] = {"size": pointer.size, "sha256": pointer.oid, "pointerSize": pointer.pointer_size}
+    return said
+
+
+def only(said: dict[str, Any], expand: Collection[str]) -> dict[str, Any]:
+    """The members that were asked for; names that mean nothing here are ignored."""
+    return {name: value for name, value in said.items() if name in _ALWAYS or name in expand}

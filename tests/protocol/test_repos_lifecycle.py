@@ -1,0 +1,118 @@
+"""Repos from their making to their end, over the API."""
+
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub
+
+TYPES = ("model", "dataset", "space")
+
+
+def events(client: httpx.Client, repo: str, repo_type: str = "model") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get(f"/api/{repo_type}s/{repo}/events").json()
+    return found
+
+
+@pytest.mark.parametrize("repo_type", TYPES)
+def test_made_seen_and_deleted(hub: RunningHub, repo_type: str) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
+        made = make_repo(ada, "tiny", repo_type)
+        folder = {"model": "", "dataset": "datasets/", "space": "spaces/"}[repo_type]
+        assert made["url"] == f"{hub.settings.base_url}/{folder}ada/tiny"
+        assert made["name"] == "ada/tiny"
+        found = anyone.get(f"/api/{repo_type}s/ada/tiny").json()
+        assert (found["_id"], found["id"], found["author"], found["private"]) == (made["id"], "ada/tiny", "ada", False)
+        assert [file["rfilename"] for file in found["siblings"]] == [".gitattributes"]
+        assert anyone.get(f"/api/{repo_type}s/ada/tiny/revision/{found['sha'][:7]}").json()["sha"] == found["sha"]
+        gone = ada.request("DELETE", "/api/repos/delete", json={"name": "tiny", "type": repo_type})
+        assert gone.status_code == 200
+        missing = ada.get(f"/api/{repo_type}s/ada/tiny")
+        assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RepoNotFound")
+        make_repo(ada, "tiny", repo_type)
+
+
+def test_a_name_that_is_taken_says_by_what(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        made = make_repo(ada, "Tiny")
+        again = ada.post("/api/repos/create", json={"name": "tiny", "organization": "ada"})
+        assert (again.status_code, again.json()["url"].lower()) == (409, made["url"].lower())
+        make_repo(ada, "tiny", "dataset")
+
+
+def test_a_moved_repo_is_found_by_its_old_name(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as client:
+        make_repo(client, "tiny")
+        moved = client.post("/api/repos/move", json={"fromRepo": "ada/tiny", "toRepo": "acme/small", "type": "model"})
+        assert moved.status_code == 200
+        old = client.get("/api/models/ada/tiny")
+        assert (old.status_code, old.headers["location"]) == (307, "/api/models/acme/small")
+        assert client.get(old.headers["location"]).json()["id"] == "acme/small"
+        taken = client.post("/api/repos/create", json={"name": "tiny"})
+        assert taken.status_code == 409, "a former name stays with its repo"
+        back = client.post("/api/repos/move", json={"fromRepo": "acme/small", "toRepo": "ada/tiny", "type": "model"})
+        assert back.status_code == 200
+        assert client.get("/api/models/ada/tiny").status_code == 200
+        make_repo(client, "other")
+        clash = client.post("/api/repos/move", json={"fromRepo": "ada/other", "toRepo": "ada/TINY", "type": "model"})
+        assert clash.status_code == 409
+        assert "A model repository called ada/TINY already exists" in clash.json()["error"]
+
+
+def test_a_private_repo_is_not_there_for_others(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
+        make_repo(owner, "hidden", private=True)
+        make_repo(owner, "open")
+        for address in ("", "/revision/main", "/events", "/auth-check"):
+            hidden = other.get(f"/api/models/ada/hidden{address}")
+            missing = other.get(f"/api/models/ada/nothing{address}")
+            assert (hidden.status_code, hidden.json()) == (404, missing.json())
+            assert anyone.get(f"/api/models/ada/hidden{address}").status_code == 401
+            assert owner.get(f"/api/models/ada/hidden{address}").status_code == 200
+        seen = [{repo["id"] for repo in client.get("/api/models").json()} for client in (owner, other, anyone)]
+        assert seen == [{"ada/open", "ada/hidden"}, {"ada/open"}, {"ada/open"}]
+
+
+def test_roles_in_an_organization(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    people = {role: make_user(hub, name) for role, name in (("read", "rob"), ("contributor", "cat"), ("write", "wim"))}
+    make_organization(hub, "acme", ada, rob="read", cat="contributor", wim="write")
+    with api(hub, make_token(hub, ada)) as admin:
+        make_repo(admin, "acme/core", private=True)
+    for role, user in people.items():
+        with api(hub, make_token(hub, user)) as client:
+            made = client.post("/api/repos/create", json={"name": f"by-{role}", "organization": "acme"})
+            assert made.status_code == (403 if role == "read" else 200)
+            deleted = client.request("DELETE", "/api/repos/delete", json={"name": "core", "organization": "acme"})
+            assert deleted.status_code == (200 if role == "write" else 403)
+            if role == "contributor":
+                own = client.request(
+                    "DELETE", "/api/repos/delete", json={"name": "by-contributor", "organization": "acme"}
+                )
+                assert own.status_code == 200
+
+
+def test_settings_and_their_events(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        for settings in ({"private": True}, {"private": True}, {"gated": "auto"}, {"discussionsDisabled": True}):
+            answer = ada.put("/api/models/ada/tiny/settings", json=settings)
+            assert answer.status_code == 200, answer.text
+        found = events(ada, "ada/tiny")
+    assert [event["seq"] for event in found] == [1, 2, 3, 4]
+    configs = [event["payload"]["updatedConfig"] for event in found[1:]]
+    assert configs == [{"private": True}, {}, {}]
+    assert found[1]["payload"]["repo"]["private"] is True
+
+
+@pytest.mark.parametrize("name", ["-a", "a--b", "a..b", "a.git", "a b", "", "x" * 97, "é", "a/b/c"])
+def test_names_that_no_repo_can_have(hub: RunningHub, name: str) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        assert ada.post("/api/repos/create", json={"name": name}).status_code in (403, 422)
+        if name and "/" not in name:
+            assert ada.get(f"/api/models/ada/{name}").status_code == 404
