@@ -47,12 +47,14 @@ from hubgate.server.web.api import (
     tokens,
     whoami,
 )
+from hubgate.server.web.api.repos import commits_list, contents, uploads, validate_yaml
 from hubgate.server.web.api.repos import events as repo_events
 from hubgate.server.web.api.repos import info as repo_info
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
+from hubgate.server.web.api.repos import refs as repo_refs
 from hubgate.server.web.api.repos import settings as repo_settings
-from hubgate.server.web.api.repos import validate_yaml
+from hubgate.server.web.files import large_files, resolving
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
 from hubgate.server.web.pages.oauth import authorize, connected, developers, explain
@@ -180,7 +182,13 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *repo_lists.routes(hub.repos),
         *repo_settings.routes(hub.repos),
         *repo_events.routes(hub.repos),
+        *contents.routes(hub.repos),
+        *commits_list.routes(hub.repos),
+        *repo_refs.routes(hub.repos),
         *validate_yaml.routes(),
+        *uploads.routes(hub.repos),
+        *resolving.routes(hub.repos),
+        *large_files.routes(hub.repos),
         *settings_pages.routes(pages, hub.accounts),
         *organization_pages.routes(pages, hub.accounts),
         *app_pages.routes(pages, hub.oauth, hub.accounts),

@@ -80,11 +80,13 @@ def parse_page(query: dict[str, str], shape: tuple[type, ...], default: int = DE
     return PageRequest(min(int(limit[:9]), MAX_LIMIT), after)
 
 
-def next_link(base_url: str, raw_path: bytes, query: Sequence[tuple[str, str]], cursor: str) -> str:
+def next_link(
+    base_url: str, raw_path: bytes, query: Sequence[tuple[str, str]], cursor: str, parameter: str = "cursor"
+) -> str:
     """A `Link` header as the strictest client parses it: absolute, a space after `;`, double quotes, all parameters.
 
     The path as it was sent: decoded, an encoded slash would be lost and a `>` would end the address early.
     """
-    kept = [(name, value) for name, value in query if name != "cursor"]
+    kept = [(name, value) for name, value in query if name != parameter]
     path = quote(raw_path, safe="/%:@!$&'()*+,;=-._~")
-    return f'<{base_url}{path}?{urlencode([*kept, ("cursor", cursor)])}>; rel="next"'
+    return f'<{base_url}{path}?{urlencode([*kept, (parameter, cursor)])}>; rel="next"'

@@ -12,7 +12,7 @@ RESERVED = frozenset(
     """
     about account accounts admin administrator api apps assets auth avatars billing blog buckets change-email chat
     collections connected contact dashboard datasets docs download enterprise explore favicon.ico favicons files git
-    hc healthz help home hub hubgate inference invitations invite jobs join kernels landing legal login logout mail
+    hc healthz help home hub hubgate inference invitations invite jobs join kernels landing legal lfs login logout mail
     metrics models new notifications oauth operator organizations orgs papers posts pricing privacy profile readyz
     reset robots.txt root search security settings setup signin signup spaces static status storage support system
     tasks terms theme token tokens tunnel tunnels users v1 v2 verify webhooks well-known www

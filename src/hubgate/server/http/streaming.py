@@ -14,8 +14,9 @@ class Streamed:
     A client that went away is noticed between two parts, so that a look-up under way is never torn.
     """
 
-    def __init__(self, parts: AsyncGenerator[bytes, None], headers: Mapping[str, str]) -> None:
+    def __init__(self, parts: AsyncGenerator[bytes, None], headers: Mapping[str, str], status: int = 200) -> None:
         self._parts = parts
+        self._status = status
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
@@ -23,7 +24,7 @@ class Streamed:
         try:
             # What fails before the first part can still be answered with an error.
             part: bytes | None = await anext(self._parts, None)
-            await send({"type": "http.response.start", "status": 200, "headers": self._headers})
+            await send({"type": "http.response.start", "status": self._status, "headers": self._headers})
             while part is not None:
                 if gone.done():
                     # Not ended as if it were whole: somebody may still be reading.

@@ -65,3 +65,9 @@ def folders_of(path: str) -> list[str]:
     """The folders that `path` lies in, outermost first."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[:length]) for length in range(len(parts) + 1)]
+
+
+def line_for(path: str) -> str:
+    """A line that sends exactly this path to the large files."""
+    pattern = "".join(f"\\{letter}" if letter in "*?[]\\!#" else letter for letter in path)
+    return f"/{pattern.replace(' ', '[[:space:]]')} filter=lfs diff=lfs merge=lfs -text"

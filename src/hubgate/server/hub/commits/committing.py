@@ -2,18 +2,19 @@
 the branch moves, if it still is there. Whoever named no parent tries again; whoever did is told (412).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound, PreconditionFailed, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.commits.attributes import NAME, Attributes, folders_of
+from hubgate.server.hub.commits.attributes import NAME, Attributes, folders_of, line_for
 from hubgate.server.hub.commits.model import AddFile, AddLarge, Committed, Content, Delete, Operation, Request
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.git import objects
+from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.paths import check_path
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
 from hubgate.server.hub.lfs import keeping
 from hubgate.server.hub.lfs import store as lfs_store
@@ -26,16 +27,18 @@ from hubgate.server.hub.repos.refs import RefIsElsewhere, move_refs
 # The exact words that existing clients look for.
 STALE_PARENT = "The branch was updated since you opened this page. Please refresh and try again."
 MOST_TRIES = 200
+# Larger files are kept beside git even if nothing in .gitattributes asks for it.
+LARGE = 10 * 1024 * 1024
 
 
 async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Request) -> Committed:
     """On the branch or pull request `ref`, which exists."""
     head = await _head(repos, repo, ref)
-    _check_parent(request, head)
+    check_parent(request, head)
     changes = await landed(repos, repo, head, request.operations)
     for _ in range(MOST_TRIES):
         head = await _head(repos, repo, ref)
-        _check_parent(request, head)
+        check_parent(request, head)
         new = await written(repos, repo, user, head, request, changes)
         try:
             await move_refs(repos, repo, [RefChange(ref, head, new)], together=True)
@@ -61,6 +64,7 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
     folder = repos.folders.of(repo.id)
     attributes = await attributes_at(folder, parent, operations)
     changes: list[Change] = []
+    unannounced: list[str] = []
     for operation in operations:
         check_path(operation.path)
         if isinstance(operation, Delete):
@@ -70,27 +74,63 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
             changes.append(Remove(check_path(operation.old_path)))
         if isinstance(operation, AddLarge):
             sha = await _pointer(repos, repo, operation.oid, operation.size)
+        elif kept_large(attributes, operation.path, operation.content.size):
+            oid = await keeping.keep_content(repos, repo, operation.content)
+            sha = await write_blob(folder, objects.pointer_text(oid, operation.content.size))
         else:
-            sha = await _blob(repos, repo, folder, operation, attributes)
+            sha = await _blob(folder, operation.content)
+            changes.append(Put(operation.path, sha))
+            continue
         changes.append(Put(operation.path, sha))
+        if not attributes.is_large(operation.path):
+            unannounced.append(operation.path)
+    if unannounced:
+        changes = await _announced(folder, attributes, changes, unannounced)
     return changes
 
 
-async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation] = ()) -> Attributes:
+def kept_large(attributes: Attributes, path: str, size: int) -> bool:
+    """Whether a file is kept beside git, by its name or by its size, however it arrives."""
+    return size > LARGE or (size > 0 and attributes.is_large(path))
+
+
+async def _announced(folder: Path, attributes: Attributes, changes: list[Change], paths: Sequence[str]) -> list[Change]:
+    """With lines in .gitattributes that say so, or a clone would hold pointers instead of these files."""
+    text = dict(attributes.files).get("", "")
+    text += "" if text.endswith("\n") or not text else "\n"
+    text += "".join(f"{line_for(path)}\n" for path in paths)
+    sha = await write_blob(folder, text.encode())
+    return [*(change for change in changes if change.path != NAME), Put(NAME, sha)]
+
+
+async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
     """As they will be after the operations."""
-    texts: dict[str, str] = {}
     coming = {operation.path: operation for operation in operations}
-    wanted = {inside for path in coming for inside in folders_of(path)} | {""}
-    for inside in sorted(wanted, key=lambda path: (path.count("/"), path)):
-        path = f"{inside}/{NAME}" if inside else NAME
-        operation = coming.get(path)
-        if isinstance(operation, AddFile):
-            texts[inside] = _text(operation.content)
-        elif commit is not None and not isinstance(operation, Delete):
-            text = await small_text(folder, commit, path)
-            if text is not None:
-                texts[inside] = text
-    return Attributes(list(texts.items()))
+    texts = dict((await attributes_of(folder, commit, {f for path in coming for f in folders_of(path)})).files)
+    for operation in operations:
+        inside, _, name = operation.path.rpartition("/")
+        if name == NAME and isinstance(operation, AddFile):
+            texts[inside] = await in_thread(_text, operation.content)
+        elif name == NAME:
+            texts.pop(inside, None)
+    return Attributes(_outermost_first(texts.items()))
+
+
+async def attributes_of(folder: Path, commit: str | None, folders: Collection[str]) -> Attributes:
+    """Those that stand in these folders and at the root."""
+    if commit is None:
+        return Attributes([])
+    places = {f"{inside}/{NAME}" if inside else NAME: inside for inside in {"", *folders}}
+    texts = []
+    for entry in await trees.entries_at(folder, commit, list(places)):
+        if entry.type is objects.EntryType.FILE and entry.size <= objects.SMALL:
+            text = (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
+            texts.append((places[entry.path], text))
+    return Attributes(_outermost_first(texts))
+
+
+def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return sorted(texts, key=lambda pair: (pair[0].count("/") if pair[0] else -1, pair[0]))
 
 
 async def small_text(folder: Path, commit: str, path: str) -> str | None:
@@ -100,11 +140,7 @@ async def small_text(folder: Path, commit: str, path: str) -> str | None:
     return (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
 
 
-async def _blob(repos: Repos, repo: Repo, folder: Path, operation: AddFile, attributes: Attributes) -> str:
-    content = operation.content
-    if content.size and attributes.is_large(operation.path):
-        oid = await keeping.keep_content(repos, repo, content)
-        return await write_blob(folder, objects.pointer_text(oid, content.size))
+async def _blob(folder: Path, content: Content) -> str:
     if content.file is not None:
         return await write_blob_of(folder, content.file)
     return await write_blob(folder, content.text)
@@ -126,7 +162,7 @@ async def _head(repos: Repos, repo: Repo, ref: str) -> str:
     return sha
 
 
-def _check_parent(request: Request, head: str) -> None:
+def check_parent(request: Request, head: str) -> None:
     if request.parent is not None and not head.startswith(request.parent.lower()):
         raise PreconditionFailed(STALE_PARENT)
 

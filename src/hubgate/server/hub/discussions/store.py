@@ -31,3 +31,16 @@ async def find(tx: Tx | Database, repo_id: str, num: int) -> Discussion | None:
         f"SELECT {_COLUMNS} FROM discussions WHERE repo_id = :repo_id AND num = :num", {"repo_id": repo_id, "num": num}
     )
     return Discussion(*row) if row else None
+
+
+async def open_pull_request_by(tx: Tx | Database, repo_id: str, author_id: str) -> Discussion | None:
+    """The latest of this author's that still takes commits."""
+    row = await tx.one(
+        f"""
+        SELECT {_COLUMNS} FROM discussions
+        WHERE repo_id = :repo_id AND author_id = :author_id AND base IS NOT NULL AND status IN ('draft', 'open')
+        ORDER BY num DESC LIMIT 1
+        """,
+        {"repo_id": repo_id, "author_id": author_id},
+    )
+    return Discussion(*row) if row else None

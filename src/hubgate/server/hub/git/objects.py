@@ -3,7 +3,7 @@ saves us from sharing anything between threads.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -90,6 +90,21 @@ async def commit_of(folder: Path, text: str) -> str | None:
             return str(repo[text].peel(pygit2.Commit).id)
         except (KeyError, ValueError, pygit2.GitError):
             return None
+
+    return await opened(folder, work)
+
+
+async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
+    """The commits that tags stand for; what is none, or leads to none, is left out."""
+
+    def work(repo: pygit2.Repository) -> dict[str, str]:
+        found = {}
+        for sha in shas:
+            try:
+                found[sha] = str(repo[sha].peel(pygit2.Commit).id)
+            except (KeyError, ValueError, pygit2.GitError):
+                continue
+        return found
 
     return await opened(folder, work)
 

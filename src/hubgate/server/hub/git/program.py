@@ -1,8 +1,10 @@
 """The git program, run so that nothing of the machine it runs on decides what it does."""
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 _ENVIRONMENT = {
@@ -58,7 +60,38 @@ async def run(
     return out
 
 
+# Of what it complains about: enough to find the cause, however much it has to say.
+_MOST_SAID = 16 * 1024
+_CHUNK = 64 * 1024
+
+
+async def feed(process: asyncio.subprocess.Process, parts: AsyncIterator[bytes]) -> None:
+    """Give it `parts` until it has enough, then the end."""
+    if process.stdin is None:
+        raise ValueError("started without a pipe")
+    # It may stop reading before the end: why, it says elsewhere.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        try:
+            async for part in parts:
+                process.stdin.write(part)
+                await process.stdin.drain()
+        finally:
+            process.stdin.close()
+
+
+async def complaints(process: asyncio.subprocess.Process) -> str:
+    """The beginning of what it says on its error channel, which is read to the end: full, it would stop the program."""
+    if process.stderr is None:
+        raise ValueError("started without a pipe")
+    said = b""
+    while part := await process.stderr.read(_CHUNK):
+        said = (said + part)[:_MOST_SAID]
+    return said.decode(errors="replace")
+
+
 async def end(process: asyncio.subprocess.Process) -> None:
+    """At once, with whatever it started: it leads a group of its own."""
     if process.returncode is None:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         await process.wait()

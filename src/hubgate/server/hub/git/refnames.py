@@ -7,19 +7,25 @@ LONGEST_PART = 200
 
 # No control characters, no space, none of ~^:?*[\ and no @{.
 _REFUSED = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _LOOKS_LIKE_A_COMMIT = re.compile(r"[0-9a-fA-F]{40}\Z")
 
 
 def why_not(name: str) -> str | None:
-    """What is wrong with a full name such as refs/heads/main; None if nothing is."""
+    """What is wrong with a full name such as refs/heads/main; None if nothing is.
+
+    Bytes that are no UTF-8 come as surrogates.
+    """
     parts = name.split("/")
     if (
         len(parts) < 2
         or _REFUSED.search(name)
         or name.endswith(".")
-        or any(not part or part.startswith(".") or part.endswith(".lock") for part in parts)
+        or any(not part or part.startswith((".", "-")) or part.endswith(".lock") for part in parts)
     ):
         return "this is no name for a ref"
+    if _SURROGATE.search(name):
+        return "the name is not UTF-8"
     if len(name.encode()) > LONGEST_REF or any(len(part.encode()) > LONGEST_PART for part in parts):
         return "the name is too long"
     short = name.split("/", 2)[-1]

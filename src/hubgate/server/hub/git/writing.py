@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import FileMode
+from pygit2.enums import FileMode, ObjectType
 
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import NotFound, Unprocessable
@@ -154,3 +154,17 @@ async def write_first_commit(folder: Path, files: FilesByPath, message: str, aut
         return commit_in(folder, Draft(None, puts, message, author, now))
 
     return await in_thread(work)
+
+
+def commit_of_tree(folder: Path, commit: str, message: str, author: Author, now: int) -> str:
+    """A first commit with the tree of another."""
+    repo = repository(folder)
+    who = pygit2.Signature(author.name, author.email, now // SECOND, 0)
+    return str(repo.create_commit(None, who, who, message, tree_of(repo, commit).id, []))
+
+
+async def write_tag(folder: Path, name: str, target: str, message: str, author: Author, now: int) -> str:
+    """An annotated tag's object. Written raw: the library would make a ref for it too."""
+    when = f"{now // SECOND} +0000"
+    text = f"object {target}\ntype commit\ntag {name}\ntagger {author.name} <{author.email}> {when}\n\n{message}\n"
+    return await in_thread(lambda: str(repository(folder).odb.write(ObjectType.TAG, text.encode())))

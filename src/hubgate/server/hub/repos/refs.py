@@ -23,7 +23,9 @@ REPO_GONE = "The repo was deleted meanwhile."
 
 @dataclass(frozen=True)
 class Moves:
-    """What became of a request to move refs: those that moved, and those that were elsewhere by then."""
+    """What became of a request to move refs: those that moved, and those that were elsewhere by then, or in whose way
+    another stands (git cannot have both refs/heads/a and refs/heads/a/b).
+    """
 
     moved: tuple[RefChange, ...]
     stale: tuple[RefChange, ...]
@@ -66,7 +68,8 @@ async def moved_in(
     moved: list[RefChange] = []
     stale: list[RefChange] = []
     for change in changes:
-        won = await store.move_ref(tx, repo.id, change.ref, change.old_sha, change.new_sha)
+        clash = await store.in_the_way(tx, repo.id, change.ref) if change.old_sha is None else None
+        won = clash is None and await store.move_ref(tx, repo.id, change.ref, change.old_sha, change.new_sha)
         (moved if won else stale).append(change)
     if not moved:
         # Rolls the number back with everything else.

@@ -176,9 +176,26 @@ async def refs(tx: Tx, repo_id: str) -> list[tuple[str, str]]:
     return sorted(((row["name"], row["sha"]) for row in rows), key=lambda pair: pair[0].encode())
 
 
-async def generation(tx: Tx | Database, repo_id: str) -> int | None:
-    row = await tx.one("SELECT generation FROM repos WHERE id = :id", {"id": repo_id})
-    return int(row["generation"]) if row else None
+async def refs_mark(tx: Tx | Database, repo_id: str) -> str | None:
+    """Changes whenever the refs do. With the time in it no two histories share one: after a restore the same numbers
+    come again, with other refs.
+    """
+    row = await tx.one("SELECT generation, updated_at FROM repos WHERE id = :id", {"id": repo_id})
+    return f"{row['generation']} {row['updated_at']}" if row else None
+
+
+async def in_the_way(tx: Tx | Database, repo_id: str, name: str) -> str | None:
+    """A ref that git cannot have beside `name`, because one of them is the folder of the other."""
+    parts = name.split("/")
+    above = await first_ref(tx, repo_id, ["/".join(parts[:length]) for length in range(3, len(parts))])
+    if above is not None:
+        return above[0]
+    inside = f"{name}/"
+    row = await tx.one(
+        "SELECT name FROM refs WHERE repo_id = :repo_id AND substr(name, 1, :length) = :inside LIMIT 1",
+        {"repo_id": repo_id, "length": len(inside), "inside": inside},
+    )
+    return row["name"] if row else None
 
 
 async def move_ref(tx: Tx, repo_id: str, name: str, old: str | None, new: str | None) -> bool:

@@ -1,0 +1,70 @@
+"""How each file of a coming commit should be sent: inside it, or before it as a large file; and which need not be."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from hubgate.server.hub.commits.attributes import Attributes, folders_of, ignored_by
+from hubgate.server.hub.commits.committing import attributes_of, kept_large, small_text
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import trees
+from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.paths import check_path
+from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.repos.model import Repo
+
+
+class Candidate(msgspec.Struct):
+    path: str
+    size: Annotated[int, msgspec.Meta(ge=0, le=1 << 50)] = 0
+    # The first bytes, in base64; nothing here depends on them.
+    sample: str = ""
+
+
+class Answer(msgspec.Struct, rename="camel"):
+    path: str
+    upload_mode: Literal["regular", "lfs"]
+    should_ignore: bool
+    oid: str | UnsetType = UNSET
+
+
+async def answers(
+    repos: Repos,
+    repo: Repo,
+    commit: str,
+    files: Sequence[Candidate],
+    *,
+    ignore: str | None,
+    attributes: str | None,
+    inside_commits: bool,
+) -> list[Answer]:
+    """`inside_commits`: the client can send files only so, as long as they fit."""
+    folder = repos.folders.of(repo.id)
+    paths = [check_path(file.path) for file in files]
+    known = {entry.path: entry for entry in await trees.entries_at(folder, commit, paths)}
+    if attributes is not None:
+        rules = Attributes([("", attributes)])
+    else:
+        rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
+    ignored = ignored_by(ignore if ignore is not None else await small_text(folder, commit, ".gitignore") or "")
+    said = []
+    for file in files:
+        too_large = file.size > repos.regular_upload_max
+        large = too_large if inside_commits else kept_large(rules, file.path, file.size)
+        oid = await _known_as(repos, repo, known.get(file.path), large=large)
+        mode: Literal["regular", "lfs"] = "lfs" if large else "regular"
+        said.append(Answer(file.path, mode, ignored.match_file(file.path), oid or UNSET))
+    return said
+
+
+async def _known_as(repos: Repos, repo: Repo, entry: Entry | None, *, large: bool) -> str | None:
+    """The id of what is there, as a client computes it that sends the file this way."""
+    if entry is None or entry.type is not EntryType.FILE:
+        return None
+    if large:
+        return entry.pointer.oid if entry.pointer else None
+    if entry.pointer:
+        return await lfs_store.blob_sha_of(repos.db, repo.id, entry.pointer.oid)
+    return entry.sha

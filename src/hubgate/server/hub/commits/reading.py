@@ -1,0 +1,301 @@
+"""A commit's request as it streams in: lines of JSON, of which those with a file may be a hundred megabytes long.
+
+A short line is parsed as it is. Of a long one the text of `content` is written to disk as it comes, and the rest, which
+must be short, is parsed with an empty text in its place.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
+from hubgate.server.hub.commits.model import AddFile, AddLarge, Content, Delete, Operation, Request
+from hubgate.server.hub.git.threads import in_thread
+
+LONGEST_LINE = 64 * 1024
+MOST_OPERATIONS = 100_000
+LONGEST_SUMMARY = 1000
+LONGEST_DESCRIPTION = 64 * 1024
+
+_CONTENT = re.compile(rb'[{,]\s*"content"\s*:\s*"')
+# A quote, or a backslash with all that may belong to it.
+_SPECIAL = re.compile(rb'["\\]')
+_OID = re.compile(r"[0-9a-f]{64}\Z")
+_UNDERWAY = 1024 * 1024
+
+
+class Line(msgspec.Struct):
+    key: str
+    value: dict[str, Any]
+
+
+class Reader:
+    """`draft` names a file to write to; `most` is the largest file taken."""
+
+    def __init__(self, draft: Callable[[], Path], most: int) -> None:
+        self._draft = draft
+        self._most = most
+        self._drafts: list[Path] = []
+        self._header: dict[str, Any] | None = None
+        self._operations: list[Operation] = []
+
+    async def read(self, parts: AsyncIterator[bytes]) -> Request:
+        buffer, long = b"", None
+        async for part in parts:
+            buffer += part
+            while buffer:
+                if long is None:
+                    line, newline, rest = buffer.partition(b"\n")
+                    if newline and len(line) <= LONGEST_LINE:
+                        await self._take(line)
+                        buffer = rest
+                    elif len(buffer) > LONGEST_LINE:
+                        long, buffer = self._begin(buffer)
+                    else:
+                        break
+                else:
+                    done, buffer = await long.feed(buffer)
+                    if not done:
+                        break
+                    await self._take(long.line, long)
+                    long = None
+        if long is not None:
+            await self._take(long.finished(), long)
+        elif buffer.strip():
+            await self._take(buffer)
+        return self._request()
+
+    def clean_up(self) -> None:
+        for draft in self._drafts:
+            draft.unlink(missing_ok=True)
+
+    def _begin(self, buffer: bytes) -> tuple["_LongLine", bytes]:
+        match = _CONTENT.search(buffer[:LONGEST_LINE])
+        if match is None:
+            raise BadRequest("A line of the commit is too long.")
+        return _LongLine(buffer[: match.end()], self._new_draft(), self._most), buffer[match.end() :]
+
+    def _new_draft(self) -> Path:
+        draft = self._draft()
+        self._drafts.append(draft)
+        return draft
+
+    async def _take(self, line: bytes, long: "_LongLine | None" = None) -> None:
+        if not line.strip():
+            return
+        try:
+            read = msgspec.json.decode(line, type=Line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise BadRequest(f"A line of the commit is not as it should be: {str(error)[:200]}") from None
+        if len(self._operations) >= MOST_OPERATIONS:
+            raise PayloadTooLarge(f"A commit changes at most {MOST_OPERATIONS:,} files.")
+        match read.key:
+            case "header":
+                self._header = read.value
+            case "file":
+                content = await self._content(read.value, long)
+                self._operations.append(AddFile(_text(read.value, "path"), content, _old(read.value)))
+            case "lfsFile":
+                self._operations.append(_large(read.value))
+            case "deletedFile":
+                self._operations.append(Delete(_text(read.value, "path"), file=True, folder=False))
+            case "deletedFolder":
+                path = _text(read.value, "path").rstrip("/")
+                self._operations.append(Delete(path, file=False, folder=True))
+            case "deletedEntry":
+                self._operations.append(Delete(_text(read.value, "path").rstrip("/"), file=True, folder=True))
+            case _:
+                raise Unprocessable(f"A commit has no {read.key[:60]!r}.")
+
+    async def _content(self, value: dict[str, Any], long: "_LongLine | None") -> Content:
+        encoding = value.get("encoding", "utf-8")
+        if encoding not in ("base64", "utf-8"):
+            raise Unprocessable("encoding is base64 or utf-8.")
+        if long is not None:
+            return await in_thread(long.content, encoding, self._new_draft)
+        text = _text(value, "content")
+        try:
+            data = base64.b64decode(text, validate=True) if encoding == "base64" else text.encode()
+        except (binascii.Error, ValueError):
+            raise Unprocessable(f"The content of {_text(value, 'path')[:200]!r} is not {encoding}.") from None
+        if len(data) > self._most:
+            raise _too_large(self._most)
+        return Content(len(data), data)
+
+    def _request(self) -> Request:
+        header = self._header
+        if header is None:
+            raise BadRequest("The commit has no header.")
+        summary, description = _text(header, "summary").strip(), header.get("description") or ""
+        parent = header.get("parentCommit")
+        if not summary or len(summary) > LONGEST_SUMMARY or "\0" in summary:
+            raise Unprocessable(f"A commit has a summary of 1 to {LONGEST_SUMMARY:,} characters.")
+        if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION or "\0" in description:
+            raise Unprocessable(f"A description has at most {LONGEST_DESCRIPTION:,} characters.")
+        if parent is not None and not (isinstance(parent, str) and re.fullmatch(r"[0-9a-fA-F]{7,40}", parent)):
+            raise Unprocessable("parentCommit is the id of a commit.")
+        return Request(summary, description, parent, self._operations)
+
+
+class _LongLine:
+    """`head` ends with the quote that opens the content."""
+
+    def __init__(self, head: bytes, draft: Path, most: int) -> None:
+        self._head, self._tail, self._open = head, b"", True
+        self._draft = draft
+        # Base64 is a third longer, and a JSON escape of one byte has up to six.
+        self._left = most * 6 + 1024
+        self._most = most
+        self._size = 0
+
+    async def feed(self, data: bytes) -> tuple[bool, bytes]:
+        """Whether the line has ended, and what of `data` was not used."""
+        if self._open:
+            end = _closing_quote(data)
+            if end is None:
+                # An escape may be cut in two: the last bytes wait for the next part.
+                keep = _unfinished(data)
+                await self._write(data[: len(data) - keep])
+                return False, data[len(data) - keep :]
+            await self._write(data[:end])
+            self._open, data = False, data[end:]
+        rest, newline, after = data.partition(b"\n")
+        self._tail += rest
+        if len(self._tail) > LONGEST_LINE:
+            raise BadRequest("A line of the commit is too long.")
+        return bool(newline), after
+
+    @property
+    def line(self) -> bytes:
+        return self._head + self._tail
+
+    def finished(self) -> bytes:
+        if self._open:
+            raise BadRequest("The commit ends in the middle of a file.")
+        return self.line
+
+    async def _write(self, raw: bytes) -> None:
+        self._left -= len(raw)
+        if self._left < 0:
+            raise _too_large(self._most)
+        if raw:
+            await in_thread(_append, self._draft, _unescaped(raw))
+
+    def content(self, encoding: str, new_draft: Callable[[], Path]) -> Content:
+        if encoding == "utf-8":
+            size, place = self._draft.stat().st_size, self._draft
+        else:
+            place = new_draft()
+            with self._draft.open("rb") as source, place.open("wb") as target:
+                _decode(source, target)
+            size = place.stat().st_size
+            self._draft.unlink()
+        if size > self._most:
+            raise _too_large(self._most)
+        return Content(size, file=place)
+
+
+def _append(place: Path, data: bytes) -> None:
+    with place.open("ab") as file:
+        file.write(data)
+
+
+def _closing_quote(data: bytes) -> int | None:
+    at = 0
+    while match := _SPECIAL.search(data, at):
+        if data[match.start()] == ord('"'):
+            return match.start()
+        at = match.start() + 2
+    return None
+
+
+def _unfinished(data: bytes) -> int:
+    """How many bytes at the end may be the beginning of an escape or of a letter of several bytes."""
+    letter = _cut_letter(data)
+    at = data.rfind(b"\\", max(len(data) - 12, 0))
+    if at < 0:
+        return letter
+    start = at
+    while start > 0 and data[start - 1] == ord("\\"):
+        start -= 1
+    if (at - start) % 2:
+        # The second of a pair: whole.
+        return letter
+    return max(len(data) - _pair_start(data, at), letter)
+
+
+def _cut_letter(data: bytes) -> int:
+    for back in range(1, min(4, len(data) + 1)):
+        byte = data[-back]
+        if byte >= 0xC0:
+            wanted = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return back if back < wanted else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
+def _pair_start(data: bytes, at: int) -> int:
+    """A \\uD83D wants its other half, which may be the escape at `at`."""
+    before = data[at - 6 : at]
+    return at - 6 if at >= 6 and before[:2] == b"\\u" and before[2:3].lower() == b"d" else at
+
+
+def _unescaped(raw: bytes) -> bytes:
+    if b"\\" not in raw:
+        return raw
+    try:
+        return msgspec.json.decode(b'"' + raw + b'"', type=str).encode()
+    except (msgspec.DecodeError, UnicodeError):
+        raise BadRequest("The content of a file is not a JSON text.") from None
+
+
+def _decode(source: BinaryIO, target: BinaryIO) -> None:
+    rest = b""
+    while part := source.read(_UNDERWAY):
+        data = rest + part
+        whole = len(data) - len(data) % 4
+        rest = data[whole:]
+        if b"=" in data[:-4]:
+            raise Unprocessable("The content of a file is not base64.")
+        target.write(_decoded(data[:whole]))
+    if rest:
+        raise Unprocessable("The content of a file is not base64.")
+
+
+def _decoded(data: bytes) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error:
+        raise Unprocessable("The content of a file is not base64.") from None
+
+
+def _large(value: dict[str, Any]) -> AddLarge:
+    oid, size = _text(value, "oid"), value.get("size")
+    if value.get("algo", "sha256") != "sha256" or not _OID.match(oid):
+        raise Unprocessable("oid is the SHA-256 of the file, in lower-case hex.")
+    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 0):
+        raise Unprocessable("size is a number of bytes.")
+    return AddLarge(_text(value, "path"), oid, size, _old(value))
+
+
+def _old(value: dict[str, Any]) -> str | None:
+    return _text(value, "oldPath") if value.get("oldPath") is not None else None
+
+
+def _text(value: dict[str, Any], name: str) -> str:
+    found = value.get(name)
+    if not isinstance(found, str):
+        raise Unprocessable(f"{name} is missing, or is no text.")
+    return found
+
+
+def _too_large(most: int) -> PayloadTooLarge:
+    return PayloadTooLarge(
+        f"A file inside a commit has at most {most:,} bytes. Upload larger ones as large files (LFS)."
+    )

@@ -1,0 +1,78 @@
+"""Walking the history of a commit."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import SortMode
+
+from hubgate.server.hub.git.objects import opened
+
+# Beyond this many commits the search for the last change of a path ends, and the oldest one looked at is named.
+DEEPEST = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    sha: str
+    title: str
+    message: str
+    # Seconds since the epoch.
+    time: int
+    author: str
+
+
+async def log(folder: Path, commit: str, skip: int, most: int) -> list[Commit]:
+    """Newest first."""
+
+    def work(repo: pygit2.Repository) -> list[Commit]:
+        return [_described(found) for found in islice(_walk(repo, commit), skip, skip + most)]
+
+    return await opened(folder, work)
+
+
+async def count(folder: Path, commit: str) -> int:
+    return await opened(folder, lambda repo: sum(1 for _ in _walk(repo, commit)))
+
+
+async def last_changes(folder: Path, commit: str, paths: Sequence[str]) -> dict[str, Commit]:
+    """For each path the newest commit in which it became what it is."""
+
+    def work(repo: pygit2.Repository) -> dict[str, Commit]:
+        waiting, found = set(paths), {}
+        for current in islice(_walk(repo, commit), DEEPEST):
+            parents = [_ids(parent.tree, waiting) for parent in current.parents]
+            here = _ids(current.tree, waiting)
+            for path in list(waiting):
+                # A merge is where a path changed only if no side had it like this.
+                if all(parent.get(path) != here.get(path) for parent in parents):
+                    found[path] = _described(current)
+                    waiting.discard(path)
+            if not waiting:
+                return found
+            oldest = current
+        return found | {path: _described(oldest) for path in waiting}
+
+    return await opened(folder, work)
+
+
+def _walk(repo: pygit2.Repository, commit: str) -> Iterable[pygit2.Commit]:
+    return repo.walk(commit, SortMode.TOPOLOGICAL | SortMode.TIME)
+
+
+def _ids(tree: pygit2.Tree, paths: Iterable[str]) -> dict[str, pygit2.Oid]:
+    ids = {}
+    for path in paths:
+        try:
+            ids[path] = tree[path].id
+        except (KeyError, ValueError):
+            continue
+    return ids
+
+
+def _described(commit: pygit2.Commit) -> Commit:
+    message = commit.message.strip("\n")
+    title, _, rest = message.partition("\n")
+    return Commit(str(commit.id), title.strip(), rest.strip("\n"), commit.commit_time, commit.author.name)

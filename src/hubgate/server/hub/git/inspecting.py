@@ -1,0 +1,157 @@
+"""Looking at what came with a push, before it belongs to the repo: whether it hangs together, how large its files are,
+which of them stand for large files, and whether every name in it can be said elsewhere.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+import pygit2
+
+from hubgate.server.hub.git import program
+from hubgate.server.hub.git.objects import LONGEST_POINTER, Pointer, pointer_text, read_pointer
+from hubgate.server.hub.git.paths import LONGEST_PART
+from hubgate.server.hub.git.quarantine import Quarantine
+from hubgate.server.hub.git.threads import in_thread
+
+log = logging.getLogger("hubgate.git")
+
+LONGEST_WORK = 15 * 60
+_CHUNK = 64 * 1024
+_SHORTEST_POINTER = len(pointer_text("0" * 64, 0))
+_FORMAT = "%(objectname) %(objecttype) %(objectsize)"
+_NAMES = re.compile(rb"[0-7]{1,6} ([^\0]+)\0.{20}", re.DOTALL)
+
+
+@dataclass
+class Findings:
+    """By the id of the blob, or of the tree that holds a name which only git can say."""
+
+    objects: int = 0
+    too_large: dict[str, int] = field(default_factory=dict)
+    pointers: dict[str, Pointer] = field(default_factory=dict)
+    bad_names: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    sha: str
+    type: str
+    size: int
+
+
+async def inspect(quarantine: Quarantine, largest_file: int) -> Findings:
+    """Each object that came is looked at once, reachable or not: none gets into the repo unseen."""
+    findings = Findings()
+    async for objects in _listed(quarantine):
+        findings.objects += len(objects)
+        for item in objects:
+            if item.type == "blob" and item.size > largest_file:
+                findings.too_large[item.sha] = item.size
+        await in_thread(_read, quarantine, objects, findings)
+    return findings
+
+
+async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
+    """Whether all that `tips` lead to is there, down to what the refs had before."""
+    wanted = "".join(f"{tip}\n" for tip in tips).encode()
+    # The same question that git asks after a push (connected.c).
+    command = ["rev-list", "--objects", "--stdin", "--not", "--all", "--quiet"]
+    try:
+        async with asyncio.timeout(LONGEST_WORK):
+            await program.run(command, quarantine.folder, wanted, quarantine.with_repo)
+    except (program.GitFailed, TimeoutError) as error:
+        log.warning("a push does not hang together: %s", error)
+        return False
+    return True
+
+
+async def types_of(quarantine: Quarantine, shas: Sequence[str]) -> dict[str, str]:
+    """What each is; nothing for one that is not there."""
+
+    def work() -> dict[str, str]:
+        repo = quarantine.opened()
+        return {sha: repo[sha].type_str for sha in shas if sha in repo}
+
+    return await in_thread(work)
+
+
+async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) -> dict[str, str]:
+    """Where each of `shas` stands in what `tips` lead to, for telling people; those found nowhere are left out."""
+    process = await program.start(
+        ["rev-list", "--objects", "--stdin", "--not", "--all"], quarantine.folder, quarantine.with_repo
+    )
+    found: dict[str, str] = {}
+    try:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("started without pipes")
+        process.stdin.write("".join(f"{tip}\n" for tip in tips).encode())
+        process.stdin.close()
+        async for lines in _lines(process.stdout):
+            for line in lines:
+                sha, _, path = line.decode(errors="replace").partition(" ")
+                if sha in shas and path:
+                    found.setdefault(sha, path[:200])
+            if len(found) == len(shas):
+                break
+    finally:
+        await program.end(process)
+    return found
+
+
+async def _listed(quarantine: Quarantine) -> AsyncIterator[list[_Object]]:
+    process = await program.start(
+        ["cat-file", f"--batch-check={_FORMAT}", "--batch-all-objects", "--unordered"],
+        quarantine.folder,
+        quarantine.alone,
+    )
+    try:
+        if process.stdout is None:
+            raise ValueError("started without a pipe")
+        async for lines in _lines(process.stdout):
+            fields = [line.decode().split(" ") for line in lines]
+            yield [_Object(sha, kind, int(size)) for sha, kind, size in fields]
+        said, status = await program.complaints(process), await process.wait()
+        if status:
+            raise program.GitFailed("cat-file", status, said)
+    finally:
+        await program.end(process)
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:
+    """As many whole lines as come at once. A line may be longer than what the stream's own reader takes."""
+    begun = b""
+    while part := await stream.read(_CHUNK):
+        *lines, begun = (begun + part).split(b"\n")
+        if lines:
+            yield lines
+    if begun:
+        yield [begun]
+
+
+def _read(quarantine: Quarantine, objects: Sequence[_Object], findings: Findings) -> None:
+    odb = quarantine.opened().odb
+    for item in objects:
+        if item.type == "blob" and _SHORTEST_POINTER <= item.size <= LONGEST_POINTER:
+            pointer = read_pointer(_content(odb, item.sha))
+            if pointer is not None:
+                findings.pointers[item.sha] = pointer
+        elif item.type == "tree" and not _can_be_said(_content(odb, item.sha)):
+            findings.bad_names.append(item.sha)
+
+
+def _content(odb: pygit2.Odb, sha: str) -> bytes:
+    content: bytes = odb.read(sha)[1]
+    return content
+
+
+def _can_be_said(tree: bytes) -> bool:
+    """The hub speaks JSON about files: every name is UTF-8, and none is longer than disks take."""
+    names = _NAMES.findall(tree)
+    try:
+        b"/".join(names).decode()
+    except UnicodeDecodeError:
+        return False
+    return not names or max(map(len, names)) <= LONGEST_PART

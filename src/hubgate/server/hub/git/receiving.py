@@ -1,0 +1,125 @@
+"""The server's side of a push, as spoken (gitprotocol-pack, "Pushing Data To a Server"): what is offered, what is asked,
+what is reported. We speak it ourselves because git's own program would move refs on disk, and ours move in the database.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hubgate.server.errors import BadRequest
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.git import pktline
+from hubgate.server.hub.git.pktline import LineReader
+
+MOST_COMMANDS = 1_000
+ZERO = "0" * 40
+
+_CAPABILITIES = b"report-status delete-refs quiet atomic ofs-delta side-band-64k object-format=sha1 agent=hubgate"
+_COMMAND = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\0]+)\Z")
+_DATA, _REMARKS, _FATAL = 1, 2, 3
+
+# Says nothing, and keeps proxies from believing that nobody is there.
+STILL_HERE = pktline.line(bytes([_DATA]))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`wants` are capabilities the other side chose of those it was offered."""
+
+    changes: Sequence[RefChange]
+    wants: frozenset[str]
+    shallow: bool
+    too_many: bool
+
+    @property
+    def has_pack(self) -> bool:
+        return any(change.new_sha is not None for change in self.changes)
+
+    @property
+    def banded(self) -> bool:
+        return "side-band-64k" in self.wants
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`refused` has a reason for each ref that stays; `remarks` are for the person who pushes."""
+
+    refused: Mapping[str, str]
+    unpack: str = "ok"
+    remarks: Sequence[str] = ()
+
+
+def advertisement(refs: Iterable[tuple[str, str]]) -> bytes:
+    lines = [f"{sha} {name}".encode() for name, sha in refs] or [f"{ZERO} capabilities^{{}}".encode()]
+    lines[0] += b"\0" + _CAPABILITIES
+    return b"".join(pktline.line(line + b"\n") for line in lines) + pktline.FLUSH
+
+
+async def read_commands(lines: LineReader) -> Asked:
+    """What comes before the pack. Reading stops once there are too many."""
+    changes: list[RefChange] = []
+    wants: frozenset[str] = frozenset()
+    shallow = False
+    while (payload := await lines.next()) is not None:
+        payload = payload.removesuffix(b"\n")
+        if payload.startswith(b"shallow ") and not changes:
+            shallow = True
+            continue
+        payload, _, chosen = payload.partition(b"\0")
+        if not changes:
+            wants = _wanted(chosen)
+        changes.append(_change(payload))
+        if len(changes) > MOST_COMMANDS:
+            return Asked(changes, wants, shallow, too_many=True)
+    return Asked(changes, wants, shallow, too_many=False)
+
+
+def _wanted(chosen: bytes) -> frozenset[str]:
+    wants = frozenset(chosen.decode("ascii", "replace").split())
+    if "push-options" in wants or any(want.startswith("push-cert") for want in wants):
+        raise BadRequest("Push options and signed pushes are not taken here.")
+    if any(want.startswith("object-format=") and want != "object-format=sha1" for want in wants):
+        raise BadRequest("Repos here use SHA-1 object ids.")
+    return wants
+
+
+def _change(payload: bytes) -> RefChange:
+    command = _COMMAND.match(payload)
+    if command is None:
+        raise BadRequest("A line of the push is no command.")
+    old, new = command[1].decode(), command[2].decode()
+    if old == new == ZERO:
+        raise BadRequest("A command of the push changes nothing.")
+    name = command[3].decode(errors="surrogateescape")
+    return RefChange(name, None if old == ZERO else old, None if new == ZERO else new)
+
+
+def report(asked: Asked, outcome: Outcome) -> bytes:
+    return b"".join(_spoken(asked, outcome))
+
+
+def failure(asked: Asked, message: str) -> bytes:
+    """The push as a whole failed, for a reason that is none of its refs."""
+    if asked.banded:
+        return b"".join(pktline.banded(_FATAL, message.encode() + b"\n")) + pktline.FLUSH
+    return report(asked, Outcome({change.ref: message for change in asked.changes}))
+
+
+def _spoken(asked: Asked, outcome: Outcome) -> Iterator[bytes]:
+    if asked.banded and "quiet" not in asked.wants:
+        for remark in outcome.remarks:
+            yield from pktline.banded(_REMARKS, remark.encode(errors="replace") + b"\n")
+    said = _report(asked, outcome) if "report-status" in asked.wants else b""
+    if asked.banded:
+        yield from pktline.banded(_DATA, said)
+        yield pktline.FLUSH
+    else:
+        yield said
+
+
+def _report(asked: Asked, outcome: Outcome) -> bytes:
+    lines = [f"unpack {outcome.unpack}\n"]
+    for change in asked.changes:
+        reason = outcome.refused.get(change.ref)
+        lines.append(f"ok {change.ref}\n" if reason is None else f"ng {change.ref} {reason}\n")
+    return b"".join(pktline.line(line.encode(errors="surrogateescape")) for line in lines) + pktline.FLUSH

@@ -1,0 +1,77 @@
+"""Clones and fetches: the git program answers them, from objects and copied refs that are as new as the database's."""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+
+from hubgate.server.errors import BadRequest, NotFound, Unavailable
+from hubgate.server.hub.git import program
+
+log = logging.getLogger("hubgate.git")
+
+# While it works it says so every five seconds; silent for this long, it hangs.
+LONGEST_SILENCE = 5 * 60
+_CHUNK = 64 * 1024
+# What clients ask for with, such as version=2; nothing else of theirs reaches the program's environment.
+_PROTOCOL = re.compile(r"[a-z0-9.:=-]{1,60}\Z")
+
+
+async def advertisement(folder: Path, protocol: str) -> bytes:
+    """What a fetch begins with: in version 2 what is spoken here, before that every ref."""
+    process = await _started(["upload-pack", "--strict", "--stateless-rpc", "--advertise-refs"], folder, protocol)
+    try:
+        async with asyncio.timeout(LONGEST_SILENCE):
+            out, err = await process.communicate()
+    except TimeoutError:
+        raise Unavailable("Reading the refs takes too long. Try again.") from None
+    finally:
+        await program.end(process)
+    if process.returncode:
+        raise program.GitFailed("upload-pack", process.returncode, err.decode(errors="replace"))
+    return out
+
+
+async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """The answer to one request, made while the request is still being read. Closing this ends the program at once."""
+    process = await _started(["upload-pack", "--strict", "--stateless-rpc"], folder, protocol)
+    feeding = asyncio.create_task(program.feed(process, request))
+    saying = asyncio.create_task(program.complaints(process))
+    begun = False
+    try:
+        while part := await _read(process):
+            begun = True
+            yield part
+        if feeding.done():
+            await feeding
+        said, status = await saying, await process.wait()
+        if status:
+            log.warning("upload-pack ended with %d: %s", status, said.strip()[:500])
+            if not begun:
+                raise BadRequest("This is no request that git understands.")
+    finally:
+        await program.end(process)
+        for task in (feeding, saying):
+            task.cancel()
+        await asyncio.gather(feeding, saying, return_exceptions=True)
+
+
+async def _read(process: asyncio.subprocess.Process) -> bytes:
+    if process.stdout is None:
+        raise ValueError("started without a pipe")
+    try:
+        async with asyncio.timeout(LONGEST_SILENCE):
+            return await process.stdout.read(_CHUNK)
+    except TimeoutError:
+        raise Unavailable("git is silent for too long. Try again.") from None
+
+
+async def _started(command: list[str], folder: Path, protocol: str) -> asyncio.subprocess.Process:
+    more = {"GIT_PROTOCOL": protocol} if _PROTOCOL.match(protocol) else {}
+    try:
+        return await program.start([*command, str(folder)], folder, more)
+    except FileNotFoundError:
+        if folder.exists():
+            raise
+        raise NotFound("Repository not found.", code="RepoNotFound") from None

@@ -1,0 +1,76 @@
+"""Large files that come in parts: each is kept until all are there, then they are put together and checked."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from hubgate.server.errors import Unprocessable
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.lfs.files import LargeFiles
+
+PART = 64 * 1024 * 1024
+_CHUNK = 1024 * 1024
+
+
+def count_of(size: int) -> int:
+    return -(-size // PART)
+
+
+def length_of(size: int, number: int) -> int:
+    return min(PART, size - (number - 1) * PART)
+
+
+async def take(files: LargeFiles, upload: str, number: int, length: int, parts: AsyncIterator[bytes]) -> str:
+    """Its fingerprint. A part that is sent again replaces the one before."""
+    folder = _folder(files, upload)
+    await in_thread(lambda: folder.mkdir(parents=True, exist_ok=True))
+    draft, digest, count = files.draft(), hashlib.sha256(), 0
+    try:
+        with draft.open("wb") as file:
+            async for part in parts:
+                count += len(part)
+                if count > length:
+                    break
+                digest.update(part)
+                await in_thread(file.write, part)
+        if count != length:
+            raise Unprocessable(f"Part {number} has {length} bytes.")
+        fingerprint = digest.hexdigest()[:32]
+        await in_thread(draft.replace, folder / f"{number:05d}-{fingerprint}")
+    finally:
+        draft.unlink(missing_ok=True)
+    return fingerprint
+
+
+async def complete(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:
+    if len(fingerprints) != count_of(size):
+        raise Unprocessable(f"This file has {count_of(size)} parts.")
+    await in_thread(_joined, files, upload, oid, size, fingerprints)
+
+
+def _joined(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:
+    folder, draft, digest = _folder(files, upload), files.draft(), hashlib.sha256()
+    try:
+        with draft.open("wb") as whole:
+            for number, fingerprint in enumerate(fingerprints, 1):
+                try:
+                    with (folder / f"{number:05d}-{fingerprint}").open("rb") as part:
+                        while chunk := part.read(_CHUNK):
+                            digest.update(chunk)
+                            whole.write(chunk)
+                except FileNotFoundError:
+                    raise Unprocessable(f"Part {number} did not arrive.") from None
+            whole.flush()
+            os.fsync(whole.fileno())
+        if digest.hexdigest() != oid or draft.stat().st_size != size:
+            raise Unprocessable(f"What came is not the announced file: its SHA-256 is {digest.hexdigest()}.")
+        files.keep_now(draft, oid)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _folder(files: LargeFiles, upload: str) -> Path:
+    return files.root / "parts" / upload

@@ -1,0 +1,89 @@
+"""Who may push what. Asked when a push begins, and again right before its refs move: that may be hours later."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from hubgate.server.access import resource
+from hubgate.server.access.actions import Action
+from hubgate.server.access.decision import Decision
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide
+from hubgate.server.errors import Forbidden
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import store as discussion_store
+from hubgate.server.hub.discussions.model import Discussion
+from hubgate.server.hub.git.refnames import why_not
+from hubgate.server.hub.repos import finding, store
+from hubgate.server.hub.repos.model import MAIN, Repo
+
+NO_PULL_REQUEST = "no such pull request"
+
+_PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
+
+
+async def find_for_push(repos: Repos, identity: Identity, repo_type: str, namespace: str, name: str) -> Repo:
+    """The repo, if this caller may push anything to it: everything, or only to a pull request of their own."""
+    try:
+        return await finding.find(repos, identity, Action.REPO_WRITE, repo_type, namespace, name)
+    except Forbidden as refusal:
+        repo = await finding.find(repos, identity, Action.REPO_SEE, repo_type, namespace, name)
+        own = await discussion_store.open_pull_request_by(repos.db, repo.id, identity.user_id or "")
+        if own is not None and _may_push_to(identity, repo, own):
+            return repo
+        hint = f"{refusal.message} There is {NO_PULL_REQUEST} of yours either."
+        raise Forbidden(hint, scopes=refusal.scopes) from None
+
+
+async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequence[RefChange]) -> dict[str, str]:
+    """A reason for each ref that this caller may not change so."""
+    writing = decide(identity, Action.REPO_WRITE, repo.judged())
+    named = Counter(change.ref for change in changes)
+    going = {change.ref for change in changes if change.new_sha is None}
+    refused: dict[str, str] = {}
+    for change in changes:
+        reason = (
+            ("named more than once" if named[change.ref] > 1 else why_not(change.ref))
+            or await _forbidden(repos, identity, repo, change, writing)
+            or await _clash(repos, repo, change, going)
+        )
+        if reason is not None:
+            refused[change.ref] = reason
+    return refused
+
+
+async def _forbidden(
+    repos: Repos, identity: Identity, repo: Repo, change: RefChange, writing: Decision
+) -> str | None:
+    if change.ref.startswith("refs/pr/"):
+        return await _at_pull_request(repos, identity, repo, change, writing)
+    if not writing.allowed:
+        return writing.reason
+    if not change.ref.startswith(("refs/heads/", "refs/tags/")):
+        return "only branches, tags and pull requests can be pushed"
+    if change.ref == MAIN and change.new_sha is None:
+        return f"Cannot delete {MAIN}"
+    return None
+
+
+async def _at_pull_request(
+    repos: Repos, identity: Identity, repo: Repo, change: RefChange, writing: Decision
+) -> str | None:
+    number = _PULL_REQUEST.match(change.ref)
+    found = await discussion_store.find(repos.db, repo.id, int(number[1])) if number else None
+    if found is None or not found.takes_commits or not (writing.allowed or _may_push_to(identity, repo, found)):
+        return NO_PULL_REQUEST
+    return "close the pull request instead" if change.new_sha is None else None
+
+
+def _may_push_to(identity: Identity, repo: Repo, pull_request: Discussion) -> bool:
+    post = resource.Post(repo.judged(), pull_request.author_id)
+    return decide(identity, Action.DISCUSSION_PUSH, post).allowed
+
+
+async def _clash(repos: Repos, repo: Repo, change: RefChange, going: set[str]) -> str | None:
+    if change.old_sha is not None:
+        return None
+    other = await store.in_the_way(repos.db, repo.id, change.ref)
+    return f"{other} is in the way" if other is not None and other not in going else None

@@ -1,0 +1,174 @@
+"""A push: its objects are unpacked aside and looked at, they land in the repo, then its refs move with their event.
+
+Whatever is refused before the last step leaves nothing behind. Objects that landed for refs that did not move are
+harmless: nothing points at them.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+from hubgate.server import failpoint
+from hubgate.server.access.identity import Identity
+from hubgate.server.errors import NotFound
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import inspecting, receiving
+from hubgate.server.hub.git.inspecting import Findings
+from hubgate.server.hub.git.quarantine import Quarantine, quarantine
+from hubgate.server.hub.git.receiving import Asked, Outcome
+from hubgate.server.hub.git.unpacking import CannotUnpack, unpack
+from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.repos import copied_refs, push_rights, store
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.refs import REPO_GONE, Moves, RefIsElsewhere, move_refs
+from hubgate.server.storage.database import Tx
+
+MOST_NAMED = 5
+
+# Who pushes, read anew.
+AskAgain = Callable[[], Awaitable[Identity]]
+
+
+async def advertisement(repos: Repos, repo: Repo) -> bytes:
+    return receiving.advertisement(await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
+
+
+async def push(
+    repos: Repos, repo: Repo, identity: Identity, asked: Asked, pack: AsyncIterator[bytes], again: AskAgain
+) -> Outcome:
+    """What became of each ref. The pack is read to its end even if nothing of it is wanted."""
+    refused = await push_rights.refusals(repos, identity, repo, asked.changes)
+    wanted = _standing(asked, refused)
+    if not wanted:
+        await _drained(pack)
+        return Outcome(_all_or_none(asked, refused))
+    if not asked.has_pack:
+        return await _moved(repos, repo, asked, wanted, refused, again)
+    folder = await copied_refs.refresh(repos, repo.id)
+    async with quarantine(repos.folders.root, folder) as held:
+        try:
+            await unpack(held, pack)
+        except CannotUnpack as problem:
+            await _drained(pack)
+            return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
+        objection = await _objection(repos, repo, held, asked, wanted)
+        if objection is not None:
+            return objection
+        await held.land()
+    failpoint.hit("push-objects-landed")
+    return await _moved(repos, repo, asked, wanted, refused, again)
+
+
+def _standing(asked: Asked, refused: Mapping[str, str]) -> list[RefChange]:
+    """What is still to be done. Deletions first: a ref may stand in another's way."""
+    if refused and "atomic" in asked.wants:
+        return []
+    changes = [change for change in asked.changes if change.ref not in refused]
+    return sorted(changes, key=lambda change: change.new_sha is not None)
+
+
+def _all_or_none(asked: Asked, refused: Mapping[str, str]) -> dict[str, str]:
+    return {**_for_all(asked, "atomic push failed"), **refused} if "atomic" in asked.wants and refused else {**refused}
+
+
+def _for_all(asked: Asked, reason: str) -> dict[str, str]:
+    return {change.ref: reason for change in asked.changes}
+
+
+async def _objection(
+    repos: Repos, repo: Repo, held: Quarantine, asked: Asked, wanted: Sequence[RefChange]
+) -> Outcome | None:
+    tips = [change.new_sha for change in wanted if change.new_sha is not None]
+    findings = await inspecting.inspect(held, repos.regular_upload_max)
+    if not await inspecting.connected(held, tips):
+        reason = "shallow update not allowed" if asked.shallow else "missing necessary objects"
+        return Outcome(_for_all(asked, reason))
+    types = await inspecting.types_of(held, tips)
+    no_commits = {
+        change.ref: "a branch points to a commit"
+        for change in wanted
+        if change.new_sha and not change.ref.startswith("refs/tags/") and types.get(change.new_sha) != "commit"
+    }
+    if no_commits:
+        return Outcome({**_for_all(asked, "refused with the others"), **no_commits})
+    remarks = await _remarks(repos, repo, held, findings, tips)
+    return Outcome(_for_all(asked, "refused, see above"), remarks=remarks) if remarks else None
+
+
+async def _remarks(
+    repos: Repos, repo: Repo, held: Quarantine, findings: Findings, tips: Sequence[str]
+) -> list[str]:
+    """What stands against the files, each by its path."""
+    unknown = await repos.db.read_long(lambda tx: _never_sent(tx, repo, findings))
+    at_fault = [*findings.too_large, *unknown, *findings.bad_names]
+    if not at_fault:
+        return []
+    named = at_fault[:MOST_NAMED]
+    paths = await inspecting.paths_of(held, tips, set(named))
+    remarks = [f"{_printable(paths.get(sha, sha))} {_fault(repos, findings, unknown, sha)}" for sha in named]
+    return [*remarks, f"and {len(at_fault) - MOST_NAMED} more"] if len(at_fault) > MOST_NAMED else remarks
+
+
+def _fault(repos: Repos, findings: Findings, unknown: Mapping[str, str], sha: str) -> str:
+    if sha in findings.too_large:
+        return (
+            f"has {findings.too_large[sha]:,} bytes. Files over {repos.regular_upload_max:,} bytes go through git lfs: "
+            "git lfs migrate import --include=..."
+        )
+    return unknown.get(sha, "holds a file name that is not UTF-8 or has more than 255 bytes.")
+
+
+async def _never_sent(tx: Tx, repo: Repo, findings: Findings) -> dict[str, str]:
+    """What is wrong with pointers, by blob: knowing a hash must not be enough to have somebody's file."""
+    faults: dict[str, str] = {}
+    for sha, pointer in findings.pointers.items():
+        size = await lfs_store.size_of(tx, repo.id, pointer.oid)
+        if size is None:
+            faults[sha] = f"stands for the large file {pointer.oid}, which this repo was never sent: git lfs push --all"
+        elif size != pointer.size:
+            faults[sha] = f"says that {pointer.oid} has {pointer.size:,} bytes, but it has {size:,}."
+    return faults
+
+
+def _printable(path: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in path)
+
+
+async def _moved(
+    repos: Repos, repo: Repo, asked: Asked, wanted: Sequence[RefChange], refused: Mapping[str, str], again: AskAgain
+) -> Outcome:
+    """Judged once more: a role may be lost, a token revoked, a pull request closed, the repo gone by now."""
+    identity, present = await again(), await store.by_id(repos.db, repo.id)
+    if present is None:
+        return Outcome(_for_all(asked, REPO_GONE))
+    refused = {**refused, **await push_rights.refusals(repos, identity, present, wanted)}
+    wanted = _standing(asked, refused)
+    if not wanted:
+        return Outcome(_all_or_none(asked, refused))
+    try:
+        moves = await move_refs(repos, present, wanted, together="atomic" in asked.wants)
+    except RefIsElsewhere as problem:
+        moves = Moves((), problem.stale)
+    except NotFound:
+        return Outcome(_for_all(asked, REPO_GONE))
+    failpoint.hit("push-before-report")
+    refused |= {change.ref: "fetch first" for change in moves.stale}
+    remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if moves.moved else []
+    return Outcome(_all_or_none(asked, refused), remarks=remarks)
+
+
+def _page(repo: Repo, moved: Sequence[RefChange]) -> str:
+    pull_request = moved[0].ref.removeprefix("refs/pr/") if moved[0].ref.startswith("refs/pr/") else None
+    return f"{repo.path}/discussions/{pull_request}" if pull_request else repo.path
+
+
+async def _drained(pack: AsyncIterator[bytes]) -> None:
+    """A client reads the answer only once it has sent everything."""
+    count = 0
+    async for part in pack:
+        count += len(part)
+        if count > MOST_DRAINED:
+            return
+
+
+# A client that has more to say than this to a refused push finds the connection closed.
+MOST_DRAINED = 256 * 1024 * 1024

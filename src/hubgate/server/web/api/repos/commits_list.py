@@ -1,0 +1,71 @@
+"""`GET /commits/{rev}`: the history, newest first."""
+
+from html import escape
+from typing import Any
+
+from hubgate.server.access.actions import Action
+from hubgate.server.clock import SECOND, iso
+from hubgate.server.errors import BadRequest
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Query, Route
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import history
+from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.paging import next_link
+from hubgate.server.web.api.repos import queries
+from hubgate.server.web.api.repos.contents import where
+from hubgate.server.web.repo_routes import api_routes
+
+DEFAULT, MOST = 50, 1000
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def commits(request: HubRequest, repo: Repo) -> JsonResponse:
+        fields = request.query_fields()
+        rev, _ = await where(repos, repo, request.param("rev"))
+        revision = await finding.revision(repos, repo, rev)
+        limit = min(max(_number(queries.last(fields, "limit"), DEFAULT), 1), MOST)
+        page = _number(queries.last(fields, "p"), 0)
+        folder = repos.folders.of(repo.id)
+        found = await history.log(folder, revision.sha, page * limit, limit + 1)
+        total = await history.count(folder, revision.sha)
+        formatted = "formatted" in queries.every(fields, "expand")
+        response = JsonResponse([_described(commit, formatted=formatted) for commit in found[:limit]])
+        response.headers["x-total-count"] = str(total)
+        if len(found) > limit:
+            kept = [(name, value) for name, value in fields.pairs if name != "p"]
+            path = request.scope["raw_path"]
+            response.headers["link"] = next_link(repos.base_url, path, kept, str(page + 1), parameter="p")
+        return response
+
+    query = (
+        Query("limit", f"How many at once: {DEFAULT} unless said, {MOST:,} at most.", {"type": "integer"}),
+        Query("p", "The page, from 0.", {"type": "integer"}),
+        Query("expand", "formatted: also as HTML; may be repeated."),
+    )
+    answers = {200: ("The newest first.", list[dict[str, Any]])}
+    see = Action.REPO_SEE
+    return api_routes(repos, "GET", "/commits/{rev:path}", commits, see, "The history of a repo", answers, query=query)
+
+
+def _number(text: str, otherwise: int) -> int:
+    if not text:
+        return otherwise
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise BadRequest("limit and p are whole numbers.")
+    return int(text)
+
+
+def _described(commit: history.Commit, *, formatted: bool) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "id": commit.sha,
+        "title": commit.title,
+        "message": commit.message,
+        "date": iso(commit.time * SECOND),
+        "authors": [{"user": commit.author}],
+    }
+    if formatted:
+        said["formatted"] = {"title": escape(commit.title), "message": escape(commit.message)}
+    return said

@@ -1,0 +1,128 @@
+"""What is in a repo at a revision: `/tree`, `/paths-info`."""
+
+from typing import Any
+
+import msgspec
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import decide
+from hubgate.server.clock import SECOND, iso
+from hubgate.server.errors import BadRequest, NotFound
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.http.routes import MIB, Query, Route
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import history, trees
+from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.paging import Page, PageRequest, encode_cursor, parse_page
+from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.api.repos import queries
+from hubgate.server.web.repo_routes import api_routes
+
+MOST = 1000
+# With `expand` each entry costs a walk through the history.
+MOST_EXPANDED = 50
+MOST_PATHS = 2000
+
+
+class PathsAsked(msgspec.Struct):
+    paths: str | list[str]
+    expand: bool = False
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def tree(request: HubRequest, repo: Repo) -> JsonResponse:
+        fields = request.query_fields()
+        expand = queries.flag(fields, "expand")
+        rev, path = await where(repos, repo, request.param("rest"))
+        revision = await finding.revision(repos, repo, rev)
+        asked = _asked(fields.pairs, MOST_EXPANDED if expand else MOST)
+        after = str(asked.after[0]) if asked.after else ""
+        folder = repos.folders.of(repo.id)
+        entries = await trees.listed(
+            folder, revision.sha, path, recursive=queries.flag(fields, "recursive"), after=after, most=asked.fetch
+        )
+        if entries is None:
+            raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")
+        shown = entries[: asked.limit]
+        cursor = encode_cursor((shown[-1].path,)) if len(entries) > asked.limit else None
+        said = await described(request, repo, revision.sha, shown, expand)
+        return listed(request, repos.base_url, Page(said, cursor), lambda entry: entry)
+
+    async def paths_info(request: HubRequest, repo: Repo) -> JsonResponse:
+        revision = await finding.revision(repos, repo, request.param("rev"))
+        asked = await _paths(request)
+        paths = [asked.paths] if isinstance(asked.paths, str) else asked.paths
+        if len(paths) > MOST_PATHS:
+            raise BadRequest(f"Ask for at most {MOST_PATHS:,} paths at once.")
+        wanted = list(dict.fromkeys(path.strip("/") for path in paths))
+        found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in wanted if path])
+        return JsonResponse(await described(request, repo, revision.sha, found, asked.expand))
+
+    async def described(
+        request: HubRequest, repo: Repo, sha: str, entries: list[Entry], expand: bool
+    ) -> list[dict[str, Any]]:
+        # Behind a gate the hash of a large file would do as a key to it elsewhere.
+        hide = not decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
+        said = [_entry(entry, hide_hash=hide) for entry in entries]
+        if expand:
+            paths = [entry.path for entry in entries]
+            changes = await history.last_changes(repos.folders.of(repo.id), sha, paths)
+            for entry in said:
+                change = changes[entry["path"]]
+                moment = iso(change.time * SECOND)
+                entry["lastCommit"] = {"id": change.sha, "title": change.title, "date": moment}
+        return said
+
+    see, answers = Action.REPO_SEE, {200: ("Files and folders.", list[dict[str, Any]])}
+    query = (
+        *PAGING,
+        Query("recursive", "Also what is in folders.", {"type": "boolean"}),
+        Query("expand", "Also the last commit of each.", {"type": "boolean"}),
+    )
+    return [
+        *api_routes(repos, "GET", "/tree/{rest:path}", tree, see, "What is in a repo", answers, query=query),
+        *api_routes(
+            repos,
+            "POST",
+            "/paths-info/{rev:path}",
+            paths_info,
+            see,
+            "Some files of a repo",
+            answers,
+            body=PathsAsked,
+            body_cap=2 * MIB,
+        ),
+    ]
+
+
+async def where(repos: Repos, repo: Repo, rest: str) -> tuple[str, str]:
+    """Revision and path from the end of an address."""
+    rev, path = await finding.split_revision(repos, repo, rest)
+    return rev, path.strip("/")
+
+
+def _asked(pairs: list[tuple[str, str]], most: int) -> PageRequest:
+    asked = parse_page({name: value for name, value in pairs if name in ("limit", "cursor")}, (str,), most)
+    return PageRequest(min(asked.limit, most), asked.after)
+
+
+async def _paths(request: HubRequest) -> PathsAsked:
+    """One client sends a form, the other JSON."""
+    if request.content_type == FORM_TYPE:
+        fields = await request.read_form()
+        return PathsAsked(queries.every(fields, "paths"), queries.flag(fields, "expand"))
+    return await request.read_json(PathsAsked)
+
+
+def _entry(entry: Entry, *, hide_hash: bool) -> dict[str, Any]:
+    if entry.type is EntryType.DIRECTORY:
+        return {"type": "directory", "oid": entry.sha, "size": 0, "path": entry.path}
+    said: dict[str, Any] = {"type": "file", "oid": entry.sha, "size": entry.size, "path": entry.path}
+    if entry.pointer and not hide_hash:
+        pointer = entry.pointer
+        said["lfs"] = {"oid": pointer.oid, "size": pointer.size, "pointerSize": pointer.pointer_size}
+    return said

@@ -1,0 +1,112 @@
+"""`/refs`, `/branch/{name}`, `/tag/{…}`, `/super-squash/{ref}`."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Query, Route
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.repos import branching
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.api.repos import queries
+from hubgate.server.web.repo_routes import api_routes
+
+LONGEST_MESSAGE = 10_000
+
+
+class NewBranch(msgspec.Struct, rename="camel"):
+    starting_point: str | None = None
+    empty_branch: bool = False
+    overwrite: bool = False
+
+
+class NewTag(msgspec.Struct):
+    tag: str
+    message: Annotated[str, msgspec.Meta(max_length=LONGEST_MESSAGE)] | None = None
+
+
+class Squash(msgspec.Struct):
+    message: Annotated[str, msgspec.Meta(max_length=LONGEST_MESSAGE)] = "Super-squash history"
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def every(request: HubRequest, repo: Repo) -> JsonResponse:
+        said = _sorted(await branching.listed(repos, repo))
+        if not queries.flag(request.query_fields(), "include_prs"):
+            del said["pullRequests"]
+        return JsonResponse(said)
+
+    async def new_branch(request: HubRequest, repo: Repo) -> JsonResponse:
+        asked = await request.read_json(NewBranch) if await request.body() else NewBranch()
+        await branching.create_branch(
+            repos,
+            repo,
+            caller_of(request).user,
+            request.param("branch"),
+            asked.starting_point,
+            empty=asked.empty_branch,
+            overwrite=asked.overwrite,
+        )
+        return JsonResponse({})
+
+    async def drop_branch(request: HubRequest, repo: Repo) -> JsonResponse:
+        await branching.delete_branch(repos, repo, request.param("branch"))
+        return JsonResponse({})
+
+    async def new_tag(request: HubRequest, repo: Repo) -> JsonResponse:
+        asked, user = await request.read_json(NewTag), caller_of(request).user
+        await branching.create_tag(repos, repo, user, asked.tag, request.param("rev"), asked.message or "")
+        return JsonResponse({})
+
+    async def drop_tag(request: HubRequest, repo: Repo) -> JsonResponse:
+        await branching.delete_tag(repos, repo, request.param("rev"))
+        return JsonResponse({})
+
+    async def squash(request: HubRequest, repo: Repo) -> JsonResponse:
+        asked = await request.read_json(Squash) if await request.body() else Squash()
+        await branching.squash(repos, repo, caller_of(request).user, request.param("rev"), asked.message)
+        return JsonResponse({})
+
+    write, done = Action.REPO_WRITE, {200: ("Done.", dict[str, Any]), 409: ("There is one of that name.", None)}
+    query = (Query("include_prs", "Also pull requests.", {"type": "boolean"}),)
+    listing = {200: ("Branches and tags with their commits.", dict[str, Any])}
+    branch, tag, cap = "/branch/{branch:path}", "/tag/{rev:path}", 64 * KIB
+    return [
+        *api_routes(repos, "GET", "/refs", every, Action.REPO_SEE, "Branches of a repo", listing, query=query),
+        *api_routes(repos, "POST", branch, new_branch, write, "A new branch", done, body=NewBranch, body_cap=cap),
+        *api_routes(repos, "DELETE", branch, drop_branch, write, "Delete a branch of a repo", done),
+        *api_routes(repos, "POST", tag, new_tag, write, "A new tag in a repo", done, body=NewTag, body_cap=cap),
+        *api_routes(repos, "DELETE", tag, drop_tag, write, "Delete a tag of a repo", done),
+        *api_routes(
+            repos,
+            "POST",
+            "/super-squash/{rev:path}",
+            squash,
+            write,
+            "Make one commit of a repo's branch",
+            done,
+            body=Squash,
+            body_cap=cap,
+        ),
+    ]
+
+
+_KINDS = {
+    "refs/heads/": "branches",
+    "refs/convert/": "converts",
+    "refs/tags/": "tags",
+    "refs/pr/": "pullRequests",
+}
+
+
+def _sorted(pairs: list[tuple[str, str]]) -> dict[str, list[dict[str, str]]]:
+    said: dict[str, list[dict[str, str]]] = {kind: [] for kind in _KINDS.values()}
+    for name, sha in pairs:
+        for prefix, kind in _KINDS.items():
+            if name.startswith(prefix):
+                said[kind].append({"name": name.removeprefix(prefix), "ref": name, "targetCommit": sha})
+    return said

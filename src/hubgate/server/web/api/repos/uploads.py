@@ -1,0 +1,202 @@
+"""`/preupload/{rev}` and `/commit/{rev}`: changing a repo over HTTP."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from hubgate.server.access import resource
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide, require
+from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import MIB, Query, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.commits.committing import commit, writable_ref
+from hubgate.server.hub.commits.preupload import Answer, Candidate, answers
+from hubgate.server.hub.commits.reading import Reader
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import store as discussions
+from hubgate.server.hub.discussions.opening import commit_as_pull_request
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.web.api.repos import queries
+from hubgate.server.web.repo_routes import REFUSALS, OfRepo, at_repo
+
+MOST_FILES = 10_000
+# A folder of small files is sent as one commit, a hundred megabytes at a time; others send more.
+LARGEST_COMMIT = 4096 * MIB
+COMMIT_SECONDS = 600.0
+
+_OWN_LARGE_FILES = re.compile(r"hf_hub/(\d+)\.(\d+)")
+
+
+class Preupload(msgspec.Struct, rename="camel"):
+    files: list[Candidate]
+    git_ignore: str | None = None
+    git_attributes: str | None = None
+
+
+class PreuploadAnswer(msgspec.Struct):
+    files: list[Answer]
+
+
+class CommitMade(msgspec.Struct, rename="camel", omit_defaults=True):
+    success: bool
+    commit_oid: str
+    commit_url: str
+    hook_output: str
+    pull_request_url: str | None = None
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def preupload(request: HubRequest, repo: Repo) -> JsonResponse:
+        rev = request.param("rev")
+        if not _wants_pull_request(request):
+            await _judged(repos, request, repo, rev)
+        asked = await request.read_json(Preupload)
+        if len(asked.files) > MOST_FILES:
+            raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
+        revision = await finding.revision(repos, repo, rev)
+        said = await answers(
+            repos,
+            repo,
+            revision.sha,
+            asked.files,
+            ignore=asked.git_ignore,
+            attributes=asked.git_attributes,
+            inside_commits=insists_on_xet(request.headers.get("user-agent", "")),
+        )
+        return JsonResponse(PreuploadAnswer(said))
+
+    async def commit_to(request: HubRequest, repo: Repo) -> JsonResponse:
+        rev, user = request.param("rev"), caller_of(request).user
+        as_pull_request = _wants_pull_request(request)
+        if as_pull_request:
+            require(caller_of(request).identity, Action.DISCUSSION_OPEN, repo.judged())
+            revision = await finding.revision(repos, repo, rev)
+            ref = revision.ref or ""
+        else:
+            ref = await _judged(repos, request, repo, rev)
+        reader = Reader(repos.large_files.draft, repos.regular_upload_max)
+        try:
+            asked = await reader.read(_parts(request))
+            if as_pull_request:
+                made = await commit_as_pull_request(repos, repo, user, ref, asked)
+            else:
+                made = await commit(repos, repo, user, ref, asked)
+        finally:
+            await in_thread(reader.clean_up)
+        address = repos.base_url + repo.path
+        said = CommitMade(True, made.sha, f"{address}/commit/{made.sha}", "")
+        if made.pull_request is not None:
+            said.pull_request_url = f"{address}/discussions/{made.pull_request}"
+        return JsonResponse(said)
+
+    async def no_xet(_: HubRequest, __: Repo) -> JsonResponse:
+        raise Unprocessable("This hub takes large files by LFS, not by Xet. Set HF_HUB_DISABLE_XET=1 and upload again.")
+
+    query = (Query("create_pr", "Make a pull request of it.", {"type": "boolean"}),)
+    found = []
+    for kind in RepoType:
+        found += [
+            _route(
+                repos,
+                kind,
+                "POST",
+                "/preupload/{rev:path}",
+                preupload,
+                "How to send files",
+                query,
+                Preupload,
+                PreuploadAnswer,
+            ),
+            _route(repos, kind, "POST", "/commit/{rev:path}", commit_to, "Commit", query, None, CommitMade),
+            _route(
+                repos,
+                kind,
+                "GET",
+                "/xet-write-token/{rev:path}",
+                no_xet,
+                "Not here: sets out what to do",
+                (),
+                None,
+                None,
+            ),
+        ]
+    return found
+
+
+def insists_on_xet(user_agent: str) -> bool:
+    """Clients from 1.20 on send large files to Xet without asking, unless told otherwise; ones that name an origin have
+    said that they were.
+    """
+    match = _OWN_LARGE_FILES.search(user_agent)
+    return match is not None and (int(match[1]), int(match[2])) >= (1, 20) and "origin/" not in user_agent
+
+
+def _route(
+    repos: Repos,
+    kind: RepoType,
+    method: str,
+    tail: str,
+    handler: OfRepo,
+    summary: str,
+    query: tuple[Query, ...],
+    body: Any,
+    shape: Any,
+) -> Route:
+    path = f"/api/{kind.plural}/{{namespace}}/{{repo}}{tail}"
+    commits = "/commit/" in tail
+    return Route(
+        method,
+        path,
+        # Who may do it depends on where to: the handler asks.
+        at_repo(repos, kind, path, Action.REPO_SEE, handler),
+        Surface.API,
+        Action.REPO_WRITE.rule.name,
+        f"{summary}: {kind.value}",
+        query=query,
+        body=body,
+        answers={
+            **REFUSALS,
+            200: ("Done.", shape),
+            412: ("Somebody else was faster.", None),
+            422: ("Not like this.", None),
+        },
+        body_cap=LARGEST_COMMIT if commits else 64 * MIB,
+        body_seconds=COMMIT_SECONDS if commits else 60.0,
+    )
+
+
+def _wants_pull_request(request: HubRequest) -> bool:
+    return queries.flag(request.query_fields(), "create_pr")
+
+
+async def _judged(repos: Repos, request: HubRequest, repo: Repo, rev: str) -> str:
+    """The ref that moves, if this caller may move it."""
+    identity = caller_of(request).identity
+    if rev.startswith("refs/pr/") and not decide(identity, Action.REPO_WRITE, repo.judged()).allowed:
+        await _judged_as_author(repos, identity, repo, rev)
+    else:
+        require(identity, Action.REPO_WRITE, repo.judged())
+    return writable_ref(await finding.revision(repos, repo, rev))
+
+
+async def _judged_as_author(repos: Repos, identity: Identity, repo: Repo, rev: str) -> None:
+    number = rev.removeprefix("refs/pr/")
+    found = await discussions.find(repos.db, repo.id, int(number)) if number.isascii() and number.isdigit() else None
+    if found is None or not found.takes_commits:
+        raise NotFound(f"Invalid rev id: {rev[:100]}", code="RevisionNotFound")
+    require(identity, Action.DISCUSSION_PUSH, resource.Post(repo.judged(), found.author_id))
+
+
+async def _parts(request: HubRequest) -> AsyncIterator[bytes]:
+    async for part in request.stream():
+        if part:
+            yield part

@@ -1,0 +1,219 @@
+"""Git LFS: the batch API, and the signed addresses that files are sent to and fetched from."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import decide, require
+from hubgate.server.errors import NotFound, NotImplementedHere, Unprocessable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import MIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.lfs import parts, store
+from hubgate.server.hub.lfs.links import LASTS, Grant
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.web.files import sending
+from hubgate.server.web.files.harmless import OTHERWISE
+from hubgate.server.web.repo_routes import OfRepo, at_repo
+
+LFS_TYPE = "application/vnd.git-lfs+json"
+MOST_OBJECTS = 1000
+LARGEST = 1 << 40
+# In parts only what is worth the second write.
+IN_PARTS_FROM = 8 * parts.PART
+
+
+class LargeObject(msgspec.Struct):
+    oid: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+    size: Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+
+
+class BatchAsked(msgspec.Struct):
+    operation: Literal["upload", "download"]
+    objects: Annotated[list[LargeObject], msgspec.Meta(max_length=MOST_OBJECTS)]
+    transfers: list[str] = msgspec.field(default_factory=lambda: ["basic"])
+
+
+class PartSent(msgspec.Struct, rename="camel"):
+    part_number: int
+    etag: str
+
+
+class Completion(msgspec.Struct):
+    oid: str
+    parts: list[PartSent]
+
+
+class ObjectAnswer(msgspec.Struct):
+    oid: str
+    size: int
+    authenticated: bool = True
+    actions: dict[str, Any] | UnsetType = UNSET
+    error: dict[str, Any] | UnsetType = UNSET
+
+
+class LfsResponse(Response):
+    media_type = LFS_TYPE
+
+    def render(self, content: object) -> bytes:
+        return msgspec.json.encode(content)
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def batch(request: HubRequest, repo: Repo) -> Response:
+        asked = await _read(request, BatchAsked)
+        if asked.operation == "download":
+            require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
+            said = [await _to_fetch(repos, repo, one) for one in asked.objects]
+        else:
+            _may_upload(request, repo)
+            in_parts = "multipart" in asked.transfers
+            said = [await _to_send(repos, repo, one, in_parts=in_parts) for one in asked.objects]
+        return LfsResponse({"transfer": "basic", "objects": said, "hash_algo": "sha256"})
+
+    async def verify(request: HubRequest, repo: Repo) -> Response:
+        asked = await _read(request, LargeObject)
+        if await store.size_of(repos.db, repo.id, asked.oid) != asked.size:
+            raise NotFound(f"The file {asked.oid} did not arrive.")
+        return LfsResponse({})
+
+    async def locks(_: HubRequest, __: Repo) -> Response:
+        raise NotImplementedHere("There are no locks here.")
+
+    async def upload(request: HubRequest) -> Response:
+        grant = _granted(repos, request, "upload")
+        await repos.large_files.take(_body(request), grant.oid, grant.size)
+        await _linked(repos, grant)
+        return Response(status_code=200)
+
+    async def part(request: HubRequest) -> Response:
+        grant = _granted(repos, request, "part")
+        length = parts.length_of(grant.size, grant.part)
+        upload_id = f"{grant.repo_id}-{grant.oid}"
+        etag = await parts.take(repos.large_files, upload_id, grant.part, length, _body(request))
+        return Response(status_code=200, headers={"etag": f'"{etag}"'})
+
+    async def complete(request: HubRequest) -> Response:
+        grant = _granted(repos, request, "complete")
+        asked = await _read(request, Completion)
+        in_order = sorted(asked.parts, key=lambda sent: sent.part_number)
+        if [sent.part_number for sent in in_order] != list(range(1, len(in_order) + 1)):
+            raise Unprocessable("Name every part once, from 1.")
+        etags = [sent.etag.strip('"') for sent in in_order]
+        if not all(etag.isalnum() for etag in etags):
+            raise Unprocessable("etag is what the upload of the part answered.")
+        await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, grant.size, etags)
+        await _linked(repos, grant)
+        return LfsResponse({})
+
+    async def download(request: HubRequest) -> ASGIApp:
+        grant = _granted(repos, request, "download")
+        headers = {"content-type": OTHERWISE, "etag": f'"{grant.oid}"'}
+        return await sending.file(repos.large_files.at(grant.oid), headers)
+
+    signed = "/lfs/{verb}/{repo_id}/{oid}"
+    return [
+        *(_at(repos, kind, "objects/batch", batch, "Send or fetch large files") for kind in RepoType),
+        *(_at(repos, kind, "objects/verify", verify, "Whether a large file arrived") for kind in RepoType),
+        *(_at(repos, kind, "locks/verify", locks, "There are no locks") for kind in RepoType),
+        _signed("PUT", signed.replace("{verb}", "upload"), upload, "Send a large file", LARGEST),
+        _signed("PUT", signed.replace("{verb}", "part"), part, "Send a part of a large file", 2 * parts.PART),
+        _signed("POST", signed.replace("{verb}", "complete"), complete, "Put the parts together", 4 * MIB),
+        _signed("GET", signed.replace("{verb}", "download"), download, "Fetch a large file", MIB),
+    ]
+
+
+def _at(repos: Repos, kind: RepoType, tail: str, handler: OfRepo, summary: str) -> Route:
+    path = f"/{kind.folder}{{namespace}}/{{repo}}.git/info/lfs/{tail}"
+    handle = at_repo(repos, kind, path, Action.REPO_SEE, handler)
+    action = Action.REPO_READ_CONTENT.rule.name
+    return Route("POST", path, handle, Surface.GIT, action, f"{summary}: {kind.value}", body_cap=MIB)
+
+
+def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Route:
+    # The signature in the address is the permission; logs do not get it.
+    return Route(
+        method,
+        path,
+        handler,
+        Surface.FILE,
+        Action.HUB_PUBLIC.rule.name,
+        summary,
+        body_cap=cap,
+        body_seconds=120.0,
+        secret_address=True,
+    )
+
+
+def _may_upload(request: HubRequest, repo: Repo) -> None:
+    """Whoever may write, and whoever may open a pull request: its files have to be somewhere."""
+    identity = caller_of(request).identity
+    if not decide(identity, Action.DISCUSSION_OPEN, repo.judged()).allowed:
+        require(identity, Action.REPO_WRITE, repo.judged())
+
+
+async def _to_fetch(repos: Repos, repo: Repo, one: LargeObject) -> ObjectAnswer:
+    size = await store.size_of(repos.db, repo.id, one.oid)
+    if size is None or not repos.large_files.has(one.oid, size):
+        error = {"code": 404, "message": "This repo has no such file."}
+        return ObjectAnswer(one.oid, one.size, error=error)
+    grant = Grant("download", repo.id, one.oid, size, repos.clock() + LASTS)
+    return ObjectAnswer(one.oid, size, actions={"download": {"href": grant.address(repos)}})
+
+
+async def _to_send(repos: Repos, repo: Repo, one: LargeObject, *, in_parts: bool) -> ObjectAnswer:
+    if await store.size_of(repos.db, repo.id, one.oid) == one.size and repos.large_files.has(one.oid, one.size):
+        return ObjectAnswer(one.oid, one.size)
+    until = repos.clock() + LASTS
+    verify = {"href": f"{repos.base_url}{repo.path}.git/info/lfs/objects/verify"}
+    if in_parts and one.size >= IN_PARTS_FROM:
+        header = {"chunk_size": str(parts.PART)}
+        for number in range(1, parts.count_of(one.size) + 1):
+            grant = Grant("part", repo.id, one.oid, one.size, until, number)
+            header[f"{number:05d}"] = grant.address(repos)
+        whole = Grant("complete", repo.id, one.oid, one.size, until)
+        action = {"href": whole.address(repos), "header": header}
+    else:
+        action = {"href": Grant("upload", repo.id, one.oid, one.size, until).address(repos)}
+    return ObjectAnswer(one.oid, one.size, actions={"upload": action, "verify": verify})
+
+
+def _granted(repos: Repos, request: HubRequest, verb: str) -> Grant:
+    query = request.query()
+    numbers = [query.get(name, "") for name in ("size", "expires", "part")]
+    if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
+        raise Unprocessable("This address is not whole.")
+    size, expires, part = map(int, numbers)
+    grant = Grant(verb, request.param("repo_id"), request.param("oid"), size, expires, part)
+    grant.check(repos.secret, query.get("signature", ""), repos.clock())
+    return grant
+
+
+async def _linked(repos: Repos, grant: Grant) -> None:
+    if not await repo_store.exists(repos.db, grant.repo_id):
+        raise NotFound("The repo was deleted meanwhile.", code="RepoNotFound")
+    now = repos.clock()
+    await repos.db.write(lambda tx: store.link(tx, grant.repo_id, grant.oid, grant.size, None, now))
+
+
+async def _read(request: HubRequest, shape: type[Any]) -> Any:
+    """These clients send a type of their own for JSON."""
+    body = await request.body()
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Unprocessable(str(error)[:300]) from None
+
+
+async def _body(request: HubRequest) -> AsyncIterator[bytes]:
+    async for part in request.stream():
+        if part:
+            yield part

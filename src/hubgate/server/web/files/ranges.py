@@ -1,0 +1,43 @@
+"""One range of a file (RFC 9110, section 14). Several at once are answered with the whole file, as one may."""
+
+import re
+from dataclasses import dataclass
+
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From the byte `start` to before `end`."""
+
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
+class OutOfRange(Exception):
+    pass
+
+
+def asked_span(header: str | None, if_range: str | None, etag: str, size: int) -> Span | None:
+    """None asks for the whole."""
+    if header is None or (if_range is not None and if_range.strip() != etag):
+        return None
+    match = _RANGE.match(header.replace(" ", ""))
+    if match is None or not (match[1] or match[2]):
+        return None
+    if not match[1]:
+        start, end = max(size - int(match[2]), 0), size
+        if not int(match[2]):
+            raise OutOfRange
+    else:
+        start = int(match[1])
+        end = min(int(match[2]) + 1, size) if match[2] else size
+        if match[2] and int(match[2]) < start:
+            return None
+    if start >= size:
+        raise OutOfRange
+    return Span(start, end)

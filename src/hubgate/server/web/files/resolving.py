@@ -1,0 +1,91 @@
+"""`/{id}/resolve/{rev}/{path}` and `/raw/`: a file at a revision.
+
+Asked in this order: may the caller know of the repo, pass its gate, is there such a revision, is there such a file.
+"""
+
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import require
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import objects
+from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.web.files import sending
+from hubgate.server.web.files.harmless import file_headers
+from hubgate.server.web.repo_routes import at_repo
+
+# What anyone may read of a gated repo, so that they know what they ask for.
+_BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
+        rev, path = await finding.split_revision(repos, repo, request.param("rest"))
+        if path not in _BEFORE_THE_GATE:
+            require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
+        return await sent(request, repo, rev, path, pointers=False)
+
+    async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
+        rev, path = await finding.split_revision(repos, repo, request.param("rest"))
+        require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
+        return await sent(request, repo, rev, path, pointers=True)
+
+    async def sent(request: HubRequest, repo: Repo, rev: str, path: str, *, pointers: bool) -> ASGIApp:
+        """`pointers`: what stands in git, not the large file it stands for."""
+        revision = await finding.revision(repos, repo, rev)
+        folder = repos.folders.of(repo.id)
+        entry = await objects.entry_at(folder, revision.sha, path)
+        if entry is None or entry.type is not EntryType.FILE:
+            return _no_entry(revision.sha, path, rev)
+        headers = _headers(entry, revision.sha, path, by_pointer=pointers)
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers=headers)
+        if entry.pointer is None or pointers:
+            size = entry.pointer.pointer_size if entry.pointer else entry.size
+            return await sending.blob(request, folder, entry.sha, size, headers)
+        place = repos.large_files.at(entry.pointer.oid)
+        if not repos.large_files.has(entry.pointer.oid, entry.pointer.size):
+            return _no_entry(revision.sha, path, rev)
+        return await sending.file(place, headers)
+
+    return [
+        route
+        for kind in RepoType
+        for verb, handler, what in (
+            ("resolve", resolve, "Download a file"),
+            ("raw", raw, "Download a file as it stands in git"),
+        )
+        for route in [_route(repos, kind, verb, handler, what)]
+    ]
+
+
+def _route(repos: Repos, kind: RepoType, verb: str, handler: object, summary: str) -> Route:
+    path = f"/{kind.folder}{{namespace}}/{{repo}}/{verb}/{{rest:path}}"
+    handle = at_repo(repos, kind, path, Action.REPO_SEE, handler)  # type: ignore[arg-type]
+    return Route("GET", path, handle, Surface.FILE, Action.REPO_READ_CONTENT.rule.name, f"{summary} of a {kind.value}")
+
+
+def _headers(entry: Entry, commit: str, path: str, *, by_pointer: bool) -> dict[str, str]:
+    etag = entry.sha if by_pointer else entry.etag
+    return {
+        **file_headers(path),
+        "etag": f'"{etag}"',
+        "x-repo-commit": commit,
+        # A commit's file never changes, but who may read it does.
+        "cache-control": "no-cache",
+        "vary": "Authorization",
+    }
+
+
+def _no_entry(commit: str, path: str, rev: str) -> Response:
+    text = f"Entry not found: {path[:500]!r} at {rev[:100]!r}"
+    shown = text.encode("ascii", "replace").decode()
+    headers = {"x-error-code": "EntryNotFound", "x-error-message": shown, "x-repo-commit": commit}
+    return PlainTextResponse(text + "\n", 404, headers)
