@@ -55,6 +55,7 @@ from hubgate.server.web.api.repos import listing as repo_lists
 from hubgate.server.web.api.repos import refs as repo_refs
 from hubgate.server.web.api.repos import settings as repo_settings
 from hubgate.server.web.files import large_files, resolving
+from hubgate.server.web.git import routes as git
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
 from hubgate.server.web.pages.oauth import authorize, connected, developers, explain
@@ -157,6 +158,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     settings = hub.settings
     csrf = Csrf(hub.secret, settings.base_url)
     pages = Pages(settings, csrf)
+    guard = Guard(hub.db, hub.clock, {TokenKind.OAUTH: Bearers(hub.oauth).find})
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
         *discovery.routes(settings.base_url),
@@ -189,6 +191,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *uploads.routes(hub.repos),
         *resolving.routes(hub.repos),
         *large_files.routes(hub.repos),
+        *git.routes(hub.repos, guard),
         *settings_pages.routes(pages, hub.accounts),
         *organization_pages.routes(pages, hub.accounts),
         *app_pages.routes(pages, hub.oauth, hub.accounts),
@@ -206,7 +209,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     table = RouteTable([*documented, *apidocs.routes(pages, settings.base_url, documented)])
     return Edge(
         table=table,
-        guard=Guard(hub.db, hub.clock, {TokenKind.OAUTH: Bearers(hub.oauth).find}),
+        guard=guard,
         csrf=csrf,
         errors=ErrorRenderer(settings.base_url, pages.error),
         headers=StandardHeaders(settings.secure),

@@ -1,5 +1,5 @@
-"""Packet lines, in which git speaks: four hex digits of length, counting themselves, then the payload; `0000` is a flush
-(gitprotocol-common).
+"""Packet lines, in which git speaks: four hex digits of length, counting themselves, then the payload; `0000` is a
+flush (gitprotocol-common).
 """
 
 import re

@@ -7,6 +7,8 @@ import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
+from hubgate.server.errors import NotFound
+
 _ENVIRONMENT = {
     "PATH": os.environ.get("PATH", os.defpath),
     "LC_ALL": "C.UTF-8",
@@ -33,17 +35,23 @@ async def start(
     arguments: Sequence[str], folder: Path, more: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
     """With pipes on all three ends. The caller sees it ended, whatever happens."""
-    return await asyncio.create_subprocess_exec(
-        "git",
-        *arguments,
-        cwd=folder,
-        env={**_ENVIRONMENT, "GIT_DIR": str(folder), **(more or {})},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        # A signal to our group, such as Ctrl-C, is ours to pass on.
-        start_new_session=True,
-    )
+    try:
+        return await asyncio.create_subprocess_exec(
+            "git",
+            *arguments,
+            cwd=folder,
+            env={**_ENVIRONMENT, "GIT_DIR": str(folder), **(more or {})},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            # A signal to our group, such as Ctrl-C, is ours to pass on.
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        if str(error.filename) != str(folder):
+            raise
+        # Deleted meanwhile.
+        raise NotFound("Repository not found.", code="RepoNotFound") from None
 
 
 async def run(

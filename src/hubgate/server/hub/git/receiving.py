@@ -1,5 +1,6 @@
-"""The server's side of a push, as spoken (gitprotocol-pack, "Pushing Data To a Server"): what is offered, what is asked,
-what is reported. We speak it ourselves because git's own program would move refs on disk, and ours move in the database.
+"""The server's side of a push, as spoken (gitprotocol-pack, "Pushing Data To a Server"): what is offered, what is
+asked, what is reported. We speak it ourselves because git's own program would move refs on disk, and ours move in the
+database.
 """
 
 import re
@@ -12,6 +13,8 @@ from hubgate.server.hub.git import pktline
 from hubgate.server.hub.git.pktline import LineReader
 
 MOST_COMMANDS = 1_000
+# Of all that comes before the pack.
+MOST_SAID = 4 * 1024 * 1024
 ZERO = "0" * 40
 
 _CAPABILITIES = b"report-status delete-refs quiet atomic ofs-delta side-band-64k object-format=sha1 agent=hubgate"
@@ -59,8 +62,11 @@ async def read_commands(lines: LineReader) -> Asked:
     """What comes before the pack. Reading stops once there are too many."""
     changes: list[RefChange] = []
     wants: frozenset[str] = frozenset()
-    shallow = False
+    shallow, said = False, 0
     while (payload := await lines.next()) is not None:
+        said += len(payload)
+        if said > MOST_SAID:
+            raise BadRequest(f"The commands of a push have at most {MOST_SAID:,} bytes.")
         payload = payload.removesuffix(b"\n")
         if payload.startswith(b"shallow ") and not changes:
             shallow = True
@@ -88,7 +94,7 @@ def _change(payload: bytes) -> RefChange:
     if command is None:
         raise BadRequest("A line of the push is no command.")
     old, new = command[1].decode(), command[2].decode()
-    if old == new == ZERO:
+    if old == new:
         raise BadRequest("A command of the push changes nothing.")
     name = command[3].decode(errors="surrogateescape")
     return RefChange(name, None if old == ZERO else old, None if new == ZERO else new)
@@ -106,7 +112,7 @@ def failure(asked: Asked, message: str) -> bytes:
 
 
 def _spoken(asked: Asked, outcome: Outcome) -> Iterator[bytes]:
-    if asked.banded and "quiet" not in asked.wants:
+    if asked.banded:
         for remark in outcome.remarks:
             yield from pktline.banded(_REMARKS, remark.encode(errors="replace") + b"\n")
     said = _report(asked, outcome) if "report-status" in asked.wants else b""

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
-from hubgate.server.errors import BadRequest, NotFound, Unavailable
+from hubgate.server.errors import BadRequest, Unavailable
 from hubgate.server.hub.git import program
 
 log = logging.getLogger("hubgate.git")
@@ -69,9 +69,4 @@ async def _read(process: asyncio.subprocess.Process) -> bytes:
 
 async def _started(command: list[str], folder: Path, protocol: str) -> asyncio.subprocess.Process:
     more = {"GIT_PROTOCOL": protocol} if _PROTOCOL.match(protocol) else {}
-    try:
-        return await program.start([*command, str(folder)], folder, more)
-    except FileNotFoundError:
-        if folder.exists():
-            raise
-        raise NotFound("Repository not found.", code="RepoNotFound") from None
+    return await program.start([*command, str(folder)], folder, more)

@@ -53,9 +53,7 @@ async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequen
     return refused
 
 
-async def _forbidden(
-    repos: Repos, identity: Identity, repo: Repo, change: RefChange, writing: Decision
-) -> str | None:
+async def _forbidden(repos: Repos, identity: Identity, repo: Repo, change: RefChange, writing: Decision) -> str | None:
     if change.ref.startswith("refs/pr/"):
         return await _at_pull_request(repos, identity, repo, change, writing)
     if not writing.allowed:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 
 from hubgate.server import failpoint
 from hubgate.server.access.identity import Identity
-from hubgate.server.errors import NotFound
+from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import inspecting, receiving
@@ -23,6 +23,8 @@ from hubgate.server.hub.repos.refs import REPO_GONE, Moves, RefIsElsewhere, move
 from hubgate.server.storage.database import Tx
 
 MOST_NAMED = 5
+# A client that has more to say than this to a refused push finds the connection closed.
+MOST_DRAINED = 256 * 1024 * 1024
 
 # Who pushes, read anew.
 AskAgain = Callable[[], Awaitable[Identity]]
@@ -36,13 +38,14 @@ async def push(
     repos: Repos, repo: Repo, identity: Identity, asked: Asked, pack: AsyncIterator[bytes], again: AskAgain
 ) -> Outcome:
     """What became of each ref. The pack is read to its end even if nothing of it is wanted."""
+    if asked.too_many:
+        await _drained(pack)
+        raise Unprocessable(f"A push changes at most {receiving.MOST_COMMANDS:,} refs. Push them in parts.")
     refused = await push_rights.refusals(repos, identity, repo, asked.changes)
     wanted = _standing(asked, refused)
-    if not wanted:
+    if not wanted or not asked.has_pack:
         await _drained(pack)
-        return Outcome(_all_or_none(asked, refused))
-    if not asked.has_pack:
-        return await _moved(repos, repo, asked, wanted, refused, again)
+        return await _moved(repos, repo, asked, refused, again)
     folder = await copied_refs.refresh(repos, repo.id)
     async with quarantine(repos.folders.root, folder) as held:
         try:
@@ -50,12 +53,14 @@ async def push(
         except CannotUnpack as problem:
             await _drained(pack)
             return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
-        objection = await _objection(repos, repo, held, asked, wanted)
+        findings = await inspecting.inspect(held, repos.regular_upload_max)
+        objection = await _objection(repos, repo, held, findings, asked, wanted)
         if objection is not None:
             return objection
-        await held.land()
+        if findings.objects:
+            await held.land()
     failpoint.hit("push-objects-landed")
-    return await _moved(repos, repo, asked, wanted, refused, again)
+    return await _moved(repos, repo, asked, refused, again)
 
 
 def _standing(asked: Asked, refused: Mapping[str, str]) -> list[RefChange]:
@@ -75,10 +80,9 @@ def _for_all(asked: Asked, reason: str) -> dict[str, str]:
 
 
 async def _objection(
-    repos: Repos, repo: Repo, held: Quarantine, asked: Asked, wanted: Sequence[RefChange]
+    repos: Repos, repo: Repo, held: Quarantine, findings: Findings, asked: Asked, wanted: Sequence[RefChange]
 ) -> Outcome | None:
     tips = [change.new_sha for change in wanted if change.new_sha is not None]
-    findings = await inspecting.inspect(held, repos.regular_upload_max)
     if not await inspecting.connected(held, tips):
         reason = "shallow update not allowed" if asked.shallow else "missing necessary objects"
         return Outcome(_for_all(asked, reason))
@@ -94,9 +98,7 @@ async def _objection(
     return Outcome(_for_all(asked, "refused, see above"), remarks=remarks) if remarks else None
 
 
-async def _remarks(
-    repos: Repos, repo: Repo, held: Quarantine, findings: Findings, tips: Sequence[str]
-) -> list[str]:
+async def _remarks(repos: Repos, repo: Repo, held: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
     """What stands against the files, each by its path."""
     unknown = await repos.db.read_long(lambda tx: _never_sent(tx, repo, findings))
     at_fault = [*findings.too_large, *unknown, *findings.bad_names]
@@ -133,14 +135,12 @@ def _printable(path: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in path)
 
 
-async def _moved(
-    repos: Repos, repo: Repo, asked: Asked, wanted: Sequence[RefChange], refused: Mapping[str, str], again: AskAgain
-) -> Outcome:
+async def _moved(repos: Repos, repo: Repo, asked: Asked, refused: Mapping[str, str], again: AskAgain) -> Outcome:
     """Judged once more: a role may be lost, a token revoked, a pull request closed, the repo gone by now."""
     identity, present = await again(), await store.by_id(repos.db, repo.id)
     if present is None:
         return Outcome(_for_all(asked, REPO_GONE))
-    refused = {**refused, **await push_rights.refusals(repos, identity, present, wanted)}
+    refused = {**await push_rights.refusals(repos, identity, present, asked.changes), **refused}
     wanted = _standing(asked, refused)
     if not wanted:
         return Outcome(_all_or_none(asked, refused))
@@ -152,7 +152,8 @@ async def _moved(
         return Outcome(_for_all(asked, REPO_GONE))
     failpoint.hit("push-before-report")
     refused |= {change.ref: "fetch first" for change in moves.stale}
-    remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if moves.moved else []
+    friendly = moves.moved and "quiet" not in asked.wants
+    remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if friendly else []
     return Outcome(_all_or_none(asked, refused), remarks=remarks)
 
 
@@ -168,7 +169,3 @@ async def _drained(pack: AsyncIterator[bytes]) -> None:
         count += len(part)
         if count > MOST_DRAINED:
             return
-
-
-# A client that has more to say than this to a refused push finds the connection closed.
-MOST_DRAINED = 256 * 1024 * 1024

@@ -1,0 +1,82 @@
+"""The real git program, as somebody on another machine runs it."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bed.running import RunningHub
+
+_ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    "LC_ALL": "C.UTF-8",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_AUTHOR_NAME": "Ada",
+    "GIT_AUTHOR_EMAIL": "ada@example.org",
+    "GIT_COMMITTER_NAME": "Ada",
+    "GIT_COMMITTER_EMAIL": "ada@example.org",
+}
+
+
+def run_git(folder: Path, *arguments: str, given: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run to its end, however that is."""
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env={**_ENVIRONMENT, **variables},
+        input=given,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    )
+
+
+def address(hub_url: str, repo: str, token: str | None = None, user: str = "hf_user") -> str:
+    """Of a repo, with the token as the password."""
+    scheme, _, rest = hub_url.partition("://")
+    return f"{scheme}://{user}:{token}@{rest}/{repo}" if token else f"{hub_url}/{repo}"
+
+
+@dataclass(frozen=True)
+class Work:
+    """A working copy."""
+
+    folder: Path
+
+    def git(self, *arguments: str, **more: str) -> str:
+        """What it printed; it has to end well."""
+        done = run_git(self.folder, *arguments, **more)  # type: ignore[arg-type]
+        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+        return done.stdout.strip()
+
+    def fails(self, *arguments: str) -> str:
+        """What it complained about; it has to fail."""
+        done = run_git(self.folder, *arguments)
+        assert done.returncode != 0, (arguments, done.stdout, done.stderr)
+        return done.stderr + done.stdout
+
+    def write(self, path: str, content: str | bytes) -> None:
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def commit(self, path: str = "file.txt", content: str | bytes = "text\n", message: str = "a change") -> str:
+        """The commit that adds or changes one file."""
+        self.write(path, content)
+        self.git("add", "--", path)
+        self.git("commit", "-q", "-m", message)
+        return self.head()
+
+    def head(self, ref: str = "HEAD") -> str:
+        return self.git("rev-parse", ref)
+
+
+def cloned(hub: RunningHub, repo: str, folder: Path, token: str | None = None, *options: str) -> Work:
+    done = run_git(folder.parent, "clone", "-q", *options, address(hub.url, repo, token), str(folder))
+    assert done.returncode == 0, done.stderr
+    return Work(folder)
