@@ -1,19 +1,181 @@
-from pathlib import Path
+"""Clone, fetch and push with the git program, in each of its protocols."""
 
-from tests.bed.git import cloned
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+import hashlib
+
+import pytest
+from tests.bed.git import Work, run_git
+from tests.bed.people import api
+from tests.bed.repos import committed, make_repo
+from tests.git.conftest import Scene
+
+PROTOCOLS = ("0", "1", "2")
+MAIN = "refs/heads/main"
 
 
-def test_there_and_back(hub: RunningHub, tmp_path: Path) -> None:
-    token = make_token(hub, make_user(hub, "ada"))
-    with api(hub, token) as client:
-        make_repo(client, "tiny")
-    work = cloned(hub, "ada/tiny", tmp_path / "one", token)
-    head = work.commit("README.md", "# hello\n")
-    print(work.git("push", "origin", "main"))
-    other = cloned(hub, "ada/tiny.git", tmp_path / "two")
-    assert other.head() == head
-    assert (other.folder / "README.md").read_text() == "# hello\n"
-    print(hub.log)
+@pytest.mark.parametrize("version", PROTOCOLS)
+def test_there_and_back(scene: Scene, version: str) -> None:
+    one = scene.clone("one")
+    one.git("config", "protocol.version", version)
+    head = one.commit("README.md", "---\ntags: [tiny]\n---\n# Tiny\n")
+    pushed = run_git(one.folder, "push", "--progress", "origin", "main")
+    assert pushed.returncode == 0, pushed.stderr
+    assert f"remote: {scene.hub.url}/ada/tiny" in pushed.stderr
+    assert scene.refs() == {MAIN: head}
+    two = scene.clone("two", "ada/tiny.git")
+    assert two.head() == head
+    later = one.commit("more.txt")
+    one.git("push", "-q", "origin", "main")
+    two.git("-c", f"protocol.version={version}", "pull", "-q")
+    assert two.head() == later
+    with api(scene.hub) as anyone:
+        found = anyone.get("/api/models/ada/tiny").json()
+        assert (found["sha"], "tiny" in found["tags"]) == (later, True)
+        assert anyone.get("/ada/tiny/resolve/main/README.md").text.endswith("# Tiny\n")
+
+
+@pytest.mark.parametrize(("repo_type", "prefix"), [("dataset", "datasets/"), ("space", "spaces/")])
+def test_other_types(scene: Scene, repo_type: str, prefix: str) -> None:
+    make_repo(scene.client, "rows", repo_type)
+    work = scene.clone("one", f"{prefix}ada/rows")
+    work.commit("rows.csv", "a,b\n")
+    work.git("push", "-q", "origin", "main")
+    assert scene.clone("two", f"{prefix}ada/rows.git").head() == work.head()
+    assert scene.events("ada/rows", repo_type)[-1]["repo"]["type"] == repo_type
+
+
+def test_what_came_over_http_is_fetched(scene: Scene) -> None:
+    work = scene.clone("one")
+    for number in range(3):
+        sha = committed(scene.client, "ada/tiny", {f"file-{number}.txt": b"text\n"})
+        work.git("pull", "-q")
+        assert work.head() == sha
+    assert work.git("log", "-1", "--format=%an") == "ada"
+
+
+def test_three_refs_are_one_event(scene: Scene) -> None:
+    work = scene.clone("one")
+    before, head = work.head(), work.commit()
+    work.git("tag", "-a", "v1", "-m", "the first")
+    tag = work.head("v1")
+    work.git("push", "-q", "origin", "main", "main:refs/heads/dev/one", "v1")
+    event = scene.events()[-1]
+    assert event["event"] == {"action": "update", "scope": "repo.content"}
+    assert event["repo"]["headSha"] == head
+    assert sorted(event["updatedRefs"], key=lambda update: update["ref"]) == [
+        {"ref": "refs/heads/dev/one", "oldSha": None, "newSha": head},
+        {"ref": MAIN, "oldSha": before, "newSha": head},
+        {"ref": "refs/tags/v1", "oldSha": None, "newSha": tag},
+    ]
+    assert len(scene.events()) == 2, "the repo was made, and this"
+    assert scene.clone("two").head("v1") == tag
+
+
+def test_branches_and_tags_go(scene: Scene) -> None:
+    work = scene.clone("one")
+    work.git("tag", "v1")
+    work.git("push", "-q", "origin", "main:dev", "v1")
+    work.git("push", "-q", "origin", ":dev", ":v1")
+    assert list(scene.refs()) == [MAIN]
+    assert [update["newSha"] for update in scene.events()[-1]["updatedRefs"]] == [None, None]
+    assert f"Cannot delete {MAIN}" in work.fails("push", "origin", ":main")
+    assert list(scene.refs()) == [MAIN]
+
+
+def test_a_branch_becomes_a_folder_of_branches(scene: Scene) -> None:
+    work = scene.clone("one")
+    work.git("push", "-q", "origin", "main:dev")
+    assert "refs/heads/dev is in the way" in work.fails("push", "origin", "main:dev/one")
+    work.git("push", "-q", "origin", "main:dev/one", ":dev")
+    assert set(scene.refs()) == {MAIN, "refs/heads/dev/one"}
+    assert "is in the way" in work.fails("push", "origin", "main:dev")
+    scene.clone("two")
+
+
+def test_behind_and_force(scene: Scene) -> None:
+    one, two = scene.clone("one"), scene.clone("two")
+    one.commit("one.txt")
+    one.git("push", "-q", "origin", "main")
+    two.commit("two.txt")
+    assert "fetch first" in two.fails("push", "origin", "main")
+    two.git("push", "-q", "--force", "origin", "main")
+    assert scene.refs() == {MAIN: two.head()}
+    # What one believes to be there is no longer.
+    one.commit("three.txt")
+    assert "stale info" in one.fails("push", "--force-with-lease", "origin", "main")
+
+
+def test_all_or_none(scene: Scene) -> None:
+    work = scene.clone("one")
+    work.commit()
+    said = work.fails("push", "--atomic", "origin", "main", "main:refs/strange/x")
+    assert "only branches, tags and pull requests can be pushed" in said
+    assert "atomic push failed" in said
+    assert len(scene.events()) == 1
+    said = work.fails("push", "origin", "main", "main:refs/strange/x")
+    assert "only branches, tags and pull requests can be pushed" in said
+    assert scene.refs() == {MAIN: work.head()}, "the other one moved"
+    work.commit("more.txt")
+    work.git("push", "-q", "--atomic", "origin", "main", "main:dev")
+    assert len(scene.events()[-1]["updatedRefs"]) == 2
+
+
+@pytest.mark.parametrize("options", [("--depth=1",), ("--filter=blob:none",), ("--bare",), ("--single-branch",)])
+def test_ways_to_clone(scene: Scene, options: tuple[str, ...]) -> None:
+    work = scene.clone("one")
+    for number in range(5):
+        work.commit("file.txt", f"{number}\n")
+    work.git("push", "-q", "origin", "main")
+    done = run_git(scene.folder, "clone", "-q", *options, scene.url(), "two")
+    assert done.returncode == 0, done.stderr
+    assert Work(scene.folder / "two").git("show", "HEAD:file.txt") == "4"
+
+
+def test_a_shallow_clone_pushes_what_hangs_together(scene: Scene) -> None:
+    work = scene.clone("one")
+    work.commit("one.txt")
+    work.commit("two.txt")
+    work.git("push", "-q", "origin", "main")
+    shallow = Work(scene.folder / "two")
+    run_git(scene.folder, "clone", "-q", "--depth=1", scene.url(token=scene.token), "two")
+    head = shallow.commit("three.txt")
+    shallow.git("push", "-q", "origin", "main")
+    assert scene.refs() == {MAIN: head}
+    assert scene.clone("three").git("rev-list", "--count", "HEAD") == "4"
+    make_repo(scene.client, "other")
+    assert "rejected" in shallow.fails("push", scene.url("ada/other", scene.token), "main:half")
+    assert list(scene.refs("other")) == [MAIN]
+
+
+def test_a_large_push_and_a_large_request(scene: Scene) -> None:
+    """Over a megabyte git tries its credentials first and then sends chunks; what it asks it compresses."""
+    work = scene.clone("one")
+    # Random, so that it stays large.
+    content = b"".join(hashlib.sha512(str(number).encode()).digest() for number in range(60_000))
+    for number in range(120):
+        work.commit("n.txt", f"{number}\n")
+    head = work.commit("large.txt", content)
+    work.git("push", "-q", "origin", "main")
+    other = scene.clone("two")
+    assert (other.folder / "large.txt").read_bytes() == content
+    for number in range(300):
+        other.git("commit", "-q", "--allow-empty", "-m", f"{number}")
+    committed(scene.client, "ada/tiny", {"new.txt": b"x\n"})
+    other.git("-c", "protocol.version=0", "fetch", "-q")
+    assert other.head("origin/main~1") == head
+
+
+def test_nothing_of_a_push_is_left_in_quarantine(scene: Scene) -> None:
+    work = scene.clone("one")
+    work.commit()
+    work.git("push", "-q", "origin", "main")
+    work.fails("push", "origin", "main:refs/strange/x")
+    assert scene.in_quarantine == []
+
+
+def test_strange_names_are_refused_one_by_one(scene: Scene) -> None:
+    work = scene.clone("one")
+    for name in ("refs/heads/HEAD", "refs/heads/" + "a" * 40, "refs/heads/" + "x" * 230, "refs/notes/x", "refs/pr/0"):
+        assert "remote rejected" in work.fails("push", "origin", f"main:{name}"), name
+    assert list(scene.refs()) == [MAIN]
+    work.git("push", "-q", "origin", "main:refs/heads/größe", "main:refs/tags/v1.0-β")
+    assert scene.clone("two").head("origin/größe") == work.head()
