@@ -34,6 +34,9 @@ class Body:
 
 
 async def _parts(request: HubRequest) -> AsyncIterator[bytes]:
+    if request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers:
+        # Nothing will come, and whoever waits for the client to leave has taken the message that says so.
+        return
     async for part in request.stream():
         if part:
             yield part

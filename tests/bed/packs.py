@@ -1,0 +1,143 @@
+"""Packs and pushes made by hand, as no git program would make them."""
+
+import base64
+import hashlib
+import socket
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import httpx
+
+ZERO = "0" * 40
+COMMIT, TREE, BLOB, TAG, OFS_DELTA, REF_DELTA = 1, 2, 3, 4, 6, 7
+_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob", TAG: b"tag"}
+CAPABILITIES = "report-status side-band-64k agent=test"
+
+
+@dataclass(frozen=True)
+class Object:
+    type: int
+    content: bytes
+
+    @property
+    def sha(self) -> str:
+        return hashlib.sha1(b"%s %d\0%s" % (_NAMES[self.type], len(self.content), self.content)).hexdigest()
+
+
+def blob(content: bytes) -> Object:
+    return Object(BLOB, content)
+
+
+def tree(*entries: tuple[str, bytes | str, Object]) -> Object:
+    """Entries of mode, name and object, in the order given."""
+    rows = [
+        f"{mode} ".encode() + (name.encode() if isinstance(name, str) else name) + b"\0" + bytes.fromhex(item.sha)
+        for mode, name, item in entries
+    ]
+    return Object(TREE, b"".join(rows))
+
+
+def commit(root: Object | str, *parents: str, author: str = "Ada <ada@example.org> 1700000000 +0000") -> Object:
+    sha = root if isinstance(root, str) else root.sha
+    lines = [f"tree {sha}", *(f"parent {parent}" for parent in parents), f"author {author}", f"committer {author}"]
+    return Object(COMMIT, "\n".join([*lines, "", "by hand\n"]).encode())
+
+
+def entry(kind: int, content: bytes, *, claims: int | None = None, between: bytes = b"") -> bytes:
+    """One entry of a pack. `claims` is the size it says it has; `between` names the base of a delta."""
+    size = len(content) if claims is None else claims
+    head = [kind << 4 | size & 15]
+    size >>= 4
+    while size:
+        head[-1] |= 128
+        head.append(size & 127)
+        size >>= 7
+    return bytes(head) + between + zlib.compress(content)
+
+
+def pack(objects: Iterable[Object], *more: bytes, count: int | None = None) -> bytes:
+    entries = [*(entry(item.type, item.content) for item in objects), *more]
+    body = b"PACK" + struct.pack(">II", 2, len(entries) if count is None else count) + b"".join(entries)
+    return body + hashlib.sha1(body).digest()
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def line(payload: bytes) -> bytes:
+    return b"%04x%s" % (len(payload) + 4, payload)
+
+
+def commands(changes: Sequence[tuple[str | None, str | None, str]], capabilities: str = CAPABILITIES) -> bytes:
+    """Of old, new and name; None is no such ref."""
+    lines = [f"{old or ZERO} {new or ZERO} {name}".encode() for old, new, name in changes]
+    lines[0] += b"\0" + capabilities.encode()
+    return b"".join(map(line, lines)) + b"0000"
+
+
+def push(url: str, token: str, body: bytes | Iterator[bytes], repo: str = "ada/tiny", **headers: str) -> httpx.Response:
+    shown = {"content-type": "application/x-git-receive-pack-request", "authorization": f"Bearer {token}", **headers}
+    return httpx.post(f"{url}/{repo}/git-receive-pack", content=body, headers=shown, timeout=60)
+
+
+def lines_of(content: bytes) -> list[bytes]:
+    found = []
+    while content:
+        length = int(content[:4], 16)
+        found.append(content[4 : max(length, 4)])
+        content = content[max(length, 4) :]
+    return found
+
+
+def bands(content: bytes) -> dict[int, bytes]:
+    """What was said on each channel."""
+    said: dict[int, bytes] = {1: b"", 2: b"", 3: b""}
+    for payload in lines_of(content):
+        if payload:
+            said[payload[0]] += payload[1:]
+    return said
+
+
+def report_of(answer: httpx.Response) -> list[str]:
+    """The lines of the report: `unpack ...`, then one for each ref."""
+    assert answer.status_code == 200, (answer.status_code, answer.text)
+    return [payload.decode().strip() for payload in lines_of(bands(answer.content)[1]) if payload]
+
+
+class SlowPush:
+    """A push whose sender takes its time: the head and the first part go at once, the rest when the test says so."""
+
+    def __init__(self, address: tuple[str, int], token: str, first: bytes, repo: str = "ada/tiny") -> None:
+        self.connection = socket.create_connection(address, timeout=60)
+        login = base64.b64encode(f"x:{token}".encode()).decode()
+        head = (
+            f"POST /{repo}/git-receive-pack HTTP/1.1\r\nHost: hub\r\nAuthorization: Basic {login}\r\n"
+            "Content-Type: application/x-git-receive-pack-request\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        self.connection.sendall(head.encode())
+        self.send(first)
+
+    def send(self, part: bytes) -> None:
+        self.connection.sendall(b"%x\r\n%s\r\n" % (len(part), part))
+
+    def finish(self) -> bytes:
+        """The end of the body; then all that is answered."""
+        self.connection.sendall(b"0\r\n\r\n")
+        answer = b""
+        with self.connection:
+            while not answer.endswith(b"0\r\n\r\n"):
+                part = self.connection.recv(65536)
+                if not part:
+                    break
+                answer += part
+        return answer
+
+    def leave(self) -> None:
+        self.connection.close()

@@ -1,0 +1,65 @@
+"""Many pushes and commits to one branch at the same moment: each lands on top or is refused, and nothing is lost."""
+
+import random
+
+from tests.bed.at_once import at_once
+from tests.bed.git import Work, run_git
+from tests.bed.repos import commit
+from tests.git.conftest import Scene
+
+MAIN = "refs/heads/main"
+PUSHES, COMMITS = 30, 10
+
+
+def push_until_it_lands(work: Work, number: int, tries: int = 60) -> list[str]:
+    """Each push that was acknowledged, as the commit it brought."""
+    chance = random.Random(number)
+    work.commit(f"{number}.txt", f"{number}\n")
+    for _ in range(tries):
+        done = run_git(work.folder, "push", "-q", "origin", "HEAD:main")
+        if done.returncode == 0:
+            return [work.head()]
+        assert any(reason in done.stderr for reason in ("fetch first", "non-fast-forward")), done.stderr
+        # Somebody else was faster, or this one has no patience.
+        if chance.random() < 0.2:
+            return []
+        work.git("fetch", "-q", "origin", "main")
+        work.git("rebase", "-q", "FETCH_HEAD")
+    return []
+
+
+def test_one_branch(scene: Scene) -> None:
+    copies = [scene.clone(f"copy-{number}") for number in range(PUSHES)]
+
+    def over_http(number: int) -> list[str]:
+        answer = commit(scene.client, "ada/tiny", {f"http-{number}.txt": b"x\n"})
+        assert answer.status_code == 200, answer.text
+        return [answer.json()["commitOid"]]
+
+    calls = [lambda work=work, number=number: push_until_it_lands(work, number) for number, work in enumerate(copies)]
+    calls += [lambda number=number: over_http(number) for number in range(COMMITS)]  # type: ignore[misc]
+    landed = {sha for found in at_once(calls) for sha in found}  # type: ignore[arg-type]
+    updates = [event["updatedRefs"] for event in scene.events()[1:]]
+    assert all(len(update) == 1 and update[0]["ref"] == MAIN for update in updates)
+    chain = [(update[0]["oldSha"], update[0]["newSha"]) for update in updates]
+    assert {new for _, new in chain} == landed, "an event for each that was acknowledged, and for no other"
+    assert all(chain[position][1] == chain[position + 1][0] for position in range(len(chain) - 1))
+    final = scene.clone("final")
+    assert final.head() == chain[-1][1] == scene.refs()[MAIN]
+    history = final.git("rev-list", "--first-parent", "HEAD").split()
+    assert [new for _, new in reversed(chain)] == history[: len(chain)], "linear, in the order of the events"
+    assert final.git("rev-list", "--min-parents=2", "HEAD") == ""
+    assert run_git(final.folder, "fsck", "--strict").returncode == 0
+    assert scene.in_quarantine == []
+
+
+def test_the_same_push_twice_at_once(scene: Scene) -> None:
+    one = scene.clone("one")
+    one.commit()
+    two = scene.clone("two")
+    two.git("fetch", "-q", str(one.folder), "main")
+    two.git("reset", "-q", "--hard", "FETCH_HEAD")
+    done = at_once([lambda work=work: run_git(work.folder, "push", "origin", "main") for work in (one, two)])  # type: ignore[misc]
+    assert [entry.returncode for entry in done].count(0) >= 1
+    assert len(scene.events()) == 2
+    assert scene.clone("three").head() == one.head()

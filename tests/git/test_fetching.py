@@ -1,0 +1,89 @@
+"""Fetches while they run: bounded in number, and over as soon as the client leaves."""
+
+import hashlib
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.bed.at_once import at_once
+from tests.bed.git import run_git
+from tests.bed.packs import line
+from tests.bed.processes import until
+from tests.bed.repos import committed
+from tests.git.conftest import Scene
+
+REQUEST = (
+    "POST /ada/tiny/git-upload-pack HTTP/1.1\r\nHost: hub\r\nContent-Type: application/x-git-upload-pack-request\r\n"
+)
+
+
+def programs() -> set[int]:
+    """Git programs that serve a fetch, by this process."""
+    found = set()
+    for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else []:
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1]) if words else 0
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if words[:2] == [b"git", b"upload-pack"] and parent == os.getpid():
+            found.add(int(entry.name))
+    return found
+
+
+def asked(scene: Scene) -> bytes:
+    """For everything."""
+    head = scene.refs()["refs/heads/main"]
+    return line(f"want {head} side-band-64k\n".encode()) + b"0000" + line(b"done\n")
+
+
+@pytest.fixture
+def large(scene: Scene) -> Scene:
+    """More than fits into the buffers on the way."""
+    work = scene.clone("large")
+    work.commit("large.txt", b"".join(hashlib.sha512(str(number).encode()).digest() for number in range(400_000)))
+    work.git("push", "-q", "origin", "main")
+    return scene
+
+
+def test_a_client_that_leaves_while_it_is_sent_things(large: Scene) -> None:
+    body = asked(large)
+    with socket.create_connection(large.hub.address, timeout=20) as connection:
+        connection.sendall(f"{REQUEST}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert connection.recv(15) == b"HTTP/1.1 200 OK"
+        until(programs)
+    until(lambda: not programs())
+
+
+def test_a_client_that_leaves_while_it_is_asking(scene: Scene) -> None:
+    body = asked(scene)
+    with socket.create_connection(scene.hub.address, timeout=20) as connection:
+        connection.sendall(f"{REQUEST}Content-Length: {len(body)}\r\n\r\n".encode() + body[:-4])
+        until(programs)
+    until(lambda: not programs())
+    assert '"level":"error"' not in scene.hub.log
+
+
+def test_many_at_once(scene: Scene) -> None:
+    """More than have a place: those wait, and every one of them is served."""
+    for number in range(3):
+        committed(scene.client, "ada/tiny", {f"{number}.txt": b"x\n"})
+    head = scene.refs()["refs/heads/main"]
+
+    def clone(number: int) -> "subprocess.CompletedProcess[str]":
+        return run_git(scene.folder, "clone", "-q", "--bare", scene.url(), f"copy-{number}")
+
+    done = at_once([lambda number=number: clone(number) for number in range(24)])  # type: ignore[misc]
+    assert [entry.stderr for entry in done] == [""] * 24
+    for number in range(24):
+        assert run_git(scene.folder / f"copy-{number}", "rev-parse", "HEAD").stdout.strip() == head
+
+
+def test_a_fetch_sees_what_was_acknowledged(scene: Scene) -> None:
+    """The copy of the refs on disk is never behind the database when git reads it."""
+    work = scene.clone("one")
+    for number in range(10):
+        sha = committed(scene.client, "ada/tiny", {"n.txt": str(number).encode()})
+        assert work.git("ls-remote", "origin", "main").split()[0] == sha

@@ -1,0 +1,194 @@
+"""Packs that no git program would send: each is refused clearly, leaves nothing on disk, and the hub goes on."""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.bed.packs import (
+    OFS_DELTA,
+    REF_DELTA,
+    TREE,
+    Object,
+    blob,
+    commands,
+    commit,
+    entry,
+    pack,
+    push,
+    report_of,
+    tree,
+    varint,
+)
+from tests.git.conftest import Scene
+
+MAIN = "refs/heads/main"
+
+
+def sent(scene: Scene, head: str, content: bytes | Iterator[bytes], ref: str = "refs/heads/bad") -> list[str]:
+    body = commands([(None, head, ref)])
+    answer = push(scene.hub.url, scene.token, body + content if isinstance(content, bytes) else content)
+    return report_of(answer)
+
+
+def assert_untouched(scene: Scene, before: set[Path]) -> None:
+    assert files(scene) == before
+    assert list(scene.refs()) == [MAIN]
+    assert len(scene.events()) == 1
+    assert '"level":"error"' not in scene.hub.log
+    work = scene.clone("after")
+    work.commit()
+    work.git("push", "-q", "origin", "main")
+
+
+def files(scene: Scene) -> set[Path]:
+    """Objects on disk, of the repo and of whatever came."""
+    return {path for path in (scene.hub.settings.data_dir / "repos").rglob("*") if path.is_file() and is_object(path)}
+
+
+def is_object(path: Path) -> bool:
+    return "objects" in path.parts or "incoming" in path.parts
+
+
+ITEM = blob(b"harmless\n")
+SOUND = tree(("100644", "file.txt", ITEM))
+HEAD = commit(SOUND)
+GOOD = pack([ITEM, SOUND, HEAD])
+
+
+def damaged(position: int) -> bytes:
+    return GOOD[:position] + bytes([GOOD[position] ^ 1]) + GOOD[position + 1 :]
+
+
+NOT_A_PACK = {
+    "nothing": b"",
+    "words": b"this is not a pack at all, only words",
+    "a wrong checksum": damaged(len(GOOD) - 1),
+    "a damaged object": damaged(30),
+    "cut in the middle": GOOD[: len(GOOD) // 2],
+    "without its checksum": GOOD[:-20],
+    "an unknown version": GOOD[:7] + b"\x09" + GOOD[8:],
+    "fewer objects than it says": pack([ITEM, SOUND, HEAD], count=5),
+    "four billion objects": pack([ITEM, SOUND, HEAD], count=0xFFFFFFFF),
+    "a tree of a terabyte": pack([ITEM], entry(TREE, b"x" * 1000, claims=2**40)),
+    "a blob of an exabyte": pack([SOUND], entry(3, b"x" * 1000, claims=2**60)),
+    "a type that is none": pack([ITEM], entry(5, b"x")),
+    "a delta without its base": pack([HEAD], entry(REF_DELTA, varint(9) + varint(9) + b"\x90\x09", between=b"\1" * 20)),
+    "a delta that reaches before the pack": pack(
+        [HEAD], entry(OFS_DELTA, b"\x09\x09\x90\x09", between=b"\xff\xff\x7f")
+    ),
+    "a delta of itself": pack([HEAD], entry(OFS_DELTA, b"\x09\x09\x90\x09", between=b"\0")),
+}
+
+
+@pytest.mark.parametrize("content", NOT_A_PACK.values(), ids=NOT_A_PACK.keys())
+def test_what_is_no_sound_pack(scene: Scene, content: bytes) -> None:
+    before = files(scene)
+    said = sent(scene, HEAD.sha, content)
+    assert said[0].startswith("unpack ")
+    assert said[0] != "unpack ok"
+    assert said[1].startswith("ng refs/heads/bad ")
+    assert str(scene.hub.settings.data_dir) not in "".join(said)
+    assert_untouched(scene, before)
+
+
+def delta_bomb() -> bytes:
+    """A few kilobytes that stand for a terabyte: each delta copies its base sixteen times over."""
+    base = b"x" * 0xFFFF
+    entries, last, size = [entry(3, base)], hashlib.sha1(b"blob %d\0%s" % (len(base), base)).digest(), len(base)
+    for _ in range(6):
+        # Copies of the largest piece a command can name, from the start of the base.
+        copies = b"\xb0\xff\xff" * min(16, size // 0xFFFF * 16)
+        grown = len(copies) // 3 * 0xFFFF
+        entries.append(entry(REF_DELTA, varint(size) + varint(grown) + copies, between=last))
+        content = base * (grown // len(base)) if grown <= 2**26 else b""
+        last = hashlib.sha1(b"blob %d\0%s" % (grown, content)).digest()
+        size = grown
+    # The last one only says that it is a terabyte.
+    entries.append(entry(REF_DELTA, varint(size) + varint(2**40) + b"\xb0\xff\xff", between=last))
+    return pack([], *entries)
+
+
+def test_a_delta_bomb(scene: Scene) -> None:
+    before = files(scene)
+    assert not sent(scene, HEAD.sha, delta_bomb())[0].endswith("ok")
+    assert_untouched(scene, before)
+
+
+def test_a_tree_that_inflates_without_end(scene: Scene) -> None:
+    """One megabyte on the wire, one gigabyte unpacked."""
+    squeeze = zlib.compressobj()
+    body = b"".join(squeeze.compress(b"\0" * 2**20) for _ in range(1024)) + squeeze.flush()
+    whole = entry(TREE, b"", claims=2**30)
+    before = files(scene)
+    said = sent(scene, HEAD.sha, pack([ITEM], whole[: -len(zlib.compress(b""))] + body))
+    assert said[0] == "unpack something in the pack is too large"
+    assert_untouched(scene, before)
+
+
+FLAWED = {
+    ".git": tree(("40000", ".git", SOUND)),
+    ".GIT": tree(("40000", ".GIT", SOUND)),
+    "git~1": tree(("40000", "git~1", SOUND)),
+    ".g\u200cit": tree(("40000", ".g\u200cit", SOUND)),
+    "..": tree(("40000", "..", SOUND)),
+    ".": tree(("40000", ".", SOUND)),
+    "../etc/passwd": tree(("100644", "../etc/passwd", ITEM)),
+    "/etc/passwd": tree(("100644", "/etc/passwd", ITEM)),
+    "an empty name": tree(("100644", "", ITEM)),
+    "twice": tree(("100644", "a", ITEM), ("100644", "a", ITEM)),
+    "out of order": tree(("100644", "b", ITEM), ("100644", "a", ITEM)),
+    ".gitmodules is a link": tree(("120000", ".gitmodules", ITEM)),
+    "no tree at all": Object(TREE, b"100644 a\0short"),
+}
+
+
+@pytest.mark.parametrize("root", FLAWED.values(), ids=FLAWED.keys())
+def test_trees_that_would_harm_a_checkout(scene: Scene, root: Object) -> None:
+    before, head = files(scene), commit(root)
+    said = sent(scene, head.sha, pack([ITEM, SOUND, root, head]))
+    assert said[0].startswith("unpack an object of the pack is not sound")
+    assert_untouched(scene, before)
+
+
+@pytest.mark.parametrize("path", ["caf\xe9".encode("latin-1"), b"x" * 256, b"a\xff/b".replace(b"/", b"")])
+def test_names_that_only_git_can_say(scene: Scene, path: bytes) -> None:
+    root = tree(("100644", path, ITEM))
+    before, head = files(scene), commit(root)
+    assert sent(scene, head.sha, pack([ITEM, root, head]))[1] == "ng refs/heads/bad refused, see above"
+    assert_untouched(scene, before)
+
+
+def test_what_does_not_hang_together(scene: Scene) -> None:
+    before = files(scene)
+    missing_blob, missing_parent = commit(tree(("100644", "a", blob(b"absent")))), commit(SOUND, "1" * 40)
+    for objects, tip in (
+        ([ITEM, SOUND, HEAD], "2" * 40),
+        ([HEAD], HEAD.sha),
+        ([tree(("100644", "a", blob(b"absent"))), missing_blob], missing_blob.sha),
+        ([ITEM, SOUND, missing_parent], missing_parent.sha),
+        ([ITEM, SOUND], SOUND.sha),
+        ([ITEM], ITEM.sha),
+    ):
+        assert sent(scene, tip, pack(objects))[1].startswith("ng refs/heads/bad "), tip
+    assert_untouched(scene, before)
+
+
+def test_a_bomb_of_gzip(scene: Scene) -> None:
+    """A megabyte of gzip that holds a gigabyte, to either service."""
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join(squeeze.compress(b"\0" * 2**20) for _ in range(1024)) + squeeze.flush()
+    before = files(scene)
+    answer = push(scene.hub.url, scene.token, bomb, **{"content-encoding": "gzip"})
+    assert (answer.status_code, answer.text) == (400, "The request is not made of packet lines.\n")
+    whole = gzip.compress(commands([(None, HEAD.sha, "refs/heads/bad")]))
+    # A second member is no part of what git sends, and is not read.
+    assert not report_of(push(scene.hub.url, scene.token, whole + bomb, **{"content-encoding": "gzip"}))[0].endswith(
+        "ok"
+    )
+    headers = {"content-type": "application/x-git-upload-pack-request", "content-encoding": "gzip"}
+    fetched = scene.client.post("/ada/tiny/git-upload-pack", content=bomb, headers=headers)
+    assert fetched.status_code in (400, 413)
+    assert_untouched(scene, before)

@@ -1,0 +1,145 @@
+"""Requests that are no push and no fetch, or too much of one."""
+
+import gzip
+
+import httpx
+import pytest
+from tests.bed.packs import ZERO, bands, commands, line, pack, push, report_of
+from tests.bed.running import RunningHub
+from tests.git.conftest import Scene
+from tests.protocol.raw import raw_request, status_of
+
+SHA = "1" * 40
+
+MALFORMED = {
+    "not hex": b"zzzz",
+    "too short": b"0003",
+    "one": b"0001",
+    "too long": b"ffff" + b"x" * 70_000,
+    "cut": b"00a0abc",
+    "negative": b"-001",
+    "no command": line(b"hello") + b"0000",
+    "no ids": line(b"x y refs/heads/main") + b"0000",
+    "short ids": line(b"123 456 refs/heads/main") + b"0000",
+    "a NUL and nothing": line(b"\0") + b"0000",
+    "nothing changes": commands([(SHA, SHA, "refs/heads/x")]),
+    "zero to zero": commands([(None, None, "refs/heads/x")]),
+    "another hash": commands([(None, SHA, "refs/heads/x")], "report-status object-format=sha256"),
+    "push options": commands([(None, SHA, "refs/heads/x")], "report-status push-options"),
+    "a certificate": line(b"push-cert\0 report-status") + b"0000",
+    "no flush": line(f"{ZERO} {SHA} refs/heads/x".encode()),
+}
+
+
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
+def test_pushes_that_are_none(scene: Scene, body: bytes) -> None:
+    answer = push(scene.hub.url, scene.token, body)
+    assert answer.status_code == 400, answer.text
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert len(scene.events()) == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"zzzz", b"0000", b"0003", b"ffff", b"00a0abc", line(b"want x\n") + b"0000"])
+@pytest.mark.parametrize("version", ["", "version=2", "version=9", "x" * 500, "version=2:$(id)"])
+def test_fetches_that_are_none(scene: Scene, body: bytes, version: str) -> None:
+    headers = {"content-type": "application/x-git-upload-pack-request", "git-protocol": version}
+    answer = httpx.post(f"{scene.hub.url}/ada/tiny/git-upload-pack", content=body, headers=headers)
+    assert answer.status_code in (200, 400), answer.text
+    assert str(scene.hub.settings.data_dir) not in answer.text
+    assert '"level":"error"' not in scene.hub.log
+
+
+def test_bodies_that_are_not_as_announced(scene: Scene) -> None:
+    body = commands([(None, SHA, "refs/heads/x")])
+    for coded, headers in (
+        (body, {"content-encoding": "gzip"}),
+        (gzip.compress(body)[:-10], {"content-encoding": "gzip"}),
+        (body, {"content-encoding": "br"}),
+        (body, {"content-type": "text/plain"}),
+    ):
+        assert push(scene.hub.url, scene.token, coded, **headers).status_code in (400, 415)
+
+
+def test_a_push_of_a_hundred_thousand_refs(scene: Scene) -> None:
+    body = commands([(None, SHA, f"refs/heads/b{number}") for number in range(100_000)]) + pack([])
+    answer = push(scene.hub.url, scene.token, body)
+    assert answer.status_code == 200
+    assert bands(answer.content)[3] == b"A push changes at most 1,000 refs. Push them in parts.\n"
+    assert len(scene.refs()) == 1
+
+
+def test_a_thousand_refs_are_taken(scene: Scene) -> None:
+    work = scene.clone("one")
+    names = [f"main:refs/tags/t{number}" for number in range(1000)]
+    work.git("push", "-q", "origin", *names)
+    assert len(scene.refs()) == 1001
+    assert len(scene.events()[-1]["updatedRefs"]) == 1000
+    assert "at most 1,000 refs" in work.fails("push", "origin", *(f"{name}x" for name in names), "main:dev")
+
+
+def test_names_of_refs(scene: Scene) -> None:
+    head = scene.refs()["refs/heads/main"]
+    names = [
+        "refs/heads/../../config",
+        "../../../etc/passwd",
+        "refs/heads/a..b",
+        "refs/heads/.hidden",
+        "refs/heads/a/.b",
+        "refs/heads/a.lock",
+        "refs/heads/a//b",
+        "refs/heads/a b",
+        "refs/heads/a\tb",
+        "refs/heads/a~1",
+        "refs/heads/a^",
+        "refs/heads/a:b",
+        "refs/heads/a?",
+        "refs/heads/[a",
+        "refs/heads/a*",
+        "refs/heads/a\\b",
+        "refs/heads/a@{b",
+        "refs/heads/a.",
+        "refs/heads/a/",
+        "refs/heads/",
+        "refs/heads",
+        "refs/heads/-x",
+        "main",
+        "HEAD",
+        "refs/heads/x\x7f",
+        "refs/remotes/origin/main",
+        "refs/stash",
+    ]
+    said = report_of(push(scene.hub.url, scene.token, commands([(None, head, name) for name in names]) + pack([])))
+    assert [entry.split(" ")[0] for entry in said[1:]] == ["ng"] * len(names)
+    twice = commands([(None, head, "refs/heads/x"), (None, head, "refs/heads/x")]) + pack([])
+    assert report_of(push(scene.hub.url, scene.token, twice))[1:] == ["ng refs/heads/x named more than once"] * 2
+    assert list(scene.refs()) == ["refs/heads/main"]
+
+
+def test_a_name_that_is_no_utf_8(scene: Scene) -> None:
+    head = scene.refs()["refs/heads/main"]
+    body = line(f"{ZERO} {head} refs/heads/".encode() + b"caf\xe9\0report-status") + b"0000" + pack([])
+    answer = push(scene.hub.url, scene.token, body)
+    assert b"ng refs/heads/caf\xe9 the name is not UTF-8" in answer.content
+
+
+def test_without_side_bands_and_without_a_report(scene: Scene) -> None:
+    head = scene.refs()["refs/heads/main"]
+    plain = push(scene.hub.url, scene.token, commands([(None, head, "refs/heads/a")], "report-status") + pack([]))
+    assert plain.content == line(b"unpack ok\n") + line(b"ok refs/heads/a\n") + b"0000"
+    silent = push(scene.hub.url, scene.token, commands([(None, head, "refs/heads/b")], "agent=x") + pack([]))
+    assert silent.content == b""
+    assert set(scene.refs()) == {"refs/heads/main", "refs/heads/a", "refs/heads/b"}
+
+
+def test_a_push_that_is_announced_as_too_large(hub: RunningHub, scene: Scene) -> None:
+    head = (
+        f"POST /ada/tiny/git-receive-pack HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer {scene.token}\r\n"
+        f"Content-Type: application/x-git-receive-pack-request\r\nContent-Length: {9 * 1024**3}\r\n\r\n"
+    )
+    assert status_of(raw_request(hub.address, head.encode())) == 413
+
+
+def test_a_trial_of_credentials(scene: Scene) -> None:
+    tried = push(scene.hub.url, scene.token, b"0000")
+    assert (tried.status_code, tried.content) == (200, b"")
+    assert tried.headers["content-type"] == "application/x-git-receive-pack-result"

@@ -1,0 +1,110 @@
+"""Pushing to refs/pr/N: for its author and for writers, while it is open; and nothing else by that right."""
+
+import pytest
+from tests.bed.apps import make_app, tokens_for
+from tests.bed.git import Work
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import commit, make_repo
+from tests.git.conftest import Scene
+
+from hubgate.server.app import Hub
+from hubgate.server.storage.database import Tx
+
+MAIN = "refs/heads/main"
+
+
+@pytest.fixture
+def bobs(scene: Scene) -> Work:
+    """Bob's copy, with the pull request 1 that he opened."""
+    bob = make_user(scene.hub, "bob")
+    token = make_token(scene.hub, bob)
+    with api(scene.hub, token) as client:
+        opened = commit(client, "ada/tiny", {"idea.txt": b"an idea\n"}, query="?create_pr=1")
+        assert opened.json()["pullRequestUrl"].endswith("/discussions/1"), opened.text
+    work = scene.clone("bobs", token=token)
+    work.git("fetch", "-q", "origin", "refs/pr/1")
+    work.git("checkout", "-q", "FETCH_HEAD")
+    return work
+
+
+def set_status(scene: Scene, number: int, status: str) -> None:
+    async def unit(tx: Tx) -> None:
+        sql = "UPDATE discussions SET status = :status WHERE num = :num"
+        await tx.exec(sql, {"status": status, "num": number})
+
+    async def work(opened: Hub) -> None:
+        await opened.db.write(unit)
+
+    scene.hub.call(work)
+
+
+def test_its_author_pushes(scene: Scene, bobs: Work) -> None:
+    before, head = bobs.head(), bobs.commit("more.txt")
+    bobs.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    assert scene.refs()["refs/pr/1"] == head
+    assert scene.events()[-1]["updatedRefs"] == [{"ref": "refs/pr/1", "oldSha": before, "newSha": head}]
+    set_status(scene, 1, "draft")
+    bobs.commit("draft.txt")
+    bobs.git("push", "-q", "origin", "HEAD:refs/pr/1")
+
+
+def test_a_writer_pushes_to_it_too(scene: Scene, bobs: Work) -> None:
+    work = scene.clone("adas")
+    work.git("fetch", "-q", "origin", "refs/pr/1")
+    work.git("checkout", "-q", "FETCH_HEAD")
+    head = work.commit("helped.txt")
+    work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    assert scene.refs()["refs/pr/1"] == head
+
+
+def test_nothing_else_by_that_right(scene: Scene, bobs: Work) -> None:
+    with api(scene.hub, scene.token) as ada:
+        commit(ada, "ada/tiny", {"hers.txt": b"hers\n"}, query="?create_pr=1")
+    bobs.commit("more.txt")
+    refs = scene.refs()
+    for target in (MAIN, "refs/heads/dev", "refs/tags/v1"):
+        assert "Only its owner may change this repo" in bobs.fails("push", "--force", "origin", f"HEAD:{target}")
+    for target in ("refs/pr/2", "refs/pr/3", "refs/pr/01", "refs/pr/x", "refs/pr/1/x"):
+        assert "no such pull request" in bobs.fails("push", "--force", "origin", f"HEAD:{target}"), target
+    assert "close the pull request instead" in bobs.fails("push", "origin", ":refs/pr/1")
+    assert scene.refs() == refs
+    assert "Only its owner" in bobs.fails("push", "origin", "HEAD:refs/pr/1", "HEAD:refs/heads/dev")
+    assert scene.refs() == {**refs, "refs/pr/1": bobs.head()}
+
+
+@pytest.mark.parametrize("status", ["closed", "merged"])
+def test_one_that_is_over_takes_nothing(scene: Scene, bobs: Work, status: str) -> None:
+    set_status(scene, 1, status)
+    bobs.commit("late.txt")
+    assert "no such pull request" in bobs.fails("push", "origin", "HEAD:refs/pr/1")
+    adas = scene.clone("adas")
+    adas.commit("late.txt")
+    assert "no such pull request" in adas.fails("push", "--force", "origin", "HEAD:refs/pr/1")
+
+
+def test_a_stranger_and_a_number_that_is_none(scene: Scene) -> None:
+    work = scene.clone("one")
+    work.commit()
+    assert "no such pull request" in work.fails("push", "origin", "HEAD:refs/pr/1")
+    stranger = make_token(scene.hub, make_user(scene.hub, "eve"))
+    said = work.fails("push", scene.url(token=stranger), "HEAD:refs/pr/1")
+    assert "no such pull request" in said
+    assert "403" in said
+
+
+def test_an_app_that_may_discuss_pushes_to_it(scene: Scene, bobs: Work) -> None:
+    """write-discussions opens the author's pull requests and nothing more."""
+    app = make_app(scene.hub, scopes=("openid", "write-discussions", "read-repos"))
+    token = tokens_for(app, scene.ada, scope="openid write-discussions")["access_token"]
+    make_repo(scene.client, "mine")
+    commit(scene.client, "ada/mine", {"idea.txt": b"an idea\n"}, query="?create_pr=1")
+    work = scene.clone("one", "ada/mine", token)
+    work.git("fetch", "-q", "origin", "refs/pr/1")
+    work.git("checkout", "-q", "FETCH_HEAD")
+    head = work.commit("more.txt")
+    work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    assert scene.refs("mine")["refs/pr/1"] == head
+    assert "needs the scope" in work.fails("push", "origin", "HEAD:main")
+    only_reads = tokens_for(app, scene.ada, scope="openid read-repos")["access_token"]
+    work.commit("even-more.txt")
+    assert "403" in work.fails("push", scene.url("ada/mine", only_reads), "HEAD:refs/pr/1")

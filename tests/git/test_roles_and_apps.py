@@ -1,0 +1,88 @@
+"""Roles in organizations and the scopes of apps, as far as git is concerned (attacks O57, O58)."""
+
+from tests.bed.apps import make_app, tokens_for
+from tests.bed.git import Work, run_git
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.git.conftest import Scene
+
+from hubgate.server.accounts.organizations import members
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import SYSTEM
+
+
+def outcome(scene: Scene, repo: str, token: str, number: int) -> str:
+    """What becomes of a clone and a push: "hidden", "read" or "write"."""
+    folder = scene.folder / f"try-{number}"
+    done = run_git(scene.folder, "clone", "-q", scene.url(repo, token), str(folder))
+    if done.returncode:
+        assert "not found" in done.stderr, done.stderr
+        return "hidden"
+    work = Work(folder)
+    work.commit(f"{number}.txt")
+    pushed = run_git(folder, "push", "origin", "main")
+    if pushed.returncode:
+        assert "403" in pushed.stderr, pushed.stderr
+        return "read"
+    return "write"
+
+
+def test_roles_in_an_organization(scene: Scene) -> None:
+    people = {name: make_user(scene.hub, name) for name in ("reader", "maker", "writer", "stranger")}
+    acme = make_organization(scene.hub, "acme", scene.ada, reader="read", maker="contributor", writer="write")
+    make_repo(scene.client, "acme/theirs", private=True)
+    tokens = {name: make_token(scene.hub, user) for name, user in people.items()}
+    with api(scene.hub, tokens["maker"]) as maker:
+        make_repo(maker, "acme/own", private=True)
+    expected = {
+        ("reader", "acme/theirs"): "read",
+        ("maker", "acme/theirs"): "read",
+        ("maker", "acme/own"): "write",
+        ("writer", "acme/own"): "write",
+        ("stranger", "acme/theirs"): "hidden",
+    }
+    found = {(name, repo): outcome(scene, repo, tokens[name], number) for number, (name, repo) in enumerate(expected)}
+    assert found == expected
+    writer = people["writer"]
+    scene.hub.call(lambda opened: members.change_role(opened.accounts, acme, writer, Role.READ, SYSTEM))
+    assert outcome(scene, "acme/own", tokens["writer"], 10) == "read"
+    scene.hub.call(lambda opened: members.remove(opened.accounts, acme, writer, SYSTEM))
+    assert outcome(scene, "acme/own", tokens["writer"], 11) == "hidden"
+
+
+def test_apps_push_within_their_scopes(scene: Scene) -> None:
+    """Beside what it may do, an app sees of private repos only what its scopes show (O58)."""
+    scopes = ("openid", "read-repos", "write-repos", "contribute-repos")
+    one, two = (make_app(scene.hub, name=name, scopes=scopes) for name in ("One", "Two"))
+
+    def token(app: object, scope: str) -> str:
+        return tokens_for(app, scene.ada, scope=f"openid {scope}")["access_token"]  # type: ignore[arg-type]
+
+    contribute = token(one, "contribute-repos")
+    with api(scene.hub, contribute) as client:
+        make_repo(client, "ada/made", private=True)
+    make_repo(scene.client, "own", private=True)
+    expected = {
+        ("made", contribute): "write",
+        ("own", contribute): "hidden",
+        ("made", token(two, "contribute-repos")): "hidden",
+        ("own", token(two, "write-repos")): "write",
+        ("made", token(two, "write-repos")): "write",
+        ("own", token(two, "read-repos")): "read",
+    }
+    found = {
+        (repo, given): outcome(scene, f"ada/{repo}", given, number) for number, (repo, given) in enumerate(expected)
+    }
+    assert list(found.values()) == list(expected.values())
+    # A public repo that the app did not make can be read by anyone, and changed by it no more for that.
+    assert outcome(scene, "ada/tiny", contribute, 10) == "read"
+
+
+def test_an_organization_that_was_not_granted_is_out_of_reach(scene: Scene) -> None:
+    make_organization(scene.hub, "acme", scene.ada)
+    make_repo(scene.client, "acme/theirs", private=True)
+    make_repo(scene.client, "acme/open")
+    app = make_app(scene.hub, scopes=("openid", "write-repos"))
+    token = tokens_for(app, scene.ada)["access_token"]
+    assert outcome(scene, "acme/theirs", token, 1) == "hidden"
+    assert outcome(scene, "acme/open", token, 2) == "read"
