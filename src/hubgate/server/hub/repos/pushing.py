@@ -22,6 +22,8 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.refs import REPO_GONE, Moves, RefIsElsewhere, move_refs
 from hubgate.server.storage.database import Tx
 
+# Larger files are git lfs's business, unless the operator lets larger ones come in a commit.
+LARGEST_FILE = 100 * 1024 * 1024
 MOST_NAMED = 5
 # A client that has more to say than this to a refused push finds the connection closed.
 MOST_DRAINED = 256 * 1024 * 1024
@@ -53,7 +55,7 @@ async def push(
         except CannotUnpack as problem:
             await _drained(pack)
             return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
-        findings = await inspecting.inspect(held, repos.regular_upload_max)
+        findings = await inspecting.inspect(held, _largest_file(repos))
         objection = await _objection(repos, repo, held, findings, asked, wanted)
         if objection is not None:
             return objection
@@ -61,6 +63,10 @@ async def push(
             await held.land()
     failpoint.hit("push-objects-landed")
     return await _moved(repos, repo, asked, refused, again)
+
+
+def _largest_file(repos: Repos) -> int:
+    return max(LARGEST_FILE, repos.regular_upload_max)
 
 
 def _standing(asked: Asked, refused: Mapping[str, str]) -> list[RefChange]:
@@ -113,7 +119,7 @@ async def _remarks(repos: Repos, repo: Repo, held: Quarantine, findings: Finding
 def _fault(repos: Repos, findings: Findings, unknown: Mapping[str, str], sha: str) -> str:
     if sha in findings.too_large:
         return (
-            f"has {findings.too_large[sha]:,} bytes. Files over {repos.regular_upload_max:,} bytes go through git lfs: "
+            f"has {findings.too_large[sha]:,} bytes. Files over {_largest_file(repos):,} bytes go through git lfs: "
             "git lfs migrate import --include=..."
         )
     return unknown.get(sha, "holds a file name that is not UTF-8 or has more than 255 bytes.")

@@ -1,0 +1,70 @@
+"""Large files in a push: too large for git, or a pointer to what the repo was never sent."""
+
+import hashlib
+
+from tests.bed.packs import bands, blob, commands, commit, pack, push, tree
+from tests.bed.people import api
+from tests.bed.repos import make_repo, send_large
+from tests.git.conftest import Scene
+
+from hubgate.server.hub.git.objects import pointer_text
+from hubgate.server.hub.repos.pushing import LARGEST_FILE
+
+MAIN = "refs/heads/main"
+
+
+def test_a_file_that_is_too_large(scene: Scene) -> None:
+    work = scene.clone("one")
+    work.commit("data/weights.dat", b"\0" * (LARGEST_FILE + 1))
+    # Gone at the head, but still in the history.
+    work.git("rm", "-q", "data/weights.dat")
+    work.git("commit", "-q", "-m", "never mind")
+    said = work.fails("push", "origin", "main")
+    assert "data/weights.dat has 104,857,601 bytes" in said
+    assert "git lfs" in said
+    assert scene.in_quarantine == []
+    assert len(scene.events()) == 1
+
+
+def test_many_files_that_are_too_large_are_not_all_named(scene: Scene) -> None:
+    files = [blob(b"%d" % number + b"\0" * LARGEST_FILE) for number in range(7)]
+    root = tree(*(("100644", f"{number}.dat", file) for number, file in enumerate(files)))
+    head = commit(root)
+    body = commands([(None, head.sha, "refs/heads/large")]) + pack([*files, root, head])
+    said = bands(push(scene.hub.url, scene.token, body).content)
+    assert said[2].count(b".dat has 104,857,601 bytes") == 5
+    assert b"and 2 more" in said[2]
+    assert b"ng refs/heads/large refused, see above" in said[1]
+
+
+def test_a_pointer_needs_its_file(scene: Scene) -> None:
+    content = b"weights" * 1000
+    oid = hashlib.sha256(content).hexdigest()
+    work = scene.clone("one")
+    work.commit("model.safetensors", pointer_text(oid, len(content)))
+    said = work.fails("push", "origin", "main")
+    assert f"model.safetensors stands for the large file {oid}, which this repo was never sent" in said
+    # Sent to another repo: knowing its hash is not enough.
+    make_repo(scene.client, "other")
+    send_large(scene.client, "ada/other", content)
+    assert "never sent" in work.fails("push", "origin", "main")
+    send_large(scene.client, "ada/tiny", content)
+    work.git("push", "-q", "origin", "main")
+    with api(scene.hub) as anyone:
+        found = anyone.get("/ada/tiny/resolve/main/model.safetensors", follow_redirects=True)
+        assert found.content == content
+
+
+def test_a_pointer_that_is_wrong_about_the_size(scene: Scene) -> None:
+    content = b"weights" * 1000
+    oid = send_large(scene.client, "ada/tiny", content)
+    work = scene.clone("one")
+    work.commit("model.safetensors", pointer_text(oid, len(content) + 1))
+    assert "has 7,001 bytes, but it has 7,000" in work.fails("push", "origin", "main")
+
+
+def test_what_only_looks_like_a_pointer(scene: Scene) -> None:
+    work = scene.clone("one")
+    work.commit("notes.txt", b"about: " + pointer_text("0" * 64, 5))
+    work.git("push", "-q", "origin", "main")
+    assert scene.refs() == {MAIN: work.head()}
