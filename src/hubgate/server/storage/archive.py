@@ -1,7 +1,8 @@
 """Backup and restore of an embedded hub: one tar archive.
 
 The database snapshot comes first and the folders after it: what the snapshot refers to is then in the folders, and
-whatever arrived meanwhile is merely extra. Refs live in the database, so extra objects are harmless. The last member is
+whatever arrived meanwhile is merely extra. Refs live in the database, so extra objects are harmless. Meanwhile nothing
+is tidied up: objects packed anew would be in neither the file that was listed nor the list. The last member is
 a manifest with the digest of every other: an archive that was cut short or damaged is noticed before it becomes a hub.
 The server secret is left out unless asked for: with it the archive opens everything that is sealed.
 """
@@ -25,6 +26,11 @@ from hubgate.server.storage import datadir
 from hubgate.server.storage.engines import is_sqlite, sqlite_path
 
 FOLDERS = ("repos", "lfs")
+# What is being received, and what is being deleted.
+_PASSING = ("repos/incoming", "lfs/incoming", "lfs/parts")
+_GOING = ".gone"
+# Drafts, locks, and the copy of the refs for git, which is made anew from the database: it may be newer than that.
+_NOT_KEPT = ("tmp_", ".tmp-", "hubgate-", "packed-refs")
 DATABASE_NAME = "hubgate.db"
 MANIFEST_NAME = "manifest.json"
 
@@ -44,8 +50,9 @@ def backup(database_url: str, data_dir: Path, target: Path, *, with_keys: bool) 
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".backup-") as scratch:
             snapshot, draft = Path(scratch, DATABASE_NAME), Path(scratch, "archive")
-            _snapshot(source, snapshot)
-            _write(draft, {DATABASE_NAME: snapshot, **dict(_files(data_dir, with_keys))})
+            with datadir.untidied(data_dir):
+                _snapshot(source, snapshot)
+                _write(draft, {DATABASE_NAME: snapshot, **dict(_files(data_dir, with_keys))})
             draft.replace(target)
         _sync_folder(target.parent)
     except (OSError, sqlite3.Error, tarfile.TarError) as error:
@@ -105,11 +112,26 @@ def _snapshot(source: Path, target: Path) -> None:
 def _files(data_dir: Path, with_keys: bool) -> Iterator[tuple[str, Path]]:
     for folder in FOLDERS:
         for path in sorted((data_dir / folder).rglob("*")):
-            # What is still being written has no place in a backup: nothing refers to it yet.
-            if path.is_file() and not path.is_symlink() and not path.name.startswith("tmp_"):
-                yield str(path.relative_to(data_dir)), path
+            name = str(path.relative_to(data_dir))
+            if _is_kept(name) and not path.is_symlink() and (path.is_file() or _is_empty(path)):
+                yield name, path
     if with_keys and secret_file(data_dir).exists():
         yield secret_file(data_dir).name, secret_file(data_dir)
+
+
+def _is_kept(name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    passing = any(name == folder or name.startswith(f"{folder}/") for folder in _PASSING)
+    going = any(part.endswith(_GOING) for part in parts)
+    return not passing and not going and not parts[-1].startswith(_NOT_KEPT)
+
+
+def _is_empty(path: Path) -> bool:
+    """Git knows a repository by its folders, also by those with nothing in them."""
+    try:
+        return path.is_dir() and next(path.iterdir(), None) is None
+    except FileNotFoundError:
+        return False
 
 
 def _write(draft: Path, members: dict[str, Path]) -> None:
@@ -119,6 +141,9 @@ def _write(draft: Path, members: dict[str, Path]) -> None:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for name, path in members.items():
                 try:
+                    if path.is_dir():
+                        tar.add(path, name, recursive=False)
+                        continue
                     content = path.open("rb")
                 except FileNotFoundError:
                     continue

@@ -10,10 +10,10 @@ from pathlib import Path
 from hubgate.server.errors import StartupError
 
 LOCK_NAME = "in-use.lock"
-
+TIDYING_NAME = "tidying.lock"
 
 RESTORE_PREFIX = ".restore-"
-OUR_NAMES = {LOCK_NAME, "hubgate.db", "secret.key", "repos", "lfs", "mail"}
+OUR_NAMES = {LOCK_NAME, TIDYING_NAME, "hubgate.db", "secret.key", "repos", "lfs", "mail"}
 
 
 def make_ready(data_dir: Path) -> None:
@@ -59,11 +59,34 @@ def alone(data_dir: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _locked(data_dir: Path, kind: int, refusal: str) -> Iterator[None]:
+def untidied(data_dir: Path) -> Iterator[None]:
+    """While this is held nobody tidies up; whoever does so already is waited for."""
+    descriptor = _opened(data_dir / TIDYING_NAME)
     try:
-        descriptor = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StartupError(f"Cannot open {data_dir / LOCK_NAME}: {error.strerror}.") from error
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def tidying(data_dir: Path) -> Iterator[bool]:
+    """False while a backup is taken, or another tidies up, on whichever machine."""
+    descriptor = _opened(data_dir / TIDYING_NAME)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _locked(data_dir: Path, kind: int, refusal: str) -> Iterator[None]:
+    descriptor = _opened(data_dir / LOCK_NAME)
     try:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
@@ -72,3 +95,10 @@ def _locked(data_dir: Path, kind: int, refusal: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _opened(file: Path) -> int:
+    try:
+        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StartupError(f"Cannot open {file}: {error.strerror}.") from error

@@ -13,6 +13,7 @@ from hubgate.server import logs
 from hubgate.server.app import Hub, open_hub
 from hubgate.server.audit.retention import Retention
 from hubgate.server.audit.seal import Sealer
+from hubgate.server.hub.repos import housekeeping
 from hubgate.server.settings import Settings
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.loops import Loop, LoopRunner
@@ -24,7 +25,12 @@ BACKGROUND_NICENESS = 10
 
 async def run(settings: Settings, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
     hub = await open_hub(settings)
-    loops = [Sweep(hub.db, hub.clock).loop(), Loop("mail", every_seconds=5, step=hub.outbox.send_due), *_audit(hub)]
+    loops = [
+        Sweep(hub.db, hub.clock).loop(),
+        Loop("mail", every_seconds=5, step=hub.outbox.send_due),
+        Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
+        *_audit(hub),
+    ]
     running = asyncio.create_task(LoopRunner(hub.db, hub.clock, stop).run(loops))
     on_ready()
     await stop.wait()

@@ -1,0 +1,111 @@
+"""Tidying up on disk: many small packs become few, and what a killed process left behind goes.
+
+Nothing that git holds is ever dropped, reachable or not: a push under way may count on it. One process tidies at a
+time, and none while a backup is taken.
+"""
+
+import contextlib
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from hubgate.server.clock import DAY, HOUR, SECOND
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import program, quarantine
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.repos import copied_refs, store
+from hubgate.server.storage import datadir
+
+log = logging.getLogger("hubgate.worker")
+
+EVERY_SECONDS = 600.0
+# Folders looked at before others get their turn.
+SLICE = 200
+MOST_PACKS = 20
+# In one of the 256 folders that loose objects spread over evenly.
+MOST_LOOSE_SAMPLED = 8
+# Uploads write all the time: one that did not for a day is nobody's.
+UPLOADS_LAST = DAY
+# Between the making of a folder and its row.
+MAKING_LASTS = HOUR
+
+_REPACK = (
+    # The index of a pack must be as durable as the packs it lets go.
+    *("-c", "core.fsync=committed,derived-metadata"),
+    *("-c", "core.bigFileThreshold=16m", "-c", "pack.windowMemory=128m", "-c", "pack.threads=1"),
+    # Whole packs and every loose object are rolled up, whatever points at them.
+    *("repack", "--geometric=2", "-d", "-q", "-n"),
+)
+
+
+@dataclass
+class Housekeeping:
+    repos: Repos
+    most_packs: int = MOST_PACKS
+    _round: Iterator[Path] = field(default_factory=lambda: iter(()))
+
+    async def step(self) -> bool:
+        """One slice of all folders; a new round begins with what uploads left behind."""
+        with datadir.tidying(self.repos.folders.root.parent) as alone:
+            if not alone:
+                return False
+            folders = await in_thread(lambda: list(islice(self._round, SLICE)))
+            if not folders:
+                await in_thread(self._drop_leavings)
+                self._round = self.repos.folders.all()
+                folders = await in_thread(lambda: list(islice(self._round, SLICE)))
+            for folder in folders:
+                await self._look_after(folder)
+            return len(folders) == SLICE
+
+    async def _look_after(self, folder: Path) -> None:
+        if not await store.exists(self.repos.db, folder.stem):
+            if await in_thread(self._is_older, folder, MAKING_LASTS):
+                log.info("the folder %s belongs to no repo and goes", folder.name)
+                await in_thread(self.repos.folders.remove, folder.stem)
+        elif await in_thread(self._is_crowded, folder):
+            try:
+                await copied_refs.refresh(self.repos, folder.stem)
+                await program.run(_REPACK, folder)
+                await in_thread(self._drop, (folder / "objects/pack").glob("*tmp[-_]*"), UPLOADS_LAST)
+            except program.GitFailed as error:
+                log.warning("the folder %s cannot be packed: %s", folder.name, error)
+
+    def _is_crowded(self, folder: Path) -> bool:
+        packs, loose = (folder / "objects/pack").glob("*.pack"), (folder / "objects/17").glob("*")
+        return sum(1 for _ in packs) > self.most_packs or sum(1 for _ in loose) > MOST_LOOSE_SAMPLED
+
+    def _drop_leavings(self) -> None:
+        folders, large = self.repos.folders.root, self.repos.large_files.root
+        self._drop((folders / quarantine.FOLDER).glob("*"), UPLOADS_LAST)
+        for place in ("incoming", "parts"):
+            self._drop((large / place).glob("*"), UPLOADS_LAST)
+        for gone in folders.glob("??/*.gone"):
+            _remove(gone)
+
+    def _drop(self, paths: Iterator[Path], age: int) -> None:
+        for path in paths:
+            if self._is_older(path, age):
+                _remove(path)
+
+    def _is_older(self, path: Path, age: int) -> bool:
+        """By the newest thing in it."""
+        newest = max((_changed_at(inside) for inside in (path, *path.rglob("*"))), default=0)
+        return self.repos.clock() - newest >= age
+
+
+def _changed_at(path: Path) -> int:
+    try:
+        return int(path.stat().st_mtime * SECOND)
+    except FileNotFoundError:
+        return 0
+
+
+def _remove(path: Path) -> None:
+    remove: Callable[[Path], object] = shutil.rmtree if path.is_dir() else Path.unlink
+    # Somebody else may be at it, too.
+    with contextlib.suppress(OSError):
+        remove(path)

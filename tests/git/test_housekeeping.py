@@ -1,0 +1,118 @@
+"""Tidying up on disk: few packs, nothing lost, and what was left behind goes in its time."""
+
+import os
+from pathlib import Path
+
+from tests.bed.git import Work, run_git
+from tests.bed.repos import committed, make_repo
+from tests.git.conftest import Scene
+
+from hubgate.server.app import Hub
+from hubgate.server.clock import DAY, HOUR, SECOND
+from hubgate.server.hub.repos.housekeeping import Housekeeping
+from hubgate.server.storage import datadir
+
+
+def tidy(scene: Scene, most_packs: int = 3) -> None:
+    async def work(opened: Hub) -> None:
+        housekeeping = Housekeeping(opened.repos, most_packs)
+        while await housekeeping.step():
+            continue
+
+    scene.hub.call(work)
+
+
+def aged(scene: Scene, path: Path, age: int) -> Path:
+    """Last changed so long ago, with all that is in it."""
+    moment = (scene.hub.clock() - age) / SECOND
+    for inside in (*path.rglob("*"), path):
+        os.utime(inside, (moment, moment))
+    return path
+
+
+def packs(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "objects/pack").glob("*.pack"))
+
+
+def test_many_packs_become_few_and_nothing_is_lost(scene: Scene) -> None:
+    repo_id = scene.client.get("/api/models/ada/tiny").json()["_id"]
+    folder = scene.repo_folder(repo_id)
+    work = scene.clone("one")
+    work.git("checkout", "-q", "-b", "lost")
+    lost = work.commit("lost.txt", "no ref leads here any more\n")
+    work.git("push", "-q", "origin", "lost")
+    work.git("push", "-q", "origin", ":lost")
+    work.git("checkout", "-q", "main")
+    for number in range(6):
+        work.commit(f"{number}.txt")
+        work.git("push", "-q", "origin", "main")
+    head = committed(scene.client, "ada/tiny", {"http.txt": b"loose objects\n"})
+    before = run_git(folder, "cat-file", "--batch-all-objects", "--batch-check").stdout
+    assert len(packs(folder)) == 7
+    tidy(scene)
+    assert len(packs(folder)) <= 2
+    assert not list(folder.glob("objects/??/*")), "loose objects are packed, too"
+    assert run_git(folder, "cat-file", "--batch-all-objects", "--batch-check").stdout == before
+    assert run_git(folder, "cat-file", "-e", lost).returncode == 0
+    assert run_git(folder, "fsck", "--strict").returncode == 0
+    assert scene.clone("two").head() == head
+    work.git("pull", "-q")
+    work.commit("after.txt")
+    work.git("push", "-q", "origin", "main")
+    few = packs(folder)
+    tidy(scene)
+    assert packs(folder) == few, "what is tidy stays as it is"
+
+
+def test_what_was_left_behind_goes_in_its_time(scene: Scene) -> None:
+    root, large = scene.hub.settings.data_dir / "repos", scene.hub.settings.data_dir / "lfs"
+    made = {
+        root / "incoming/old/pack": 25 * HOUR,
+        root / "incoming/new/pack": 23 * HOUR,
+        large / "incoming/old": 25 * HOUR,
+        large / "incoming/new": HOUR,
+        large / "parts/old": 25 * HOUR,
+        root / "aa/0123456789abcdef012345aa.gone/objects": 0,
+        root / "bb/0123456789abcdef012345bb.git/objects": 2 * HOUR,
+        root / "cc/0123456789abcdef012345cc.git/objects": HOUR // 2,
+    }
+    for path, age in made.items():
+        path.mkdir(parents=True)
+        (path / "file").write_text("x")
+        aged(scene, path.parent if path.name in ("pack", "objects") else path, age)
+    repo_id = make_repo(scene.client, "other")["id"]
+    aged(scene, scene.repo_folder(repo_id), 400 * DAY)
+    tidy(scene)
+    left = {path for path in made if path.exists()}
+    assert left == {
+        root / "incoming/new/pack",
+        large / "incoming/new",
+        root / "cc/0123456789abcdef012345cc.git/objects",
+    }
+    assert scene.client.get("/api/models/ada/other").status_code == 200
+    assert scene.clone("one", "ada/other").head()
+
+
+def test_not_while_a_backup_is_taken(scene: Scene) -> None:
+    root = scene.hub.settings.data_dir
+    left = root / "repos/aa/0123456789abcdef012345aa.gone"
+    left.mkdir(parents=True)
+    with datadir.untidied(root):
+        tidy(scene)
+        assert left.exists()
+    tidy(scene)
+    assert not left.exists()
+
+
+def test_clones_go_on_meanwhile(scene: Scene) -> None:
+    work = scene.clone("one")
+    for number in range(5):
+        work.commit(f"{number}.txt")
+        work.git("push", "-q", "origin", "main")
+    copy = scene.folder / "copy"
+    run_git(scene.folder, "clone", "-q", "--bare", scene.url(), str(copy))
+    tidy(scene)
+    work.commit("last.txt")
+    work.git("push", "-q", "origin", "main")
+    assert run_git(copy, "fetch", "-q", "origin", "main:main").returncode == 0
+    assert Work(copy).head("main") == work.head()
