@@ -1,0 +1,152 @@
+"""Pushes and commits that know what was acknowledged, and a look at whether git, database and events agree."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+from tests.bed.blocking import blocking
+from tests.bed.engines import opened, settings_for
+from tests.bed.git import Work, address, run_git
+from tests.bed.people import PASSWORD
+from tests.bed.repos import commit
+from tests.faults.conftest import Store
+
+from hubgate.server.accounts import signup
+from hubgate.server.accounts.roles import TokenRole
+from hubgate.server.accounts.signup import Candidate
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.app import open_hub
+from hubgate.server.events import store as event_store
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.hub.repos.creating import NewRepo, create
+from hubgate.server.hub.repos.model import Owner, RepoType
+from hubgate.server.storage.database import Tx
+
+MAIN = "refs/heads/main"
+
+
+@dataclass(frozen=True)
+class Repo:
+    store: Store
+    id: str
+    token: str
+
+    @property
+    def folder(self) -> Path:
+        return self.store.folder / "data/repos" / self.id[-2:] / f"{self.id}.git"
+
+
+def make_repo(store: Store) -> Repo:
+    async def work() -> Repo:
+        hub = await open_hub(settings_for(store.url, store.folder / "data"))
+        try:
+            candidate = Candidate("ada", "ada@example.org", PASSWORD)
+            ada = await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
+            token, _ = await personal.create(hub.accounts, ada, "test", TokenRole.WRITE, "127.0.0.1")
+            repo = await create(hub.repos, ada, Owner("user", ada.id, ada.name), NewRepo(RepoType.MODEL, "tiny"))
+            return Repo(store, repo.id, token)
+        finally:
+            await hub.close()
+
+    return blocking(work())
+
+
+@dataclass
+class PushLoad:
+    """Each client pushes commit after commit to a branch of its own, with a tag; one more commits to main over HTTP."""
+
+    repo: Repo
+    url: str
+    name: str
+    clients: int = 2
+    acknowledged: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+        self._enough = threading.Condition()
+        self._threads = [threading.Thread(target=self._push, args=(number,)) for number in range(self.clients)]
+        self._threads.append(threading.Thread(target=self._commit))
+
+    def start(self) -> "PushLoad":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def wait_for(self, count: int, seconds: float = 60.0) -> None:
+        with self._enough:
+            assert self._enough.wait_for(lambda: len(self.acknowledged) >= count, seconds), "the load got nowhere"
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def _note(self, *refs: tuple[str, str]) -> None:
+        with self._enough:
+            self.acknowledged += refs
+            self._enough.notify_all()
+
+    def _push(self, number: int) -> None:
+        folder = self.repo.store.folder / f"{self.name}-{number}"
+        folder.mkdir()
+        work = Work(folder)
+        work.git("init", "-q", "-b", "main")
+        branch, count = f"refs/heads/{self.name}-{number}", 0
+        while not self._stop.is_set():
+            count += 1
+            sha = work.commit(f"{number}.txt", f"{count}\n")
+            tag = f"refs/tags/{self.name}-{number}-{count}"
+            url = address(self.url, "ada/tiny", self.repo.token)
+            if run_git(folder, "push", "-q", url, f"HEAD:{branch}", f"HEAD:{tag}").returncode == 0:
+                self._note((branch, sha), (tag, sha))
+
+    def _commit(self) -> None:
+        headers = {"authorization": f"Bearer {self.repo.token}"}
+        count = 0
+        with httpx.Client(base_url=self.url, headers=headers, timeout=20) as client:
+            while not self._stop.is_set():
+                count += 1
+                try:
+                    answer = commit(client, "ada/tiny", {f"{self.name}.txt": str(count).encode()})
+                except httpx.TransportError:
+                    self._stop.wait(0.05)
+                    continue
+                if answer.status_code == 200:
+                    self._note((MAIN, answer.json()["commitOid"]))
+
+
+def check(repo: Repo, acknowledged: Sequence[tuple[str, str]]) -> None:
+    """Every change has one event, every ref is where its last event says, and all it leads to is on disk."""
+    refs, events = blocking(_rows(repo))
+    assert [seq for seq, _ in events] == list(range(1, len(events) + 1)), "gapless"
+    told: dict[str, str | None] = {MAIN: _first(repo)}
+    seen = set()
+    for _, payload in events[1:]:
+        for update in payload["updatedRefs"]:
+            assert told.get(update["ref"]) == update["oldSha"], "each change begins where the one before ended"
+            told[update["ref"]] = update["newSha"]
+            seen.add((update["ref"], update["newSha"]))
+    assert told == refs
+    assert not set(acknowledged) - seen, "what was acknowledged is there"
+    whole = run_git(repo.folder, "rev-list", "--objects", "--quiet", *sorted(set(refs.values())))
+    assert whole.returncode == 0, whole.stderr
+
+
+def _first(repo: Repo) -> str:
+    """The commit that main began with."""
+    refs, _ = blocking(_rows(repo))
+    return run_git(repo.folder, "rev-list", "--max-parents=0", refs[MAIN]).stdout.strip()
+
+
+async def _rows(repo: Repo) -> tuple[dict[str, str], list[tuple[int, dict[str, Any]]]]:
+    async def unit(tx: Tx) -> tuple[dict[str, str], list[tuple[int, dict[str, Any]]]]:
+        refs = dict(await repo_store.refs(tx, repo.id))
+        rows = await event_store.of_repo(tx, repo.id, 0, 1_000_000)
+        return refs, [(row["repo_seq"], msgspec.json.decode(bytes(row["body"]))) for row in rows]
+
+    async with opened(repo.store.url) as db:
+        return await db.read_long(unit)

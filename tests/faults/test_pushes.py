@@ -1,0 +1,63 @@
+"""kill -9 in the middle of pushes and commits: git, database and events agree, and nothing acknowledged is lost."""
+
+import random
+
+import pytest
+from tests.bed.git import address, run_git
+from tests.bed.processes import TEST_BUILD, hub_process, until
+from tests.faults.conftest import Store
+from tests.faults.pushes import MAIN, PushLoad, check, make_repo
+
+pytestmark = pytest.mark.faults
+
+MOMENTS = (
+    "push-objects-landed",
+    "commit-objects-landed",
+    "refs-before-move",
+    "storage.before_commit",
+    "storage.after_commit",
+    "refs-after-move",
+    "push-before-report",
+)
+
+
+def test_kill_9_of_the_whole_hub_while_pushes_arrive(store: Store, fault_count: int) -> None:
+    chance = random.Random(fault_count)
+    repo = make_repo(store)
+    acknowledged: list[tuple[str, str]] = []
+    for number in range(fault_count):
+        with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
+            load = PushLoad(repo, hub.url, f"r{number}").start()
+            load.wait_for(chance.randint(1, 12))
+            hub.kill_all()
+            load.stop()
+        acknowledged += load.acknowledged
+        check(repo, acknowledged)
+    with hub_process(store.folder, *store.flags) as hub:
+        shown = run_git(store.folder, "ls-remote", address(hub.url, "ada/tiny")).stdout
+        assert {tuple(line.split("\t")[::-1]) for line in shown.splitlines()} >= {
+            (ref, sha) for ref, sha in acknowledged if ref.startswith("refs/tags/")
+        }
+        copy = store.folder / "copy"
+        assert run_git(store.folder, "clone", "-q", "--mirror", address(hub.url, "ada/tiny"), str(copy)).returncode == 0
+        assert run_git(copy, "fsck", "--strict").returncode == 0
+        assert run_git(copy, "rev-parse", MAIN).returncode == 0
+    assert store.complaints() == []
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_death_at_the_worst_moments(store: Store, fault_count: int, moment: str) -> None:
+    """The web process dies at the moment itself; its parent starts another, which dies there too."""
+    repo = make_repo(store)
+    acknowledged: list[tuple[str, str]] = []
+    for number in range(max(1, fault_count // 10)):
+        armed = {"TEST_FAILPOINTS": f"{moment}:{number % 3 + 1}"}
+        with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD, **armed) as hub:
+            load = PushLoad(repo, hub.url, f"m{number}").start()
+            deaths = (store.folder / "stderr.log").read_text().count("ended with status -9")
+            until(lambda: hub.errors.count("ended with status -9") > deaths + 1, 60)
+            hub.kill_all()
+            load.stop()
+        acknowledged += load.acknowledged
+        check(repo, acknowledged)
+    assert store.complaints() == []
