@@ -161,6 +161,49 @@ def test_names_that_only_git_can_say(scene: Scene, path: bytes) -> None:
     assert_untouched(scene, before)
 
 
+def nested(levels: int) -> list[Object]:
+    trees = [SOUND]
+    for _ in range(levels):
+        trees.append(tree(("40000", "d", trees[-1])))
+    return trees
+
+
+def branching(levels: int, width: int) -> list[Object]:
+    """Each tree names the one below many times: few objects, width ** levels files."""
+    trees = [SOUND]
+    for _ in range(levels):
+        trees.append(tree(*(("40000", f"{number:04d}", trees[-1]) for number in range(width))))
+    return trees
+
+
+@pytest.mark.parametrize("trees", [nested(101), nested(20_000), branching(10, 10), branching(2, 1001)])
+def test_trees_that_nobody_could_walk(scene: Scene, trees: list[Object]) -> None:
+    before, head = files(scene), commit(trees[-1])
+    # A commit on top, so that none of it is at the tip.
+    tip = commit(SOUND, head.sha)
+    said = sent(scene, tip.sha, pack([ITEM, *trees, head, tip]))
+    assert said == ["unpack ok", "ng refs/heads/bad refused, see above"]
+    assert_untouched(scene, before)
+
+
+def test_a_tree_too_deep_in_several_pushes(scene: Scene) -> None:
+    """Each part is fine by itself; what was pushed before counts."""
+    trees = nested(150)
+    first, second = commit(trees[90]), commit(trees[-1])
+    assert sent(scene, first.sha, pack([ITEM, *trees[:91], first]), "refs/heads/good")[1] == "ok refs/heads/good"
+    assert sent(scene, second.sha, pack([*trees[91:], second]))[1] == "ng refs/heads/bad refused, see above"
+
+
+def test_a_hundred_thousand_files(scene: Scene) -> None:
+    """Large, but nothing wrong with it."""
+    rows = b"".join(b"100644 %06d.txt\0" % number + bytes.fromhex(ITEM.sha) for number in range(100_000))
+    root = Object(TREE, rows)
+    head = commit(root)
+    assert sent(scene, head.sha, pack([ITEM, root, head]), "refs/heads/many")[1] == "ok refs/heads/many"
+    listed = scene.client.get("/api/models/ada/tiny/tree/many?limit=10").json()
+    assert [entry["path"] for entry in listed][:2] == ["000000.txt", "000001.txt"]
+
+
 def test_what_does_not_hang_together(scene: Scene) -> None:
     before = files(scene)
     missing_blob, missing_parent = commit(tree(("100644", "a", blob(b"absent")))), commit(SOUND, "1" * 40)

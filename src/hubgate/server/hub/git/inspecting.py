@@ -1,20 +1,17 @@
 """Looking at what came with a push, before it belongs to the repo: whether it hangs together, how large its files are,
-which of them stand for large files, and whether every name in it can be said elsewhere.
+which of them stand for large files, and whether its trees can be walked and named elsewhere.
 """
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
-import pygit2
-
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.objects import LONGEST_POINTER, Pointer, pointer_text, read_pointer
-from hubgate.server.hub.git.paths import LONGEST_PART
 from hubgate.server.hub.git.quarantine import Quarantine
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.weighing import Scales
 
 log = logging.getLogger("hubgate.git")
 
@@ -22,16 +19,16 @@ LONGEST_WORK = 15 * 60
 _CHUNK = 64 * 1024
 _SHORTEST_POINTER = len(pointer_text("0" * 64, 0))
 _FORMAT = "%(objectname) %(objecttype) %(objectsize)"
-_NAMES = re.compile(rb"[0-7]{1,6} ([^\0]+)\0.{20}", re.DOTALL)
 
 
 @dataclass
 class Findings:
-    """By the id of the blob, or of the tree that holds a name which only git can say."""
+    """By the id of the blob or tree."""
 
     objects: int = 0
     too_large: dict[str, int] = field(default_factory=dict)
     pointers: dict[str, Pointer] = field(default_factory=dict)
+    too_much: list[str] = field(default_factory=list)
     bad_names: list[str] = field(default_factory=list)
 
 
@@ -44,13 +41,14 @@ class _Object:
 
 async def inspect(quarantine: Quarantine, largest_file: int) -> Findings:
     """Each object that came is looked at once, reachable or not: none gets into the repo unseen."""
-    findings = Findings()
+    findings, scales = Findings(), Scales()
     async for objects in _listed(quarantine):
         findings.objects += len(objects)
         for item in objects:
             if item.type == "blob" and item.size > largest_file:
                 findings.too_large[item.sha] = item.size
-        await in_thread(_read, quarantine, objects, findings)
+        await in_thread(_read, quarantine, objects, findings, scales)
+    findings.bad_names += [sha.hex() for sha in scales.bad_names]
     return findings
 
 
@@ -131,27 +129,12 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:
         yield [begun]
 
 
-def _read(quarantine: Quarantine, objects: Sequence[_Object], findings: Findings) -> None:
+def _read(quarantine: Quarantine, objects: Sequence[_Object], findings: Findings, scales: Scales) -> None:
     odb = quarantine.opened().odb
     for item in objects:
         if item.type == "blob" and _SHORTEST_POINTER <= item.size <= LONGEST_POINTER:
-            pointer = read_pointer(_content(odb, item.sha))
+            pointer = read_pointer(odb.read(item.sha)[1])
             if pointer is not None:
                 findings.pointers[item.sha] = pointer
-        elif item.type == "tree" and not _can_be_said(_content(odb, item.sha)):
-            findings.bad_names.append(item.sha)
-
-
-def _content(odb: pygit2.Odb, sha: str) -> bytes:
-    content: bytes = odb.read(sha)[1]
-    return content
-
-
-def _can_be_said(tree: bytes) -> bool:
-    """The hub speaks JSON about files: every name is UTF-8, and none is longer than disks take."""
-    names = _NAMES.findall(tree)
-    try:
-        b"/".join(names).decode()
-    except UnicodeDecodeError:
-        return False
-    return not names or max(map(len, names)) <= LONGEST_PART
+        elif item.type == "tree" and scales.weigh(odb, bytes.fromhex(item.sha)).is_too_much:
+            findings.too_much.append(item.sha)

@@ -11,6 +11,8 @@ from hubgate.server.errors import Unprocessable
 
 LONGEST_PATH = 4096
 LONGEST_PART = 255
+# Folders in one another.
+DEEPEST = 100
 
 # Windows knows .git by its short name too, and drops dots and spaces at the end, and what stands after a colon.
 _DOT_GIT = re.compile(r"(\.git|git~[0-9]+)[. ]*(:.*)?\Z", re.IGNORECASE)
@@ -31,6 +33,8 @@ def check_path(path: str) -> str:
         raise Unprocessable(f"The path is not valid Unicode: {shown}.") from None
     if length > LONGEST_PATH:
         raise Unprocessable(f"A path has at most {LONGEST_PATH} bytes: {shown}.")
+    if path.count("/") > DEEPEST:
+        raise Unprocessable(f"A path has at most {DEEPEST} folders in one another: {shown}.")
     for part in path.split("/"):
         if part in (".", ".."):
             raise Unprocessable(f"A path has no . or .. in it: {shown}.")

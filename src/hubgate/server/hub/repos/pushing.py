@@ -13,9 +13,11 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import inspecting, receiving
 from hubgate.server.hub.git.inspecting import Findings
+from hubgate.server.hub.git.paths import DEEPEST, LONGEST_PART
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
 from hubgate.server.hub.git.receiving import Asked, Outcome
 from hubgate.server.hub.git.unpacking import CannotUnpack, unpack
+from hubgate.server.hub.git.weighing import MOST_FILES
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
 from hubgate.server.hub.repos.model import Repo
@@ -88,7 +90,11 @@ def _for_all(asked: Asked, reason: str) -> dict[str, str]:
 async def _objection(
     repos: Repos, repo: Repo, held: Quarantine, findings: Findings, asked: Asked, wanted: Sequence[RefChange]
 ) -> Outcome | None:
+    """The files first: what is asked after them walks the trees."""
     tips = [change.new_sha for change in wanted if change.new_sha is not None]
+    remarks = await _remarks(repos, repo, held, findings, tips)
+    if remarks:
+        return Outcome(_for_all(asked, "refused, see above"), remarks=remarks)
     if not await inspecting.connected(held, tips):
         reason = "shallow update not allowed" if asked.shallow else "missing necessary objects"
         return Outcome(_for_all(asked, reason))
@@ -98,16 +104,13 @@ async def _objection(
         for change in wanted
         if change.new_sha and not change.ref.startswith("refs/tags/") and types.get(change.new_sha) != "commit"
     }
-    if no_commits:
-        return Outcome({**_for_all(asked, "refused with the others"), **no_commits})
-    remarks = await _remarks(repos, repo, held, findings, tips)
-    return Outcome(_for_all(asked, "refused, see above"), remarks=remarks) if remarks else None
+    return Outcome({**_for_all(asked, "refused with the others"), **no_commits}) if no_commits else None
 
 
 async def _remarks(repos: Repos, repo: Repo, held: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
     """What stands against the files, each by its path."""
     unknown = await repos.db.read_long(lambda tx: _never_sent(tx, repo, findings))
-    at_fault = [*findings.too_large, *unknown, *findings.bad_names]
+    at_fault = [*findings.too_large, *unknown, *findings.too_much, *findings.bad_names]
     if not at_fault:
         return []
     named = at_fault[:MOST_NAMED]
@@ -122,7 +125,9 @@ def _fault(repos: Repos, findings: Findings, unknown: Mapping[str, str], sha: st
             f"has {findings.too_large[sha]:,} bytes. Files over {_largest_file(repos):,} bytes go through git lfs: "
             "git lfs migrate import --include=..."
         )
-    return unknown.get(sha, "holds a file name that is not UTF-8 or has more than 255 bytes.")
+    if sha in findings.too_much:
+        return f"goes deeper than {DEEPEST} folders, or holds more than {MOST_FILES:,} files."
+    return unknown.get(sha, f"holds a file name that is not UTF-8 or has more than {LONGEST_PART} bytes.")
 
 
 async def _never_sent(tx: Tx, repo: Repo, findings: Findings) -> dict[str, str]:
