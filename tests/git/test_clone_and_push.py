@@ -4,9 +4,12 @@ import hashlib
 
 import pytest
 from tests.bed.git import Work, run_git
+from tests.bed.packs import blob, commands, commit, pack, push, report_of, tree
 from tests.bed.people import api
 from tests.bed.repos import committed, make_repo
 from tests.git.conftest import Scene
+
+from hubgate.server.web.git import answers
 
 PROTOCOLS = ("0", "1", "2")
 MAIN = "refs/heads/main"
@@ -162,6 +165,25 @@ def test_a_large_push_and_a_large_request(scene: Scene) -> None:
     committed(scene.client, "ada/tiny", {"new.txt": b"x\n"})
     other.git("-c", "protocol.version=0", "fetch", "-q")
     assert other.head("origin/main~1") == head
+
+
+def test_a_long_push_is_kept_alive(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the hub looks at what came it says so, and git takes no harm from it."""
+    monkeypatch.setattr(answers, "KEEP_ALIVE_SECONDS", 0.0001)
+    work = scene.clone("one")
+    for number in range(5):
+        head = work.commit(f"{number}.txt")
+        work.git("push", "-q", "origin", "main")
+    assert scene.refs() == {MAIN: head}
+    item = blob(b"by hand\n")
+    root = tree(("100644", "hand.txt", item))
+    made = commit(root)
+    body = commands([(None, made.sha, "refs/heads/hand")]) + pack([item, root, made])
+    answer = push(scene.hub.url, scene.token, body)
+    assert answer.content.startswith(b"0005\x01")
+    assert report_of(answer) == ["unpack ok", "ok refs/heads/hand"]
+    refused = push(scene.hub.url, scene.token, commands([(None, made.sha, "refs/heads/x")]) + b"no pack")
+    assert report_of(refused)[1] == "ng refs/heads/x unpacker error"
 
 
 def test_nothing_of_a_push_is_left_in_quarantine(scene: Scene) -> None:

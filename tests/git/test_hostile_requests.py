@@ -128,7 +128,9 @@ def test_without_side_bands_and_without_a_report(scene: Scene) -> None:
     assert plain.content == line(b"unpack ok\n") + line(b"ok refs/heads/a\n") + b"0000"
     silent = push(scene.hub.url, scene.token, commands([(None, head, "refs/heads/b")], "agent=x") + pack([]))
     assert silent.content == b""
-    assert set(scene.refs()) == {"refs/heads/main", "refs/heads/a", "refs/heads/b"}
+    squeezed = gzip.compress(commands([(None, head, "refs/heads/c")]) + pack([]))
+    assert report_of(push(scene.hub.url, scene.token, squeezed, **{"content-encoding": "gzip"}))[1] == "ok refs/heads/c"
+    assert set(scene.refs()) == {"refs/heads/main", "refs/heads/a", "refs/heads/b", "refs/heads/c"}
 
 
 def test_a_push_that_is_announced_as_too_large(hub: RunningHub, scene: Scene) -> None:

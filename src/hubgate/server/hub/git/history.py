@@ -12,6 +12,8 @@ from hubgate.server.hub.git.objects import opened
 
 # Beyond this many commits the search for the last change of a path ends, and the oldest one looked at is named.
 DEEPEST = 2_000
+# The end of the year 9999: what comes after it has no date. A pushed commit may claim any.
+_LATEST = 253_402_300_799
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,16 @@ def _ids(tree: pygit2.Tree, paths: Iterable[str]) -> dict[str, pygit2.Oid]:
 
 
 def _described(commit: pygit2.Commit) -> Commit:
-    message = commit.message.strip("\n")
+    message = _text(commit, commit.raw_message).strip("\n")
     title, _, rest = message.partition("\n")
-    return Commit(str(commit.id), title.strip(), rest.strip("\n"), commit.commit_time, commit.author.name)
+    time = min(max(commit.commit_time, 0), _LATEST)
+    return Commit(str(commit.id), title.strip(), rest.strip("\n"), time, _text(commit, commit.author.raw_name))
+
+
+def _text(commit: pygit2.Commit, raw: bytes) -> str:
+    """In the encoding the commit claims, if there is one of that name; some of them make halves of characters."""
+    try:
+        text = raw.decode(commit.message_encoding or "utf-8", "replace")
+    except (LookupError, ValueError):
+        text = raw.decode(errors="replace")
+    return text.encode(errors="replace").decode()

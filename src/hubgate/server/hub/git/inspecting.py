@@ -16,6 +16,7 @@ from hubgate.server.hub.git.weighing import Scales
 log = logging.getLogger("hubgate.git")
 
 LONGEST_WORK = 15 * 60
+LONGEST_SEARCH = 60
 _CHUNK = 64 * 1024
 _SHORTEST_POINTER = len(pointer_text("0" * 64, 0))
 _FORMAT = "%(objectname) %(objecttype) %(objectsize)"
@@ -77,7 +78,7 @@ async def types_of(quarantine: Quarantine, shas: Sequence[str]) -> dict[str, str
 
 
 async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) -> dict[str, str]:
-    """Where each of `shas` stands in what `tips` lead to, for telling people; those found nowhere are left out."""
+    """Where each of `shas` stands in what `tips` lead to, for telling people; those not found in time are left out."""
     process = await program.start(
         ["rev-list", "--objects", "--stdin", "--not", "--all"], quarantine.folder, quarantine.with_repo
     )
@@ -87,13 +88,16 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
             raise ValueError("started without pipes")
         process.stdin.write("".join(f"{tip}\n" for tip in tips).encode())
         process.stdin.close()
-        async for lines in _lines(process.stdout):
-            for line in lines:
-                sha, _, path = line.decode(errors="replace").partition(" ")
-                if sha in shas and path:
-                    found.setdefault(sha, path[:200])
-            if len(found) == len(shas):
-                break
+        async with asyncio.timeout(LONGEST_SEARCH):
+            async for lines in _lines(process.stdout):
+                for line in lines:
+                    sha, _, path = line.decode(errors="replace").partition(" ")
+                    if sha in shas and path:
+                        found.setdefault(sha, path[:200])
+                if len(found) == len(shas):
+                    break
+    except TimeoutError:
+        log.warning("the paths of refused files were not found in time")
     finally:
         await program.end(process)
     return found

@@ -3,6 +3,7 @@ push that fails takes all of it away, whatever was sent.
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pygit2
 
-from hubgate.server.errors import NotFound
+from hubgate.server.errors import NotFound, Unavailable
 from hubgate.server.hub.git.objects import repository
 from hubgate.server.hub.git.threads import in_thread
 
@@ -68,9 +69,13 @@ class Quarantine:
 @contextlib.asynccontextmanager
 async def quarantine(root: Path, folder: Path) -> AsyncIterator[Quarantine]:
     place = root / FOLDER / secrets.token_hex(16)
-    await in_thread((place / "pack").mkdir, parents=True)
     try:
+        await in_thread((place / "pack").mkdir, parents=True)
         yield Quarantine(folder, place)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Unavailable("The hub's disk is full.", retry_after=60) from error
+        raise
     finally:
         await in_thread(shutil.rmtree, place, ignore_errors=True)
 

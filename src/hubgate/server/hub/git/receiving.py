@@ -35,10 +35,6 @@ class Asked:
     too_many: bool
 
     @property
-    def has_pack(self) -> bool:
-        return any(change.new_sha is not None for change in self.changes)
-
-    @property
     def banded(self) -> bool:
         return "side-band-64k" in self.wants
 

@@ -1,6 +1,8 @@
 """What a ref may be called: git's own rules (git-check-ref-format), and ours, so that every surface can name it."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 LONGEST_REF = 400
 LONGEST_PART = 200
@@ -33,3 +35,37 @@ def why_not(name: str) -> str | None:
         # It would shadow the head or a commit wherever a revision is asked for.
         return "this name stands for something else"
     return None
+
+
+class Names:
+    """The refs there are. Git keeps them as files: none can be the folder of another."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names: set[str] = set()
+        self._folders: Counter[str] = Counter()
+        for name in names:
+            self.add(name)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def add(self, name: str) -> None:
+        if name not in self._names:
+            self._names.add(name)
+            self._folders.update(_folders_of(name))
+
+    def discard(self, name: str) -> None:
+        if name in self._names:
+            self._names.discard(name)
+            self._folders.subtract(_folders_of(name))
+
+    def in_the_way(self, name: str) -> str | None:
+        """One that cannot be beside `name`."""
+        if self._folders[name] > 0:
+            return next(other for other in self._names if other.startswith(f"{name}/"))
+        return next((folder for folder in _folders_of(name) if folder in self._names), None)
+
+
+def _folders_of(name: str) -> Iterator[str]:
+    parts = name.split("/")
+    return ("/".join(parts[:length]) for length in range(1, len(parts)))

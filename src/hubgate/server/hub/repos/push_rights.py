@@ -14,11 +14,13 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.git.refnames import why_not
+from hubgate.server.hub.git.refnames import Names, why_not
 from hubgate.server.hub.repos import finding, store
 from hubgate.server.hub.repos.model import MAIN, Repo
 
 NO_PULL_REQUEST = "no such pull request"
+# Every clone is told of all of them.
+MOST_REFS = 50_000
 
 _PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
 
@@ -40,13 +42,13 @@ async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequen
     """A reason for each ref that this caller may not change so."""
     writing = decide(identity, Action.REPO_WRITE, repo.judged())
     named = Counter(change.ref for change in changes)
-    going = {change.ref for change in changes if change.new_sha is None}
+    names = await _names_beside(repos, repo, changes)
     refused: dict[str, str] = {}
     for change in changes:
         reason = (
             ("named more than once" if named[change.ref] > 1 else why_not(change.ref))
             or await _forbidden(repos, identity, repo, change, writing)
-            or await _clash(repos, repo, change, going)
+            or _no_room(change, names)
         )
         if reason is not None:
             refused[change.ref] = reason
@@ -80,8 +82,24 @@ def _may_push_to(identity: Identity, repo: Repo, pull_request: Discussion) -> bo
     return decide(identity, Action.DISCUSSION_PUSH, post).allowed
 
 
-async def _clash(repos: Repos, repo: Repo, change: RefChange, going: set[str]) -> str | None:
-    if change.old_sha is not None:
+async def _names_beside(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Names:
+    """The refs that stay, for those that are new to stand beside."""
+    if all(change.old_sha is not None for change in changes):
+        return Names(())
+    names = Names(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
+    for change in changes:
+        if change.new_sha is None:
+            names.discard(change.ref)
+    return names
+
+
+def _no_room(change: RefChange, names: Names) -> str | None:
+    if change.old_sha is not None or change.new_sha is None:
         return None
-    other = await store.in_the_way(repos.db, repo.id, change.ref)
-    return f"{other} is in the way" if other is not None and other not in going else None
+    if len(names) >= MOST_REFS:
+        return f"a repo has at most {MOST_REFS:,} refs"
+    other = names.in_the_way(change.ref)
+    if other is not None:
+        return f"{other} is in the way"
+    names.add(change.ref)
+    return None

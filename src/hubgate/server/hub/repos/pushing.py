@@ -47,7 +47,7 @@ async def push(
         raise Unprocessable(f"A push changes at most {receiving.MOST_COMMANDS:,} refs. Push them in parts.")
     refused = await push_rights.refusals(repos, identity, repo, asked.changes)
     wanted = _standing(asked, refused)
-    if not wanted or not asked.has_pack:
+    if all(change.new_sha is None for change in wanted):
         await _drained(pack)
         return await _moved(repos, repo, asked, refused, again)
     folder = await copied_refs.refresh(repos, repo.id)

@@ -13,6 +13,7 @@ from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.refnames import Names
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, Card, Repo
@@ -67,10 +68,13 @@ async def moved_in(
         raise NotFound(REPO_GONE, code="RepoNotFound")
     moved: list[RefChange] = []
     stale: list[RefChange] = []
+    names = await _names(tx, repo, changes)
     for change in changes:
-        clash = await store.in_the_way(tx, repo.id, change.ref) if change.old_sha is None else None
-        won = clash is None and await store.move_ref(tx, repo.id, change.ref, change.old_sha, change.new_sha)
+        free = change.old_sha is not None or names.in_the_way(change.ref) is None
+        won = free and await store.move_ref(tx, repo.id, change.ref, change.old_sha, change.new_sha)
         (moved if won else stale).append(change)
+        if won:
+            (names.discard if change.new_sha is None else names.add)(change.ref)
     if not moved:
         # Rolls the number back with everything else.
         raise RefIsElsewhere(stale)
@@ -81,6 +85,12 @@ async def moved_in(
     after = await store.by_id(tx, repo.id) or repo
     await outbox.record(tx, Kind.REPO_CONTENT, after.snapshot, seq, {"updatedRefs": moved}, repos.base_url, now)
     return Moves(tuple(moved), tuple(stale))
+
+
+async def _names(tx: Tx, repo: Repo, changes: Sequence[RefChange]) -> Names:
+    """Read only for what is new: nothing stands in the way of a ref that is there."""
+    makes_new = any(change.old_sha is None for change in changes)
+    return Names(name for name, _ in await store.refs(tx, repo.id)) if makes_new else Names(())
 
 
 async def _card_after(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Card | None:

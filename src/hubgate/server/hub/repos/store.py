@@ -184,20 +184,6 @@ async def refs_mark(tx: Tx | Database, repo_id: str) -> str | None:
     return f"{row['generation']} {row['updated_at']}" if row else None
 
 
-async def in_the_way(tx: Tx | Database, repo_id: str, name: str) -> str | None:
-    """A ref that git cannot have beside `name`, because one of them is the folder of the other."""
-    parts = name.split("/")
-    above = await first_ref(tx, repo_id, ["/".join(parts[:length]) for length in range(3, len(parts))])
-    if above is not None:
-        return above[0]
-    inside = f"{name}/"
-    row = await tx.one(
-        "SELECT name FROM refs WHERE repo_id = :repo_id AND substr(name, 1, :length) = :inside LIMIT 1",
-        {"repo_id": repo_id, "length": len(inside), "inside": inside},
-    )
-    return row["name"] if row else None
-
-
 async def move_ref(tx: Tx, repo_id: str, name: str, old: str | None, new: str | None) -> bool:
     """Whether it was at `old`, and so is at `new` now; None stands for no such ref."""
     which = {"repo_id": repo_id, "name": name}

@@ -1,0 +1,58 @@
+"""Places for git programs: bounded for all and for each, and given back whatever happens."""
+
+import asyncio
+
+import pytest
+
+from hubgate.server.errors import Unavailable
+from hubgate.server.hub.git import slots
+from hubgate.server.hub.git.slots import Slots
+
+
+async def test_nobody_takes_more_than_a_share() -> None:
+    places, running, most = Slots(4, 2), 0, 0
+
+    async def work(caller: str) -> None:
+        nonlocal running, most
+        async with places.taken(caller):
+            running += 1
+            most = max(most, running)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            running -= 1
+
+    await asyncio.gather(*(work("greedy") for _ in range(20)))
+    assert most == 2
+    most = 0
+    await asyncio.gather(*(work(str(number)) for number in range(20)))
+    assert most == 4
+
+
+async def test_who_waits_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "LONGEST_WAIT", 0.01)
+    places = Slots(1, 1)
+    async with places.taken("one"):
+        with pytest.raises(Unavailable):
+            async with places.taken("two"):
+                pass
+    async with places.taken("two"):
+        pass
+
+
+async def test_a_place_comes_back_after_a_failure() -> None:
+    places = Slots(1, 1)
+    for _ in range(3):
+        with pytest.raises(ValueError):
+            async with places.taken("one"):
+                raise ValueError
+    waiting = asyncio.create_task(_hold(places))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(5), places.taken("two"):
+        pass
+
+
+async def _hold(places: Slots) -> None:
+    async with places.taken("one"):
+        await asyncio.Event().wait()

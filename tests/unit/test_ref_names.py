@@ -1,0 +1,41 @@
+"""Names of refs, held against the git program's own opinion."""
+
+import subprocess
+
+import pytest
+
+from hubgate.server.hub.git.refnames import Names, why_not
+
+NAMES = """
+    refs/heads/main refs/heads/a/b refs/heads/größe refs/tags/v1.0-rc.1 refs/heads/a.b refs/heads/a-b refs/heads/a@b
+    refs/heads/a..b refs/heads/.a refs/heads/a/.b refs/heads/a.lock refs/heads/a.lock/b refs/heads/a//b refs/heads/a/
+    refs/heads/a~b refs/heads/a^b refs/heads/a:b refs/heads/a?b refs/heads/a*b refs/heads/[a refs/heads/a\\b
+    refs/heads/a@{b refs/heads/a. refs/heads/a./b refs/heads/@ main @ /refs/heads/a refs refs/heads/a.lockx
+""".split()  # noqa: SIM905 -- a paragraph reads better than thirty lines
+
+
+def git_takes(name: str) -> bool:
+    return subprocess.run(["git", "check-ref-format", name], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", [*NAMES, "refs/heads/a b", "refs/heads/a\tb", "refs/heads/a\x7fb", "refs/heads/a\nb"])
+def test_as_git_has_it(name: str) -> None:
+    """One that git takes and we do not means something else here."""
+    ours = why_not(name)
+    assert ours is None or not git_takes(name) or ours == "this name stands for something else"
+    assert ours is not None or git_takes(name)
+
+
+def test_none_is_the_folder_of_another() -> None:
+    names = Names(["refs/heads/main", "refs/heads/dev/one", "refs/heads/dev/two"])
+    assert names.in_the_way("refs/heads/dev") in ("refs/heads/dev/one", "refs/heads/dev/two")
+    assert names.in_the_way("refs/heads/main/x/y") == "refs/heads/main"
+    assert names.in_the_way("refs/heads/dev/three") is None
+    assert names.in_the_way("refs/heads/mainly") is None
+    names.discard("refs/heads/dev/one")
+    assert names.in_the_way("refs/heads/dev") == "refs/heads/dev/two"
+    names.discard("refs/heads/dev/two")
+    assert names.in_the_way("refs/heads/dev") is None
+    names.add("refs/heads/dev")
+    assert names.in_the_way("refs/heads/dev/one") == "refs/heads/dev"
+    assert len(names) == 2
