@@ -15,6 +15,7 @@ from hubgate.server.app import Hub, open_hub
 from hubgate.server.audit.verify import MOST_FLAWS, verify
 from hubgate.server.clock import MINUTE, SECOND, Clock, iso, system_clock
 from hubgate.server.errors import HubError, StartupError
+from hubgate.server.hub.git.version import require_git
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import signer
 from hubgate.server.secret import CannotOpen, secret_file
@@ -38,7 +39,7 @@ class Finding:
 
 
 async def examine(settings: Settings, clock: Clock = system_clock) -> list[Finding]:
-    findings = [_configuration(settings), *_folder(settings), _public_address(settings), _mail(settings)]
+    findings = [_configuration(settings), *_folder(settings), _public_address(settings), _mail(settings), _git()]
     try:
         hub = await open_hub(settings, clock)
     except (StartupError, OSError) as error:
@@ -53,6 +54,13 @@ async def examine(settings: Settings, clock: Clock = system_clock) -> list[Findi
 def _configuration(settings: Settings) -> Finding:
     engine = "SQLite" if settings.on_sqlite else "PostgreSQL"
     return Finding("configuration", "ok", f"every setting is known and well-formed; {engine}, {settings.server}")
+
+
+def _git() -> Finding:
+    try:
+        return Finding("git", "ok", f"{require_git()} runs")
+    except StartupError as error:
+        return Finding("git", "fail", str(error))
 
 
 def _folder(settings: Settings) -> list[Finding]:

@@ -13,6 +13,7 @@ from hubgate.server.accounts.signup import setup_is_open, setup_path
 from hubgate.server.app import Hub, open_hub
 from hubgate.server.clock import system_clock
 from hubgate.server.errors import StartupError
+from hubgate.server.hub.git.version import require_git
 from hubgate.server.oauth.keys import store as key_store
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import ServerSecret, existing_secret, first_secret
@@ -48,6 +49,7 @@ def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, w
 @contextlib.contextmanager
 def prepared(settings: Settings) -> Iterator[None]:
     """The data folder held and the database ready for serving."""
+    require_git()
     datadir.make_ready(settings.data_dir)
     with datadir.in_use(settings.data_dir):
         # The secret first: a start that must be refused changes nothing.
