@@ -164,10 +164,9 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *door_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts),
         *theme.routes(pages),
-        *static_routes(),
         *extra_routes,
     ]
-    table = RouteTable([*documented, *apidocs.routes(pages, settings.base_url, documented)])
+    table = RouteTable([*documented, *static_routes(), *apidocs.routes(pages, settings.base_url, documented)])
     return Edge(
         table=table,
         guard=Guard(hub.db, hub.clock, {TokenKind.OAUTH: Bearers(hub.oauth).find}),
