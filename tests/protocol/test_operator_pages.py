@@ -177,6 +177,9 @@ def test_search_and_pages(hub: RunningHub) -> None:
             names += re.findall(rf'<a href="/({prefix}\d+)"><bdi>', second)
             assert names == [f"{prefix}{number:02}" for number in range(count)]
             assert "Next</a>" not in second
+            (onward,) = re.findall(r'href="([^"]+)">Next</a>', client.get(address, params={"search": prefix}).text)
+            later = client.get(onward.replace("&amp;", "&")).text
+            assert f'href="{address}?search={prefix}">First</a>' in later
             found = client.get(address, params={"search": f"{prefix.upper()}07"}).text
             assert re.findall(rf'<a href="/({prefix}\d+)"><bdi>', found) == [f"{prefix}07"]
             assert "Nothing matches." in client.get(address, params={"search": "100%"}).text

@@ -11,8 +11,8 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import at_organization
-from hubgate.server.web.pages.listing import Asked
-from hubgate.server.web.pages.operator.desk import operator_route, way_back
+from hubgate.server.web.pages.listing import Asked, way_back
+from hubgate.server.web.pages.operator.desk import operator_route
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/operator/organizations"
