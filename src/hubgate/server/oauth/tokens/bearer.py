@@ -59,4 +59,4 @@ class Bearers:
             if consent_id is not None:
                 await consent_store.note_use(tx, consent_id, now)
 
-        self.aside.write(unit)
+        self.aside.note(key, unit)
