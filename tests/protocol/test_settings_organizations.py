@@ -2,8 +2,7 @@
 
 import re
 
-import httpx
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, submit
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user, post, submit
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import Organization
@@ -18,11 +17,6 @@ DECLINE = re.compile(rf'action="({PATH}/invitations/[0-9a-f]{{24}}/decline)"')
 
 def invite(hub: RunningHub, organization: Organization, invitee: str, role: Role = Role.WRITE) -> None:
     hub.call(lambda opened: invitations.invite(opened.accounts, organization, invitee, role, SYSTEM))
-
-
-def post(client: httpx.Client, address: str) -> httpx.Response:
-    """A form that the page no longer shows, or never did."""
-    return client.post(address, data=Page(client.get("/settings/profile")).hidden())
 
 
 def roles(hub: RunningHub, token: str) -> dict[str, str]:
@@ -104,6 +98,17 @@ def test_leaving_has_its_own_page_and_takes_effect_at_once(hub: RunningHub) -> N
         assert client.get(address).status_code == 404
 
 
+def test_admins_leave_on_the_same_page(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="admin")
+    with browser_of(hub, ada) as client:
+        members = client.get("/organizations/acme/settings/members").text
+        assert f'href="{PATH}/acme/leave">Leave' in members
+        assert 'href="/organizations/acme/settings/members/ada/remove"' not in members
+        assert "Invitations you made are withdrawn." in client.get(f"{PATH}/acme/leave").text
+
+
 def test_the_last_admin_cannot_leave(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
@@ -111,7 +116,10 @@ def test_the_last_admin_cannot_leave(hub: RunningHub) -> None:
     with browser_of(hub, ada) as client:
         refused = submit(client, f"{PATH}/acme/leave")
         assert refused.status_code == 409
-        assert "The last admin cannot leave. Make someone else admin first." in refused.text
+        assert '<a href="#leave">The last admin cannot leave. Make someone else admin first.</a>' in refused.text
+        assert '<form class="row" id="leave"' in refused.text
+        assert "autofocus" in refused.text
+        assert "<title>Error: " in refused.text
     assert roles(hub, make_token(hub, ada)) == {"acme": "admin"}
 
 

@@ -23,28 +23,23 @@ _ACTION = Action.ORG_WRITE_MEMBERS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    def values(request: HubRequest, organization: Organization, user: User) -> dict[str, Any]:
-        leaves = user.id == caller_of(request).user.id
-        return {
-            "organization": organization,
-            "section": address_of(MEMBERS, organization.name),
-            "user": user,
-            "leaves": leaves,
-        }
+    def values(organization: Organization, user: User) -> dict[str, Any]:
+        return {"organization": organization, "section": address_of(MEMBERS, organization.name), "user": user}
 
     async def ask(request: HubRequest, organization: Organization) -> Response:
         user = await user_named(accounts, request.param("user"))
         if await store.role_of(accounts.db, organization.id, user.id) is None:
             raise NotFound(f"{user.name} is not a member of {organization.name}.")
-        return pages.page(request, _TEMPLATE, **values(request, organization, user))
+        return pages.page(request, _TEMPLATE, **values(organization, user))
 
     async def remove(request: HubRequest, organization: Organization) -> Response:
         user = await user_named(accounts, request.param("user"))
         try:
             await members.remove(accounts, organization, user, actor_of(request))
         except Conflict as error:
-            return pages.mend(request, _TEMPLATE, error, "remove", **values(request, organization, user))
+            return pages.mend(request, _TEMPLATE, error, "remove", **values(organization, user))
         if user.id == caller_of(request).user.id:
+            # The members page is closed to them from now on.
             return pages.see(f"/{organization.name}", f"You left {organization.name}.")
         return pages.see(address_of(MEMBERS, organization.name), f"Removed {user.name}.")
 

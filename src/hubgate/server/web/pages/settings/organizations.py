@@ -17,6 +17,7 @@ from hubgate.server.web.pages.settings.paged import ROWS, shown_of
 from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/organizations"
+_LEAVE = "settings/leave.html"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 
@@ -44,13 +45,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         await invitations.decline(accounts, await invitations.own(accounts, user, request.param("id")))
         return pages.see(PATH, "Invitation declined.")
 
-    def show_leave(request: HubRequest, membership: Membership, status: int = 200, refusal: str = "") -> Response:
-        return pages.page(
-            request, "settings/leave.html", status, section=PATH, membership=membership, refusal=refusal, path=PATH
-        )
-
     async def ask_leave(request: HubRequest) -> Response:
-        return show_leave(request, _membership(require_own(request, _WRITE).signed_in, request.param("name")))
+        membership = _membership(require_own(request, _WRITE).signed_in, request.param("name"))
+        return pages.page(request, _LEAVE, section=PATH, membership=membership)
 
     async def leave(request: HubRequest) -> Response:
         person = require_own(request, _WRITE).signed_in
@@ -58,7 +55,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await members.remove(accounts, membership.organization, person.user, actor_of(request))
         except Conflict as error:
-            return show_leave(request, membership, error.status, error.message)
+            return pages.mend(request, _LEAVE, error, "leave", section=PATH, membership=membership)
         return pages.see(PATH, f"You left {membership.organization.name}.")
 
     def page(method: str, path: str, handler: Handler, action: Action, summary: str) -> Route:
