@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 from cryptography.hazmat.primitives import serialization
+from tests.bed.dump import dump
 from tests.bed.engines import SECRET_KEY
 from tests.bed.people import make_user, submit
 from tests.bed.processes import until
@@ -20,21 +21,6 @@ from hubgate.server.mail import store as mail_store
 from hubgate.server.mail.message import Message
 from hubgate.server.oauth.keys.model import SigningKey
 from hubgate.server.secret import CannotOpen
-from hubgate.server.storage.database import Tx
-
-
-async def dump(hub: Hub) -> bytes:
-    tables = sorted(await hub.db.tables())
-
-    async def unit(tx: Tx) -> bytes:
-        found = b""
-        for table in tables:
-            for row in await tx.all(f"SELECT * FROM {table}"):
-                for value in row:
-                    found += b"|" + (bytes(value) if isinstance(value, (bytes, memoryview)) else str(value).encode())
-        return found
-
-    return await hub.db.read_long(unit)
 
 
 def test_o50_private_keys_are_sealed(hub: RunningHub) -> None:

@@ -1,4 +1,4 @@
-"""What tests about organizations look at: roles, entries of the audit log; and forms posted without their page."""
+"""What tests about organizations look at: roles, members, entries of the audit log."""
 
 import json
 from collections.abc import Iterator
@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import Page
 from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts.model import Organization, User
@@ -30,10 +28,13 @@ def admins_of(hub: RunningHub, organization: Organization) -> list[str]:
 
 
 def entries_of(hub: RunningHub, organization: Organization) -> list[dict[str, Any]]:
-    """The audit log as it is stored."""
+    """The audit log as it is stored; oldest first where the clock moved between them."""
 
     async def unit(tx: Tx) -> list[dict[str, Any]]:
-        sql = "SELECT type, message, author_id, author_name, ip, data, token FROM audit_entries WHERE org_id = :id"
+        sql = """
+            SELECT type, message, author_id, author_name, ip, data, token FROM audit_entries
+            WHERE org_id = :id ORDER BY created_at, id
+        """
         names = ("type", "message", "author_id", "author_name", "ip", "data", "token")
         return [dict(zip(names, row, strict=True)) for row in await tx.all(sql, {"id": organization.id})]
 
@@ -59,11 +60,6 @@ def fill(hub: RunningHub, organization: Organization, count: int) -> None:
         )
 
     hub.call(lambda opened: opened.db.write(unit))
-
-
-def post(client: httpx.Client, address: str, **fields: str) -> httpx.Response:
-    """To an address whose form this browser does not see, with a CSRF field that is good."""
-    return client.post(address, data={**Page(client.get("/docs/api")).hidden("/theme"), **fields})
 
 
 @contextmanager

@@ -6,10 +6,10 @@ from html import unescape
 import httpx
 import pytest
 from tests.attacks.test_o05_redirect_uris import BAD, GOOD
-from tests.attacks.test_o50_dump import dump
 from tests.bed.apps import make_app, tokens_for
-from tests.bed.organizations import entries_of, post
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, submit
+from tests.bed.dump import dump
+from tests.bed.organizations import entries_of
+from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, post, submit
 from tests.bed.running import RunningHub
 from tests.protocol.test_apps_api import authenticates
 

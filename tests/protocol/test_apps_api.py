@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.attacks.test_o50_dump import dump
 from tests.bed.apps import make_app, tokens_for
 from tests.bed.at_once import at_once
+from tests.bed.dump import dump
 from tests.bed.organizations import entries_of
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub

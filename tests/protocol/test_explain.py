@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from tests.attacks.test_o50_dump import dump
 from tests.bed.apps import REDIRECT, Client, answer_of, approve, code_for, make_app, proof, tokens_for
+from tests.bed.dump import dump
 from tests.bed.organizations import entries_of
 from tests.bed.people import browser_of, make_organization, make_user
 from tests.bed.processes import until

@@ -9,7 +9,7 @@ import pytest
 from tests.bed.apps import Client, make_app, tokens_for
 from tests.bed.at_once import at_once
 from tests.bed.engines import Engine, settings_for
-from tests.bed.organizations import entries_of, post
+from tests.bed.organizations import entries_of
 from tests.bed.people import (
     api,
     browser_of,
@@ -19,6 +19,7 @@ from tests.bed.people import (
     make_organization,
     make_token,
     make_user,
+    post,
     submit,
 )
 from tests.bed.running import RunningHub, running

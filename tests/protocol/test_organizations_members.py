@@ -4,8 +4,8 @@ import re
 
 import httpx
 import pytest
-from tests.bed.organizations import fill, post, role_in
-from tests.bed.people import browser_of, link_in, mails_to, make_organization, make_user, submit
+from tests.bed.organizations import fill, role_in
+from tests.bed.people import browser_of, link_in, mails_to, make_organization, make_user, post, submit
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import by_operator
@@ -216,6 +216,7 @@ def test_a_second_invitation_is_no_way_back(hub: RunningHub) -> None:
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as member:
         invite(admin, "bob")
+        hub.clock.advance(1)
         invite(admin, "bob@example.org")
         by_name, by_address = (link_in(mail) for mail in mails_to(hub, "bob@example.org", 2))
         assert submit(member, by_name, decision="accept").status_code == 303
