@@ -42,7 +42,7 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
 async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
     """For good; the name stays reserved. Organizations that only this user administers come first."""
     now = accounts.clock()
-    await accounts.db.write(lambda tx: remove(tx, user, actor, now))
+    await accounts.db.write_long(lambda tx: remove(tx, user, actor, now))
 
 
 async def remove(tx: Tx, user: User, actor: Actor, now: int) -> None:

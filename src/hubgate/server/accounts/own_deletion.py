@@ -40,4 +40,4 @@ async def delete_own(accounts: Accounts, user: User, typed: str, password: str, 
         await hold_password(tx, user, "password", known_hash)
         await own_account.remove(tx, user, actor, now)
 
-    await accounts.db.write(unit)
+    await accounts.db.write_long(unit)

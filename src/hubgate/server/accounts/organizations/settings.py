@@ -137,7 +137,7 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
         await store.remove(tx, organization.id)
         await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)
 
-    await accounts.db.write(unit)
+    await accounts.db.write_long(unit)
 
 
 def _known_plan(plan: str) -> str:

@@ -117,7 +117,7 @@ async def revoke_leaked(accounts: Accounts, leaked: Iterable[str]) -> None:
                     await accounts.outbox.add(tx, texts.token_revoked(user.email, name, accounts.link(_LIST)))
 
     if known:
-        await accounts.db.write(unit)
+        await accounts.db.write_long(unit)
         accounts.outbox.hurry()
 
 
