@@ -62,6 +62,42 @@ def fill(hub: RunningHub, organization: Organization, count: int) -> None:
     hub.call(lambda opened: opened.db.write(unit))
 
 
+def put_into_organizations(hub: RunningHub, user: User, count: int) -> None:
+    """Many organizations at once, straight into the tables: org000 and so on, with the user as admin."""
+
+    async def unit(tx: Tx) -> None:
+        ids = [f"{number:024x}" for number in range(count)]
+        await tx.exec_many(
+            """
+            INSERT INTO organizations (id, name, fullname, website, plan, can_pay, created_at, members_version)
+            VALUES (:id, :name, '', '', 'free', 0, 1, 0)
+            """,
+            [{"id": i, "name": f"org{i[-3:]}"} for i in ids],
+        )
+        await tx.exec_many(
+            "INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org, :user, 4, 1)",
+            [{"org": i, "user": user.id} for i in ids],
+        )
+
+    hub.call(lambda opened: opened.db.write_long(unit))
+
+
+def invite_everywhere(hub: RunningHub, user: User) -> None:
+    """Into every organization there is."""
+
+    async def unit(tx: Tx) -> None:
+        ids = [org_id for (org_id,) in await tx.all("SELECT id FROM organizations")]
+        await tx.exec_many(
+            """
+            INSERT INTO invitations (id, key, org_id, user_id, role, created_at, expires_at)
+            VALUES (:id, :key, :id, :user, 1, 1, :until)
+            """,
+            [{"id": i, "key": i.encode(), "user": user.id, "until": hub.clock() + 1_000_000} for i in ids],
+        )
+
+    hub.call(lambda opened: opened.db.write(unit))
+
+
 @contextmanager
 def two_hubs(engine: Engine, folder: Path) -> Iterator[tuple[RunningHub, RunningHub]]:
     """On one database, as two machines would be."""

@@ -2,6 +2,7 @@
 
 import re
 
+from tests.bed.organizations import put_into_organizations
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user, post, submit
 from tests.bed.running import RunningHub
 
@@ -35,6 +36,27 @@ def test_yours_are_listed_with_your_role(hub: RunningHub) -> None:
         empty = other.get(PATH).text
         assert "acme" not in empty
         assert 'href="/organizations/new"' in empty
+
+
+def test_many_have_pages_to_go_on_and_back(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    put_into_organizations(hub, ada, 120)
+    with browser_of(hub, ada) as client:
+
+        def names(page: str) -> list[str]:
+            return re.findall(rf'href="{PATH}/(\w+)/leave"', page)
+
+        def way(page: str, word: str) -> str | None:
+            found = re.search(rf'href="([^"]+)">{word}</a>', page)
+            return f"{PATH}{found.group(1)}" if found else None
+
+        first = client.get(PATH).text
+        second = client.get(way(first, "Next") or "").text
+        third = client.get(way(second, "Next") or "").text
+        assert names(first) + names(second) + names(third) == [f"org{number:03x}" for number in range(120)]
+        assert (way(first, "Previous"), way(third, "Next")) == (None, None)
+        assert names(client.get(way(third, "Previous") or "").text) == names(second)
+        assert "120 in all" in third
 
 
 def test_an_invitation_by_name_is_accepted(hub: RunningHub) -> None:

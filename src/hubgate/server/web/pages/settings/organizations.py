@@ -13,7 +13,8 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.own_account import require_own
-from hubgate.server.web.pages.settings.paged import ROWS, shown_of
+from hubgate.server.web.pages.listing import first_of
+from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/organizations"
@@ -24,14 +25,14 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest) -> Response:
         person = require_own(request, _READ).signed_in
-        invited = await invitations.of_user(accounts, person.user)
+        invited, waiting = first_of(await invitations.of_user(accounts, person.user))
         return pages.page(
             request,
             "settings/organizations.html",
             section=PATH,
             shown=shown_of(request, person.memberships),
-            invited=invited[:ROWS],
-            waiting=len(invited) - ROWS,
+            invited=invited,
+            waiting=waiting,
         )
 
     async def accept(request: HubRequest) -> Response:
