@@ -150,7 +150,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *sessions.routes(hub.accounts),
         *credentials.routes(hub.accounts),
         *overviews.routes(hub.accounts),
-        *members.routes(hub.accounts, settings.base_url),
+        *members.routes(hub.accounts),
         *audit.routes(hub.accounts),
         *applications.routes(hub.oauth, hub.accounts),
         *settings_pages.routes(pages, hub.accounts),

@@ -16,9 +16,10 @@ from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL, new_id
 from hubgate.server.mail import texts
-from hubgate.server.paging import PageRequest
+from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Database, Tx
 
+CURSOR = (str,)
 _ABSENT = "There is no such token."
 _LIST = "/settings/tokens"
 
@@ -54,9 +55,10 @@ async def of_user(accounts: Accounts, user_id: str) -> Sequence[PersonalToken]:
     return await _some(accounts, user_id, AFTER_ALL, MOST_PER_USER)
 
 
-async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Sequence[PersonalToken]:
+async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Page[PersonalToken]:
+    """The newest first."""
     before = str(asked.after[0]) if asked.after else AFTER_ALL
-    return await _some(accounts, user_id, before, asked.fetch)
+    return page_of(await _some(accounts, user_id, before, asked.fetch), asked, lambda token: (token.id,))
 
 
 async def _some(accounts: Accounts, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:
