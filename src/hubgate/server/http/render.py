@@ -22,9 +22,10 @@ ErrorPage = Callable[[HubRequest, HubError], Response]
 REALM = "hubgate"
 LONGEST_HEADER_TEXT = 300
 
-# RFC 6749 section 5.2 and RFC 6750 name these; a refusal with a code of its own keeps that.
+# RFC 6749 section 5.2 and RFC 6750 name these; a refusal with a code of its own keeps that. Every refusal of a client has
+# one, so a 401 without is about a bearer token.
 _BUSY = "temporarily_unavailable"
-_OAUTH_CODES = {401: "invalid_client", 403: "access_denied", 429: _BUSY, 500: "server_error", 503: _BUSY}
+_OAUTH_CODES = {401: "invalid_token", 403: "access_denied", 429: _BUSY, 500: "server_error", 503: _BUSY}
 
 
 class JsonResponse(Response):
@@ -71,6 +72,8 @@ class ErrorRenderer:
             return error.challenge
         if isinstance(error, Unauthorized) and surface in (Surface.API, Surface.FILE):
             return f'Bearer realm="{REALM}", resource_metadata="{self._metadata}"'
+        if isinstance(error, Unauthorized) and surface.value.errors is ErrorShape.OAUTH:
+            return 'Bearer error="invalid_token"'
         if isinstance(error, Unauthorized) and surface is not Surface.PAGE:
             # git ignores every scheme but Basic.
             return f'Basic realm="{REALM}"'

@@ -20,9 +20,7 @@ def routes(base_url: str) -> list[Route]:
     async def userinfo(request: HubRequest) -> JsonResponse:
         caller = caller_of(request)
         if caller.app is None or caller.identity.lapsed:
-            raise Unauthorized(
-                "Send an access token of an app.", code="invalid_token", challenge='Bearer error="invalid_token"'
-            )
+            raise Unauthorized("Send an access token of an app.")
         return JsonResponse(claims(caller, base_url))
 
     return [
