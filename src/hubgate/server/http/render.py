@@ -22,7 +22,7 @@ ErrorPage = Callable[[HubRequest, HubError], Response]
 REALM = "hubgate"
 LONGEST_HEADER_TEXT = 300
 
-# RFC 6749 section 5.2 and RFC 6750 name these; a refusal with a code of its own keeps that. Every refusal of a client has
+# RFC 6749 section 5.2 and RFC 6750 name these; a refusal with a code of its own keeps that. Refusals of clients have
 # one, so a 401 without is about a bearer token.
 _BUSY = "temporarily_unavailable"
 _OAUTH_CODES = {401: "invalid_token", 403: "access_denied", 429: _BUSY, 500: "server_error", 503: _BUSY}
