@@ -38,6 +38,12 @@ BAD = [
     "https://[::1/",
     "https://äpp.example/",
     "https://app.example/" + "x" * 2000,
+    "localhost:5000/cb",
+    "LOCALHOST:5000",
+    "myhost.example:8443/cb",
+    "myhost.example:8443?x=1",
+    "127.0.0.1:5000/cb",
+    "[::1]:5000/cb",
     "",
 ]
 GOOD = [
@@ -47,6 +53,9 @@ GOOD = [
     "http://127.0.0.1:8080/cb",
     "http://[::1]/cb",
     "com.example.app:/callback",
+    "com.example.app:callback",
+    "com.example.app://callback:8443/cb",
+    "com.example.app:443x/cb",
     "myapp://callback",
 ]
 
@@ -66,6 +75,21 @@ def test_o5_the_api_registers_none_of_them(hub: RunningHub) -> None:
                     assert answer.status_code == 422, bad
             assert client.get(one).json()["redirectUris"] == GOOD
             assert len(client.get(path).json()) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("localhost:5000/cb", "http://localhost:5000/cb"),
+        ("127.0.0.1:5000", "http://127.0.0.1:5000"),
+        ("[::1]:5000/cb", "http://[::1]:5000/cb"),
+        ("myhost.example:8443/cb", "https://myhost.example:8443/cb"),
+    ],
+)
+def test_a_forgotten_scheme_is_named(on_sqlite: RunningHub, given: str, meant: str) -> None:
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as client:
+        refused = client.post("/api/settings/applications", json={"name": "x", "redirectUris": [given]})
+        assert refused.json()["error"] == f"{given} has no scheme. Write {meant}."
 
 
 @pytest.mark.parametrize("bad", [bad for bad in BAD if bad.strip() == bad and bad and "\r" not in bad])

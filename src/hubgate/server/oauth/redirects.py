@@ -21,6 +21,8 @@ _NO_APP = frozenset(
 # Printable ASCII without quotes, angle brackets and the backslash, about which parsers disagree (attack O2).
 _CLEAN = re.compile(r"[!#-;=?-\[\]_a-z~]+\Z")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*\Z")
+# A host and its port, where the scheme was left out: `localhost:5000/cb` would be a scheme called localhost.
+_HOST_AND_PORT = re.compile(r"(localhost|\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)+):[0-9]+(?:[/?]|\Z)", re.IGNORECASE)
 
 
 def check_redirect_uri(uri: str) -> str:
@@ -28,6 +30,9 @@ def check_redirect_uri(uri: str) -> str:
     if len(uri) > LONGEST:
         raise Unprocessable(f"A redirect URI has at most {LONGEST:,} characters.")
     parts = _split(uri)
+    if parts is not None and (found := _HOST_AND_PORT.match(uri)):
+        scheme = "http" if found.group(1).lower() in LOOPBACK else "https"
+        raise Unprocessable(f"{uri[:80]} has no scheme. Write {scheme}://{uri[:80]}.")
     if parts is None or not parts.scheme:
         raise Unprocessable(f"{uri[:80]} is no address such as https://app.example/callback.")
     if "#" in uri:
