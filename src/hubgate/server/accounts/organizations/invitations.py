@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.checking import check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.holding import hold
@@ -73,9 +73,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
 
 async def invite_to_hub(accounts: Accounts, email: str) -> str:
     """The link, also mailed. Works whatever the sign-up setting but `closed`."""
-    checking = Checking()
-    email = checking.field("email", check_email, email)
-    checking.done()
+    email = check_field("email", check_email, email)
     if accounts.signup == "closed":
         raise Conflict("HUBGATE_SIGNUP is closed: nobody could accept it. Run: hubgate admin user create")
     now, secret = accounts.clock(), secrets.token_urlsafe(32)
@@ -183,11 +181,8 @@ async def revoke(accounts: Accounts, organization: Organization, invitation_id: 
 
 async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
     """Where to write to, and the user if it was a name; never the user behind an address, who is not given away."""
-    checking = Checking()
     if "@" in invitee:
-        email = checking.field("invitee", check_email, invitee)
-        checking.done()
-        return None, email
+        return None, check_field("invitee", check_email, invitee)
     if not invitee:
         raise FieldErrors({"invitee": "Type a user name or an e-mail address."})
     user = await account_store.user_by_name(accounts.db, invitee)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.checking import check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import OneUse, use_up
 from hubgate.server.accounts.holding import hold
@@ -31,7 +31,7 @@ async def create(
 
     With `use`, of the same form sent twice the second raises AlreadyUsed.
     """
-    now, name = accounts.clock(), _checked_name(name)
+    now, name = accounts.clock(), check_field("name", check_token_name, name)
     text, key = new_token(TokenKind.PERSONAL, now)
     token = PersonalToken(new_id(now), user.id, name, role, last_four(text), now, None)
 
@@ -70,7 +70,7 @@ async def get(accounts: Accounts, user_id: str, token_id: str) -> PersonalToken:
 
 
 async def rename(accounts: Accounts, user_id: str, token_id: str, name: str) -> PersonalToken:
-    name = _checked_name(name)
+    name = check_field("name", check_token_name, name)
 
     async def unit(tx: Tx) -> PersonalToken:
         await store.rename(tx, user_id, token_id, name)
@@ -125,13 +125,6 @@ async def revoke_leaked(accounts: Accounts, leaked: Iterable[str]) -> None:
 
 def is_to_be_noted(token: PersonalToken, now: int) -> bool:
     return token.last_used_at is None or now - token.last_used_at >= NOTED_EVERY
-
-
-def _checked_name(given: str) -> str:
-    checking = Checking()
-    name = checking.field("name", check_token_name, given)
-    checking.done()
-    return name
 
 
 async def _required(tx: Tx | Database, user_id: str, token_id: str) -> PersonalToken:
