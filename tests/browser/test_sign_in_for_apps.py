@@ -8,16 +8,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect
 from tests.bed.apps import Client, make_app, proof
 from tests.bed.documents import keep_document
-from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import PASSWORD, make_organization, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.running import RunningHub
 
 pytestmark = pytest.mark.browser
 
@@ -26,9 +24,8 @@ STATE = '{"to": "/a b?c=d&e"}'
 
 
 @pytest.fixture
-def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as hub:
-        yield hub
+def hub(on_sqlite: RunningHub) -> RunningHub:
+    return on_sqlite
 
 
 @pytest.fixture(params=[True, False], ids=["script", "no script"])

@@ -19,6 +19,7 @@ from hubgate.server.accounts.tokens import personal
 from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM, Actor, Kind
 from hubgate.server.audit.record import record
+from hubgate.server.clock import SECOND
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.audit_entries import AuditEntry
 
@@ -43,15 +44,15 @@ def act(hub: RunningHub, acme: Organization, *messages: str, **actor: Any) -> No
     """An entry each, a second apart."""
     who = Actor(**{"name": "ada", "ip": "192.0.2.7", **actor})
 
-    async def work(opened: Hub) -> None:
-        for message in messages:
-            kind = Kind.ORG_REMOVE_USER if message.startswith("removed") else Kind.ORG_ADD_USER
-            await opened.db.write(
-                lambda tx, message=message, kind=kind: record(tx, acme.id, kind, message, who, opened.clock(), {"n": 1})
-            )
-            hub.clock.advance(1)
+    begin = hub.clock()
 
-    hub.call(work)
+    async def unit(tx: Tx) -> None:
+        for number, message in enumerate(messages):
+            kind = Kind.ORG_REMOVE_USER if message.startswith("removed") else Kind.ORG_ADD_USER
+            await record(tx, acme.id, kind, message, who, begin + number * SECOND, {"n": 1})
+
+    hub.call(lambda opened: opened.db.write_long(unit))
+    hub.clock.advance(len(messages))
 
 
 def exported(client: httpx.Client, q: str = "") -> list[dict[str, Any]]:
