@@ -76,6 +76,7 @@ _ADAS = {
     "settings-sessions": "/settings/sessions",
     "settings-tokens": "/settings/tokens",
     "settings-organizations": "/settings/organizations",
+    "settings-leave": "/settings/organizations/acme/leave",
     "settings-delete": "/settings/delete",
     "organization-new": "/organizations/new",
     "organization-profile": "/organizations/acme/settings/profile",
@@ -166,7 +167,8 @@ def build(hub: Hub) -> Edge:
     pages._templates.loader = ChoiceLoader([loader, FileSystemLoader(Path(__file__).parent)])
 
     async def gallery(request: HubRequest) -> Response:
-        return pages.page(request, "gallery.html")
+        wrong = {"token-name": "Give the token a name.", "url": "This address is not allowed: private network."}
+        return pages.page(request, "gallery.html", 200, wrong)
 
     async def fail(request: HubRequest) -> NoReturn:
         raise ERRORS[request.param("name")]

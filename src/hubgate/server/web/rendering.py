@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -40,6 +40,8 @@ class Pages:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            # Templates change with the code, at a restart: no look at the files for every page.
+            auto_reload=False,
         )
         self._templates.globals.update(
             asset=asset_url,
@@ -114,13 +116,16 @@ class Pages:
         )
 
 
-def _for_its_maker(request: HubRequest, error: HubError) -> tuple[str, str] | None:
-    """Where whoever built the app sees what is wrong with it, and what that link says."""
-    if isinstance(error, StoppedHere):
-        return f"/oauth/explain/{request.request_id}", "See what it sent"
-    if isinstance(error, DocumentRefused):
-        return "/docs/cimd", "Check its document"
-    return None
+def _for_its_maker(request: HubRequest, error: HubError) -> tuple[str, str, str] | None:
+    """For whoever built the app: words, then a link to where they see what is wrong with it, and what it says."""
+    if not isinstance(error, (StoppedHere, DocumentRefused)):
+        return None
+    if request.is_explained:
+        return "", f"/oauth/explain/{request.request_id}", "See what it sent"
+    if error.client_id.startswith(("https://", "http://")):
+        return "", f"/docs/cimd?{urlencode({'url': error.client_id})}", "Check its document"
+    known = error.client_id and error.code != "invalid_client"
+    return "See its errors under" if known else "Check client_id under", "/settings/applications", "Apps you build"
 
 
 def _has_all_its_cookies(request: HubRequest) -> bool:
@@ -135,7 +140,7 @@ def chosen_theme(request: HubRequest) -> str:
 
 
 def _here(request: HubRequest) -> str:
-    """Where the theme form leads back to: this page, or home where this page is the answer to another form."""
+    """This page's address, to come back to; home where the page is the answer to a form, or its address too long."""
     if request.method not in ("GET", "HEAD"):
         return "/"
     path = request.scope["raw_path"].decode("latin-1")
