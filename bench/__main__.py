@@ -59,7 +59,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure; print tables of ratios.")
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"some of: {', '.join(SUBJECTS)}; else all")
-    parser.add_argument("--quick", action="store_true", help="shorter and fewer rounds: under 40 s, less certain")
+    parser.add_argument("--quick", action="store_true", help="shorter and fewer rounds: a minute or two, less certain")
     parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="where databases go; a real disk")
     parser.add_argument("--json", type=Path, help="also save facts, medians and every round here")
     options = parser.parse_args()
