@@ -56,7 +56,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
             await hold(tx, user)
         await begin_as_admin(tx, organization, actor)
         if member := await _member(tx, organization, user, recipient):
-            raise FieldErrors({"invitee": f"{member.name} is a member already."})
+            raise FieldErrors({"invitee": f"{member} is a member already."})
         await store.drop_same_invitations(tx, organization.id, email, user_id)
         if await store.count_invitations(tx, organization.id, now) >= MOST_OPEN:
             raise FieldErrors({"invitee": f"{MOST_OPEN} invitations are open. Withdraw some first."})
@@ -191,9 +191,8 @@ async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
     return user, user.email
 
 
-async def _member(tx: Tx, organization: Organization, user: User | None, email: str) -> User | None:
-    """The one invited, if a member by now. Admins see verified addresses of members, so this gives nobody away."""
+async def _member(tx: Tx, organization: Organization, user: User | None, email: str) -> str | None:
+    """Who is invited, if a member by now. Admins see verified addresses of members, so this gives nobody away."""
     if user is not None:
-        return user if await store.role_of(tx, organization.id, user.id) else None
-    found = await store.members(tx, organization.id, email=email, most=1)
-    return found[0].user if found else None
+        return user.name if await store.role_of(tx, organization.id, user.id) else None
+    return await store.member_at(tx, organization.id, email)
