@@ -14,8 +14,8 @@ from tests.bed.processes import hubgate
 
 from hubgate.server.accounts import signup
 from hubgate.server.accounts.organizations import settings as organizations
-from hubgate.server.accounts.organizations.store import organization
 from hubgate.server.accounts.signup import Candidate
+from hubgate.server.accounts.store import organization
 from hubgate.server.app import Hub, open_hub
 from hubgate.server.audit import chain, store
 from hubgate.server.audit.model import SYSTEM

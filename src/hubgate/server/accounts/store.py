@@ -1,4 +1,4 @@
-"""Statements on names and users, and how a person is read with all memberships in one go."""
+"""Statements on names and users, look-ups by name, and how a person is read with all memberships in one go."""
 
 from hubgate.server.accounts.model import Organization, Person, User, person_of
 from hubgate.server.accounts.names import name_key
@@ -47,6 +47,11 @@ async def user_by_email(tx: Tx | Database, email: str) -> User | None:
     return User(*row) if row else None
 
 
+async def organization(tx: Tx | Database, org_id: str) -> Organization | None:
+    row = await tx.one(f"SELECT {ORGANIZATION} FROM organizations o WHERE o.id = :id", {"id": org_id})
+    return Organization(*row) if row else None
+
+
 async def organization_by_name(tx: Tx | Database, name: str) -> Organization | None:
     row = await tx.one(
         f"""
@@ -68,10 +73,7 @@ async def account_named(tx: Tx | Database, name: str) -> User | Organization | N
     row = await tx.one("SELECT kind, owner_id FROM names WHERE key = :key", {"key": name_key(name)})
     if row is None:
         return None
-    if row["kind"] == "user":
-        return await user(tx, row["owner_id"])
-    found = await tx.one(f"SELECT {ORGANIZATION} FROM organizations o WHERE o.id = :id", {"id": row["owner_id"]})
-    return Organization(*found) if found else None
+    return await (user if row["kind"] == "user" else organization)(tx, row["owner_id"])
 
 
 async def hold_password(tx: Tx, user_id: str, password_hash: str) -> bool:

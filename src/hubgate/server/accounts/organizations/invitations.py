@@ -13,7 +13,7 @@ from hubgate.server.accounts.model import Organization, Person, User
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.changing import begin_as_admin
 from hubgate.server.accounts.organizations.members import begin_joining, join, record_added
-from hubgate.server.accounts.organizations.store import Invitation
+from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
@@ -98,7 +98,7 @@ async def open_link(accounts: Accounts, secret: str) -> Opened:
         raise NotFound(GONE)
     if invitation.org_id is None:
         return Opened(invitation, None)
-    return Opened(invitation, await store.organization(accounts.db, invitation.org_id))
+    return Opened(invitation, await account_store.organization(accounts.db, invitation.org_id))
 
 
 async def of_organization(
@@ -131,7 +131,7 @@ async def accept(accounts: Accounts, person: Person, invitation: Invitation, act
     require_addressed(invitation, user)
 
     async def unit(tx: Tx) -> None:
-        organization = await store.organization(tx, invitation.org_id) if invitation.org_id else None
+        organization = await account_store.organization(tx, invitation.org_id) if invitation.org_id else None
         if organization is None:
             raise NotFound(GONE)
         organization = await begin_joining(tx, organization, user)

@@ -5,7 +5,7 @@ from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
-from hubgate.server.accounts.organizations.store import Member
+from hubgate.server.accounts.organizations.model import Member
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record

@@ -1,34 +1,11 @@
 """Statements on organizations, memberships and invitations."""
 
-from dataclasses import dataclass
-
 from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations.model import Invitation, Member
 from hubgate.server.accounts.roles import Role
-from hubgate.server.accounts.store import ORGANIZATION, USER
+from hubgate.server.accounts.store import ORGANIZATION, USER, organization
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import containing
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    user: User
-    role: Role
-    joined_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Invitation:
-    """Into `org_id`, or to the hub alone. Either `email` or `user_id` says who is invited."""
-
-    id: str
-    org_id: str | None
-    email: str | None
-    user_id: str | None
-    role: Role
-    invited_by: str | None
-    created_at: int
-    expires_at: int
-
 
 _INVITATION = "i.id, i.org_id, i.email, i.user_id, i.role, i.invited_by, i.created_at, i.expires_at"
 
@@ -235,12 +212,14 @@ async def add_invitation(tx: Tx, key: bytes, invitation: Invitation) -> None:
 
 async def invitation_by_key(tx: Tx | Database, key: bytes, now: int) -> Invitation | None:
     sql = f"SELECT {_INVITATION} FROM invitations i WHERE i.key = :key AND i.expires_at > :now"
-    return _invitation(await tx.one(sql, {"key": key, "now": now}))
+    row = await tx.one(sql, {"key": key, "now": now})
+    return _invitation(row) if row else None
 
 
 async def invitation_by_id(tx: Tx | Database, invitation_id: str, now: int) -> Invitation | None:
     sql = f"SELECT {_INVITATION} FROM invitations i WHERE i.id = :id AND i.expires_at > :now"
-    return _invitation(await tx.one(sql, {"id": invitation_id, "now": now}))
+    row = await tx.one(sql, {"id": invitation_id, "now": now})
+    return _invitation(row) if row else None
 
 
 async def take_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
@@ -295,7 +274,7 @@ async def invitations_of_organization(
         """,
         {"org_id": org_id, "now": now, "after": after, "most": most},
     )
-    return [(_required(row), row["invitee"]) for row in rows]
+    return [(_invitation(row), row["invitee"]) for row in rows]
 
 
 async def invitations_of_user(tx: Tx, user_id: str, email: str | None, now: int) -> list[tuple[Invitation, str]]:
@@ -307,7 +286,7 @@ async def invitations_of_user(tx: Tx, user_id: str, email: str | None, now: int)
         """,
         {"user_id": user_id, "email": email, "now": now},
     )
-    return [(_required(row), row["organization"]) for row in rows]
+    return [(_invitation(row), row["organization"]) for row in rows]
 
 
 async def drop_expired_invitations(tx: Tx, now: int, most: int) -> int:
@@ -320,16 +299,7 @@ async def drop_expired_invitations(tx: Tx, now: int, most: int) -> int:
     )
 
 
-async def organization(tx: Tx | Database, org_id: str) -> Organization | None:
-    row = await tx.one(f"SELECT {ORGANIZATION} FROM organizations o WHERE o.id = :id", {"id": org_id})
-    return Organization(*row) if row else None
-
-
-def _invitation(row: Row | None) -> Invitation | None:
-    return _required(row) if row else None
-
-
-def _required(row: Row) -> Invitation:
+def _invitation(row: Row) -> Invitation:
     return Invitation(
         row["id"],
         row["org_id"],

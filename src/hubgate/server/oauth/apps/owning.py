@@ -82,7 +82,7 @@ async def owner_name(oauth: OAuth, app: App) -> str:
         user = await account_store.user(oauth.db, app.owner_id)
         return f"@{user.name}" if user else ""
     if app.org_id is not None:
-        organization = await org_store.organization(oauth.db, app.org_id)
+        organization = await account_store.organization(oauth.db, app.org_id)
         return f"@{organization.name}" if organization else ""
     return ""
 

@@ -13,7 +13,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import email_key
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import members
-from hubgate.server.accounts.organizations.store import Member
+from hubgate.server.accounts.organizations.model import Member
 from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
