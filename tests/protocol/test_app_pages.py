@@ -211,14 +211,15 @@ def test_a_new_secret_with_the_overlap_the_owner_chooses(hub: RunningHub, root: 
 
 
 @both
-def test_deleting_the_secret_has_its_own_page(hub: RunningHub, root: str) -> None:
+def test_making_an_app_public_has_its_own_page(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
     address = f"{root}/{client.id}/secret/delete"
     with browser_of(hub, ada) as browser:
         asked = browser.get(address).text
-        assert "Delete the secret of <bdi>Notebook</bdi></span></button>" in asked
+        assert "Make <bdi>Notebook</bdi> public</span></button>" in asked
+        assert "Its secret stops working at once." in asked
         assert ">Cancel</a>" in asked
         assert authenticates(hub, client.id, client.secret), "looking changes nothing"
         done = submit(browser, address)
