@@ -31,6 +31,9 @@ def configure(subjects: Any) -> None:
         "--scope", action="append", default=[], metavar="S", help=f"several times; {' '.join(DEFAULT_SCOPES)} if none"
     )
     create.add_argument("--public", action="store_true", help="without a secret")
+    create.add_argument(
+        "--refresh-tokens", action="store_true", help="people stay signed in: 90 days after the last use"
+    )
     create.add_argument("--client-id", default="", metavar="ID", help="instead of a random one")
     create.add_argument("--token-exchange", action="store_true", help="with the privilege; for an organization's app")
     leaf.add(commands, "list", "every app", _list)
@@ -66,6 +69,7 @@ def _create(options: argparse.Namespace) -> int:
             redirect_uris=tuple(options.redirect_uri),
             scopes=tuple(options.scope or DEFAULT_SCOPES),
             confidential=not options.public,
+            refresh_tokens=options.refresh_tokens,
             exchange=Exchange(privileged=options.token_exchange),
         )
         app, secret = await owning.create(hub.oauth, owner, draft, SYSTEM)
@@ -178,6 +182,7 @@ async def _described(hub: Hub, app: App) -> dict[str, Any]:
         "scopes": list(app.scopes),
         "extra_scopes": list(app.extra_scopes),
         "confidential": app.confidential,
+        "refresh_tokens": app.refresh_tokens,
         "token_exchange": app.exchange.privileged,
         "created_at": iso(app.created_at),
     }

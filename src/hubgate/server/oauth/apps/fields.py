@@ -20,7 +20,7 @@ MOST_NETWORKS = 100
 LARGEST_QUOTA = 1_000_000_000
 DEFAULT_SCOPES = ("openid", "profile")
 
-_LIFETIME = f"lives from {SHORTEST_LIFETIME} to {LONGEST_LIFETIME} seconds."
+_LIFETIME = f"is {SHORTEST_LIFETIME} to {LONGEST_LIFETIME:,} seconds."
 # Unreserved characters alone: the id stands in addresses and before the colon of a Basic header. The operator's own
 # words for pages below the list of apps are no ids.
 _CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z")
@@ -48,7 +48,7 @@ def checked(app: App) -> App:
     if missing := _outside(app.required_scopes, {*app.scopes, *app.extra_scopes}):
         checking.refuse("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
     if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
-        checking.refuse("tokenLifetime", f"A token {_LIFETIME}")
+        checking.refuse("tokenLifetime", f"tokenLifetime {_LIFETIME}")
     if app.redirect_match not in MATCHES:
         checking.refuse("redirectMatch", f"Redirects match by {' or '.join(MATCHES)}.")
     exchange = _exchange(checking, app)
@@ -67,7 +67,7 @@ def checked(app: App) -> App:
 def _exchange(checking: Checking, app: App) -> Exchange:
     limits = app.exchange
     if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
-        checking.refuse("tokenDuration", f"An exchanged token {_LIFETIME}")
+        checking.refuse("tokenDuration", f"tokenDuration {_LIFETIME}")
     if unknown := _outside(limits.scopes or (), {*NAMES, *app.extra_scopes}):
         checking.refuse("allowedScopes", f"{unknown[:60]} is not a scope of this app.")
     if unknown := _outside(limits.roles or (), [role.label for role in Role]):
