@@ -1,10 +1,16 @@
 """What an app is told when its request is wrong, and in which cases only the user is told."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from tests.bed.apps import Client, answer_of, approve, make_app, proof
 from tests.bed.documents import keep_document
+from tests.bed.engines import Engine, settings_for
 from tests.bed.people import browser_of, make_user
-from tests.bed.running import RunningHub
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.scopes import Risk, Scope
 
 
 def told(client: Client, **parameters: str | None) -> dict[str, str]:
@@ -67,6 +73,27 @@ def test_without_a_session_silence_is_kept_and_consent_is_asked_for(hub: Running
         hub.clock.advance(seconds=61)
         assert "code" in answer_of(browser.get(client.address(prompt="none", max_age="61")))
         assert answer_of(browser.get(client.address(prompt="none", max_age="60")))["error"] == "login_required"
+
+
+@pytest.mark.parametrize(
+    ("scope", "says"),
+    [
+        ("openid reed-repos", "There is no scope reed-repos. Did you mean read-repos?"),
+        ("openid fly", "There is no scope fly."),
+        ("manage-repos", "manage-repos is not ticked in this app's settings."),
+        ("openid,profile", "Separate scopes by spaces."),
+        ("openid\tprofile", "Separate scopes by spaces."),
+        ("evaluate", "evaluate was not given to this app. Ask the operator for it in the app's settings."),
+    ],
+    ids=range(6),
+)
+def test_what_is_wrong_with_a_scope(engine: Engine, tmp_path: Path, scope: str, says: str) -> None:
+    extra = (Scope("evaluate", Risk.CHANGES, "Start evaluations"),)
+    settings = replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=extra)
+    with running(settings) as hub:
+        client = make_app(hub, make_user(hub, "olga"))
+        sent = told(client, scope=scope)
+        assert (sent["error"], sent["error_description"]) == ("invalid_scope", says)
 
 
 def test_scopes_asked_by_habit_are_ignored(hub: RunningHub) -> None:

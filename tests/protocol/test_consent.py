@@ -86,7 +86,7 @@ def test_a_registered_app_from_top_to_bottom(hub: RunningHub) -> None:
         "See whether you, and ticked organizations, have a payment method; no details read-billing",
         "See your e-mail address email",
         "Knows who you are",
-        "See your name, avatar and website profile",
+        "See your name, avatar, website and organizations profile",
         "Recognise you when you return openid",
         "Untick what you do not want to give.",
         "Give access to organizations?",

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlencode
 
 import httpx
 import pytest
 from tests.bed.apps import REDIRECT, Client, answer_of, approve, code_for, make_app, proof, tokens_for
+from tests.bed.documents import keep_document
 from tests.bed.dump import dump
 from tests.bed.organizations import entries_of
 from tests.bed.people import browser_of, make_organization, make_user
@@ -19,6 +20,8 @@ from hubgate.server.oauth.explain.model import Refusal
 from hubgate.server.worker.sweep import Sweep
 
 NOT_SHOWN = "Sign in as the app's owner."
+NOTHING = "<h1>Nothing to show here</h1>"
+ELSEWHERE = "Nothing here differs from what is registered. The cause lies elsewhere: the sentence at the top names it."
 
 
 def kept(hub: RunningHub, client: Client) -> list[Refusal]:
@@ -54,11 +57,8 @@ def test_every_error_of_an_endpoint_carries_its_address(hub: RunningHub) -> None
     asked: list[Callable[[], httpx.Response]] = [
         lambda: httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "magic"}, auth=client.basic),
         lambda: httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "refresh_token"}, auth=wrong),
-        lambda: httpx.post(f"{hub.url}/oauth/token", content=b"x", headers={"content-type": "text/plain"}),
-        lambda: httpx.post(f"{hub.url}/oauth/token", json=[1]),
         lambda: httpx.post(f"{hub.url}/oauth/revoke", data={}, auth=client.basic),
         lambda: httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x"}, auth=wrong),
-        lambda: httpx.get(f"{hub.url}/oauth/token"),
     ]
     for ask in asked:
         answer = ask()
@@ -66,6 +66,42 @@ def test_every_error_of_an_endpoint_carries_its_address(hub: RunningHub) -> None
         assert 400 <= answer.status_code < 500
         assert body["error_uri"] == f"{hub.url}/oauth/explain/{answer.headers['x-request-id']}"
         assert set(body) == {"error", "error_description", "error_uri"}
+
+
+def test_where_nothing_is_kept_no_address_is_given(hub: RunningHub) -> None:
+    """Of what names no client, one that is not known here, or one that has no owner here."""
+    ada, client, document = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga")), keep_document(hub)
+    token, fly = f"{hub.url}/oauth/token", {"grant_type": "fly"}
+    asked: list[Callable[[], httpx.Response]] = [
+        lambda: httpx.post(token, content=b"x", headers={"content-type": "text/plain"}),
+        lambda: httpx.post(token, json=[1]),
+        lambda: httpx.get(token),
+        lambda: httpx.post(token, data=fly),
+        lambda: httpx.post(f"{token}?client_id={client.id}", data=fly),
+        lambda: httpx.post(token, data={**fly, "client_id": "nobody"}),
+        lambda: httpx.post(token, data={**fly, "client_id": document.id}),
+        lambda: httpx.get(f"{hub.url}/oauth/userinfo"),
+    ]
+    for ask in asked:
+        answer = ask()
+        assert 400 <= answer.status_code < 500
+        assert set(answer.json()) == {"error", "error_description"}
+    with browser_of(hub, ada) as browser:
+        sent_back = answer_of(browser.get(document.address(response_type="token")))
+        assert sent_back["error"] == "unsupported_response_type"
+        assert "error_uri" not in sent_back
+
+
+def test_whoever_follows_it_at_once_finds_it(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hubgate.server.oauth.explain.refusals.LONGEST_WAIT", 30)
+    olga = make_user(hub, "olga")
+    client = make_app(hub, olga)
+    with browser_of(hub, olga) as owner:
+        for _ in range(5):
+            refused = httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "fly"}, auth=client.basic)
+            assert owner.get(refused.json()["error_uri"]).status_code == 200
+            sent_back = answer_of(owner.get(client.address(scope="fly")))
+            assert owner.get(sent_back["error_uri"]).status_code == 200
 
 
 def test_errors_sent_back_carry_it_too(hub: RunningHub) -> None:
@@ -98,7 +134,57 @@ def test_the_local_page_leads_there(hub: RunningHub) -> None:
         page = explained(owner, path)
         assert row(page, "redirect_uri") == ("https://app.example/callback<mark>s?x=1</mark>", REDIRECT)
         assert "asked us to send you to an address it has not registered" in page
-        assert f'href="/settings/applications/{client.id}">Edit</a>' in page
+        cure = "Add https://app.example/callbacks?x=1 to the redirect URIs, or send the registered one."
+        assert f'<p class="note measure">{cure}</p>' in page
+        edit = f"/settings/applications/{client.id}#redirectUris"
+        assert f'href="{edit}">Edit the redirect URIs</a>' in page
+        assert 'id="redirectUris"' in owner.get(edit).text
+
+
+def test_where_nothing_is_kept_the_local_page_leads_elsewhere(hub: RunningHub) -> None:
+    document = keep_document(hub)
+    with browser_of(hub) as visitor:
+        unknown = visitor.get("/oauth/authorize?client_id=nobody")
+        assert unknown.status_code == 400
+        assert "/oauth/explain" not in unknown.text
+        said = 'Check client_id under <a href="/settings/applications">Apps you build</a>'
+        assert f"Did you build this app? {said}" in unknown.text
+        wrong = visitor.get(document.address(redirect_uri="https://evil.example/"))
+        assert wrong.status_code == 400
+        checker = f"/docs/cimd?{urlencode({'url': document.id})}"
+        assert "/oauth/explain" not in wrong.text
+        assert f'<a href="{checker}">Check its document</a>' in wrong.text
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        assert f'name="url" type="url" value="{document.id}"' in browser.get(checker).text
+
+
+def test_the_port_on_this_computer_is_free_and_not_marked(hub: RunningHub) -> None:
+    olga = make_user(hub, "olga")
+    uris = ("https://app.example/callback", "http://127.0.0.1/callback")
+    client = make_app(hub, olga, redirect_uris=uris)
+    origin = make_app(hub, olga, redirect_uris=("https://app.example/callback",), redirect_match="origin")
+    with browser_of(hub, olga) as owner:
+
+        def page_of(app: Client, given: str) -> str:
+            answer = owner.get(app.address(redirect_uri=given))
+            return explained(owner, f"/oauth/explain/{answer.headers['x-request-id']}")
+
+        here = page_of(client, "http://localhost:3000/callback")
+        assert row(here, "redirect_uri") == (
+            "http://<mark>localhost</mark>:3000/callback",
+            "http://<mark>127.0.0.1</mark>/callback https://app.example/callback",
+        )
+        different = "localhost and 127.0.0.1 are different; the port does not matter."
+        added = "Add http://localhost:3000/callback to the redirect URIs, or send a registered one."
+        assert f"{added} {different}</p>" in here
+        port = page_of(client, "https://app.example:8443/callback")
+        assert row(port, "redirect_uri")[0] == "https://app.example<mark>:8443</mark>/callback"
+        plain = page_of(origin, "http://app.example/elsewhere?x=1")
+        assert row(plain, "redirect_uri") == (
+            "http://app.example/elsewhere?x=1",
+            "http<mark>s</mark>://app.example/callback",
+        ), "any path is free"
+        assert "http is for localhost, 127.0.0.1 and [::1]. Send the registered one.</p>" in plain
 
 
 @pytest.mark.parametrize(
@@ -126,8 +212,20 @@ def test_the_local_page_leads_there(hub: RunningHub) -> None:
         ({"response_type": None}, "response_type", "<mark>not sent</mark>", "code"),
         ({"code_challenge": None, "code_challenge_method": None}, "PKCE", "<mark>no code_challenge</mark>", "required"),
         ({"code_challenge_method": "plain"}, "PKCE", "<mark>code_challenge by plain</mark>", "required"),
+        (
+            {"code_challenge_method": None},
+            "PKCE",
+            "<mark>code_challenge, no method sent (that means plain)</mark>",
+            "required",
+        ),
+        ({"code_challenge": None}, "PKCE", "<mark>no code_challenge, but the method S256</mark>", "required"),
+        ({"code_challenge": "short"}, "PKCE", "<mark>code_challenge by S256</mark>", "required"),
+        ({"prompt": "none login"}, "prompt", "<mark>none login</mark>", "consent login none select_account"),
+        ({"response_mode": "fragment"}, "response_mode", "<mark>fragment</mark>", "query form_post"),
+        ({"max_age": "soon"}, "max_age", "<mark>soon</mark>", "as said above"),
+        ({"id_token_hint": "x"}, "id_token_hint", "<mark>sent, its value is not kept</mark>", "as said above"),
     ],
-    ids=range(7),
+    ids=range(14),
 )
 def test_what_differs_is_marked(
     hub: RunningHub, changes: dict[str, str | None], label: str, sent: str, registered: str
@@ -163,10 +261,78 @@ def test_what_differs_at_the_token_endpoint(hub: RunningHub) -> None:
         assert row(needless, "client") == ("<mark>client ID and secret, in the body</mark>", "an app without a secret")
         kind = page_of(httpx.post(token, data={"grant_type": "password"}, auth=confidential.basic))
         assert row(kind, "grant_type")[0] == "<mark>password</mark>"
+        twice = page_of(httpx.post(token, data={**grant, "client_secret": "x"}, auth=confidential.basic))
+        assert row(twice, "client")[0] == "<mark>client ID and secret, by Basic and in the body</mark>"
+        bearer = {"authorization": "Bearer x"}
+        other = page_of(httpx.post(token, data={**grant, "client_id": confidential.id}, headers=bearer))
+        assert row(other, "client")[0] == "<mark>an Authorization header other than Basic</mark>"
+        without = page_of(httpx.post(token, data={"grant_type": "refresh_token"}, auth=confidential.basic))
+        assert row(without, "refresh_token")[0] == "<mark>not sent</mark>"
         code = page_of(httpx.post(token, data=grant, auth=confidential.basic))
         assert "<mark>" not in code
-        assert "Nothing differs from what is registered now." in code
+        assert ELSEWHERE in code
         assert "Also sent: <code>code</code>. Their values are not kept." in code
+        about_tokens = httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x", "client_id": public.id})
+        asking = page_of(about_tokens)
+        assert row(asking, "client") == (
+            "<mark>client ID alone</mark>",
+            "an app without a secret, which may not ask about tokens",
+        )
+        for page in (alone, wrong, kind, twice, other, without, asking):
+            assert ELSEWHERE not in page
+            assert page.count("<mark>") == 1
+
+
+def test_what_a_redemption_lacked(hub: RunningHub) -> None:
+    """What no registration tells: the code was asked for with a challenge, or with another address."""
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    client = make_app(hub, olga, redirect_uris=(REDIRECT, "http://localhost/cb"), refresh_tokens=True)
+    verifier, challenge = proof()
+    proven = {"code_challenge": challenge, "code_challenge_method": "S256"}
+    grant = {"grant_type": "authorization_code", "code": code_for(client, ada, **proven), "redirect_uri": REDIRECT}
+    with browser_of(hub, olga) as owner:
+
+        def page_of(**form: str) -> str:
+            refused = client.post("/oauth/token", form)
+            assert refused.status_code == 400, refused.text
+            page = explained(owner, path_of(hub, refused.json()["error_uri"]))
+            assert page.count("<mark>") == 1
+            assert ELSEWHERE not in page
+            return page
+
+        assert row(page_of(**grant), "PKCE")[0] == "<mark>no code_verifier</mark>"
+        assert row(page_of(**grant, code_verifier="a" * 43), "PKCE")[0] == "<mark>code_verifier</mark>"
+        elsewhere = page_of(**{**grant, "redirect_uri": "http://localhost/cb"}, code_verifier=verifier)
+        assert row(elsewhere, "redirect_uri") == (
+            "<mark>http://localhost/cb</mark>",
+            "the one the code was asked for with",
+        )
+        del grant["redirect_uri"]
+        assert row(page_of(**grant, code_verifier=verifier), "redirect_uri")[0] == "<mark>not sent</mark>"
+        token = tokens_for(client, ada, scope="openid profile")["refresh_token"]
+        wider = page_of(grant_type="refresh_token", refresh_token=token, scope="email")
+        assert row(wider, "scope")[0] == "<mark>email</mark>"
+
+
+def test_which_is_wrong_with_a_code(hub: RunningHub) -> None:
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    client = make_app(hub, olga)
+    used, late = code_for(client, ada), code_for(client, ada)
+    assert client.redeem(used).status_code == 200
+    reasons = {
+        "x": "This hub gave out no such code, or more than ten minutes ago.",
+        used: "This code was redeemed before. The tokens from it were ended too: "
+        "redeem once, then redirect away from the callback.",
+        late: "This code is older than a minute. Send the user to sign in again, then redeem at once.",
+    }
+    hub.clock.advance(seconds=61)
+    with browser_of(hub, olga) as owner:
+        for code, reason in reasons.items():
+            refused = client.redeem(code).json()
+            assert (refused["error"], refused["error_description"]) == ("invalid_grant", reason)
+            page = explained(owner, path_of(hub, refused["error_uri"]))
+            assert f'<p class="measure">{reason}</p>' in page
+            assert ELSEWHERE in page
 
 
 def test_it_compares_with_what_is_registered_now(hub: RunningHub) -> None:
@@ -199,7 +365,13 @@ def test_strangers_see_nothing_and_unknown_ids_look_the_same(hub: RunningHub) ->
                 browser.get("/docs/api")
                 theirs, unknown = browser.get(path), browser.get("/oauth/explain/" + "0" * 32)
                 assert theirs.status_code == unknown.status_code == 403
-                assert NOT_SHOWN in theirs.text
+                if who is None:
+                    assert NOT_SHOWN in theirs.text
+                else:
+                    assert NOTHING in theirs.text
+                    assert f"You are <bdi>@{who.name}</bdi>." in theirs.text
+                    assert "reload in a moment: an error takes a second to arrive." in theirs.text
+                    assert "Otherwise sign in as its owner." in theirs.text
                 for word in ("Sesame", client.id, "fly", "invalid_scope"):
                     assert word not in theirs.text
                 assert same(theirs) == same(unknown)
@@ -256,8 +428,9 @@ def test_nothing_secret_is_kept(hub: RunningHub) -> None:
     assert str(kept(hub, client)).count(ada.email) == 0
     with browser_of(hub, olga) as owner:
         for refusal in kept(hub, client):
-            shown = owner.get(f"/oauth/explain/{refusal.id}").text
-            assert not [what for what, secret in secrets.items() if secret[8:-4] in shown]
+            shown = owner.get(f"/oauth/explain/{refusal.id}")
+            assert shown.status_code == 200
+            assert not [what for what, secret in secrets.items() if secret[8:-4] in shown.text]
 
 
 def test_the_latest_fifty_of_an_app_are_kept(hub: RunningHub) -> None:
@@ -337,13 +510,15 @@ def test_a_chosen_request_id_names_what_it_named_first(hub: RunningHub) -> None:
 def test_they_go_with_the_app_and_are_no_matter_of_the_audit_log(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     acme = make_organization(hub, "acme", olga)
+    hub.clock.advance(1)
     client = make_app(hub, organization=acme)
     httpx.get(hub.url + client.address(scope="fly"))
     until(lambda: len(kept(hub, client)) == 1)
-    assert [entry["type"] for entry in entries_of(hub, acme)] == ["org.create", "oauth.create_app"]
+    assert sorted(entry["type"] for entry in entries_of(hub, acme)) == ["oauth.create_app", "org.create"]
     with browser_of(hub, olga) as owner:
         page = f"/oauth/explain/{kept(hub, client)[0].id}"
-        assert f'href="/organizations/acme/settings/applications/{client.id}">Edit' in owner.get(page).text
+        edit = f"/organizations/acme/settings/applications/{client.id}#scopes"
+        assert f'href="{edit}">Edit the scopes</a>' in owner.get(page).text
 
 
 def test_a_client_in_the_query_alone_is_nobody_at_the_token_endpoint(hub: RunningHub) -> None:
@@ -351,7 +526,7 @@ def test_a_client_in_the_query_alone_is_nobody_at_the_token_endpoint(hub: Runnin
     olga = make_user(hub, "olga")
     client = make_app(hub, olga)
     answer = httpx.post(f"{hub.url}/oauth/token?client_id={client.id}", data={"grant_type": "x"})
-    assert parse_qs(urlsplit(answer.json()["error_uri"]).query) == {}
+    assert "error_uri" not in answer.json()
     httpx.get(hub.url + client.address(scope="fly"))
     until(lambda: len(kept(hub, client)) == 1)
 

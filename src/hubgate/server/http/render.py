@@ -46,8 +46,9 @@ class ErrorRenderer:
             case ErrorShape.PAGE:
                 response = self._page(request, error)
             case ErrorShape.OAUTH:
-                explained_at = self._explain + request.request_id
-                response = JsonResponse({**_oauth_body(error), "error_uri": explained_at}, error.status)
+                # RFC 6749, section 5.2: only where it leads to something.
+                more = {"error_uri": self._explain + request.request_id} if request.is_explained else {}
+                response = JsonResponse({**_oauth_body(error), **more}, error.status)
             case ErrorShape.TEXT:
                 response = PlainTextResponse(error.message + "\n", error.status)
             case ErrorShape.API:

@@ -56,7 +56,7 @@ def presented(request: HubRequest, parameters: Parameters) -> Presented | None:
         raise ClientRefused("The Authorization header is not Basic credentials.", basic=True)
     found = Presented(unquote_plus(name), unquote_plus(password), basic=True, raw=(name, password))
     if body_id is not None and body_id not in (found.client_id, name):
-        raise invalid_request("client_id in the body is not the one in the Authorization header.")
+        raise invalid_request("client_id in the body is not the one in the Authorization header.", "client_id")
     return found
 
 

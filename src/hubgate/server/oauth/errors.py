@@ -6,10 +6,14 @@ _NOT_PROVEN = "The client is unknown, or its credentials do not fit."
 
 
 class OAuthRefused(BadRequest):
-    """Status 400, as every refusal of the token endpoint but one."""
+    """Status 400, as every refusal of the token endpoint but one.
 
-    def __init__(self, code: str, description: str) -> None:
+    `about` names the parameter to mark in the explanation, where comparing with what is registered would not tell.
+    """
+
+    def __init__(self, code: str, description: str, about: str = "") -> None:
         super().__init__(description, code=code)
+        self.about = about
 
 
 class ClientRefused(Unauthorized):
@@ -19,16 +23,16 @@ class ClientRefused(Unauthorized):
         super().__init__(description, code="invalid_client", challenge='Basic realm="hubgate"' if basic else "")
 
 
-def invalid_request(description: str) -> OAuthRefused:
-    return OAuthRefused("invalid_request", description)
+def invalid_request(description: str, about: str = "") -> OAuthRefused:
+    return OAuthRefused("invalid_request", description, about)
 
 
-def invalid_grant(description: str) -> OAuthRefused:
-    return OAuthRefused("invalid_grant", description)
+def invalid_grant(description: str, about: str = "") -> OAuthRefused:
+    return OAuthRefused("invalid_grant", description, about)
 
 
-def invalid_scope(description: str) -> OAuthRefused:
-    return OAuthRefused("invalid_scope", description)
+def invalid_scope(description: str, about: str = "") -> OAuthRefused:
+    return OAuthRefused("invalid_scope", description, about)
 
 
 def unauthorized_client(description: str) -> OAuthRefused:

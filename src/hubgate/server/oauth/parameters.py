@@ -18,7 +18,7 @@ class Parameters:
             self._values.setdefault(name, []).append(value)
         for name, values in self._values.items():
             if len(values) > 1 and name not in MAY_REPEAT:
-                raise invalid_request(f"{name[:60]} was sent more than once.")
+                raise invalid_request(f"{name[:60]} was sent more than once.", name)
 
     def get(self, name: str) -> str | None:
         values = self._values.get(name)
@@ -27,7 +27,7 @@ class Parameters:
     def need(self, name: str) -> str:
         value = self.get(name)
         if value is None:
-            raise invalid_request(f"{name} is missing.")
+            raise invalid_request(f"{name} is missing.", name)
         return value
 
     def all(self, name: str) -> list[str]:

@@ -21,13 +21,14 @@ class Aside:
         if subject not in self._tasks:
             self._start(subject, self.db.write(unit))
 
-    def do(self, work: Coroutine[Any, Any, None]) -> None:
-        """What takes more than one unit."""
-        self._start(object(), work)
+    def do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """What takes more than one unit, or may be waited for a moment."""
+        return self._start(object(), work)
 
-    def _start(self, subject: object, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, subject: object, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._tasks[subject] = asyncio.create_task(work)
         task.add_done_callback(partial(self._ended, subject))
+        return task
 
     def _ended(self, subject: object, task: asyncio.Task[None]) -> None:
         del self._tasks[subject]

@@ -33,21 +33,20 @@ class ReturnAddress:
 class StoppedHere(BadRequest):
     """A page of ours, status 400: the browser is never sent to an address nobody vouched for.
 
-    `app` and `redirect_uri` are for the explanation its owner may see.
+    `client_id` is what the request named, known here or not.
     """
 
-    def __init__(self, message: str, *, code: str, app: App | None = None, redirect_uri: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str, client_id: str = "", about: str = "") -> None:
         super().__init__(message, code=code)
-        self.app = app
-        self.redirect_uri = redirect_uri
+        self.client_id, self.about = client_id, about
 
 
 class SentBack(Exception):
-    """An error the app is told, at the address it registered."""
+    """An error the app is told, at the address it registered. For `about` see OAuthRefused."""
 
-    def __init__(self, to: ReturnAddress, app: App, error: str, description: str) -> None:
+    def __init__(self, to: ReturnAddress, error: str, description: str, about: str = "") -> None:
         super().__init__(description)
-        self.to, self.app, self.error, self.description = to, app, error, description
+        self.to, self.error, self.description, self.about = to, error, description, about
 
 
 @dataclass(frozen=True)

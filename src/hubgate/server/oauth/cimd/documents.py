@@ -15,7 +15,8 @@ from hubgate.server.egress.target import AddressRefused
 from hubgate.server.errors import BadRequest, TooManyRequests
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.cimd import store
-from hubgate.server.oauth.cimd.rules import Finding, check_address, check_answer, check_document
+from hubgate.server.oauth.cimd.rules import Finding, check_address, check_answer, check_document, in_development
+from hubgate.server.oauth.redirects import host_of
 from hubgate.server.storage.database import Database
 from hubgate.server.throttle.limiter import Limit, Limiter
 
@@ -28,7 +29,11 @@ KEPT_AT_LEAST, KEPT_AT_MOST, KEPT_OTHERWISE = 5 * MINUTE, 24 * HOUR, HOUR
 
 
 class DocumentRefused(BadRequest):
-    """Carries the first rule that does not hold."""
+    """Carries the first rule that does not hold; `client_id` is the document's address."""
+
+    def __init__(self, client_id: str, message: str) -> None:
+        super().__init__(message)
+        self.client_id = client_id
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Documents:
 
     async def app(self, url: str, *, caller: str) -> App:
         """The app that the document describes now, or as it was a permitted while ago."""
-        _require(check_address(url, http_loopback=self.http_loopback))
+        _require(url, check_address(url, http_loopback=self.http_loopback))
         kept = await store.find(self.db, url, self.clock())
         if kept is not None:
             _, app = check_document(url, kept.encode())
@@ -79,7 +84,8 @@ class Documents:
         try:
             answer = await self._get(url)
         except (NotReached, AddressRefused) as error:
-            return [*findings, Finding("The hub can fetch it", str(error), "Make it reachable from this hub.")]
+            cure = f"Make it reachable from this hub.{in_development(host_of(urlsplit(url)))}"
+            return [*findings, Finding("The hub can fetch it", str(error), cure)]
         findings += check_answer(answer)
         if all(finding.holds for finding in findings):
             findings += check_document(url, answer.body)[0]
@@ -90,12 +96,12 @@ class Documents:
         try:
             answer = await self._get(url)
         except (NotReached, AddressRefused) as error:
-            raise DocumentRefused(f"The app's document could not be fetched: {error}") from error
-        _require(check_answer(answer))
+            raise DocumentRefused(url, f"The app's document could not be fetched: {error}") from error
+        _require(url, check_answer(answer))
         findings, app = check_document(url, answer.body)
-        _require(findings)
+        _require(url, findings)
         if app is None:
-            raise DocumentRefused("The app's document was not understood.")
+            raise DocumentRefused(url, "The app's document was not understood.")
         now = self.clock()
         document = answer.body.decode()
         expires_at = now + kept_for(answer)
@@ -121,7 +127,7 @@ def kept_for(answer: Answer) -> int:
     return min(max(asked, KEPT_AT_LEAST), KEPT_AT_MOST)
 
 
-def _require(findings: list[Finding]) -> None:
+def _require(url: str, findings: list[Finding]) -> None:
     for finding in findings:
         if not finding.holds:
-            raise DocumentRefused(f"The app's document breaks a rule. {finding.rule}: {finding.cure}")
+            raise DocumentRefused(url, f"The app's document breaks a rule. {finding.rule}: {finding.cure}")

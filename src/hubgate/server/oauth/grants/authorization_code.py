@@ -17,8 +17,14 @@ from hubgate.server.oauth.tokens.model import Code
 from hubgate.server.storage.database import Tx
 
 TYPE = "authorization_code"
+_VERIFIER = "code_verifier"
 
-_UNKNOWN = "The code is unknown, used or older than a minute."
+_UNKNOWN = "This hub gave out no such code, or more than ten minutes ago."
+_EXPIRED = "This code is older than a minute. Send the user to sign in again, then redeem at once."
+_USED = (
+    "This code was redeemed before. The tokens from it were ended too: "
+    "redeem once, then redirect away from the callback."
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
         if not await store.redeem(tx, code.key, now):
             # In every other respect valid, so whoever sent it has the proof too: one of two holders is a thief (O12).
             await store.end_family(tx, code.family)
-            return invalid_grant(_UNKNOWN)
+            return invalid_grant(_USED)
         user = await account_store.user(tx, code.user_id)
         if user is None or user.disabled_at is not None:
             return invalid_grant("The user's account is disabled or gone.")
@@ -75,20 +81,22 @@ def _refusal(code: Code, app: App, verifier: str | None, redirect_uri: str | Non
     if code.client_id != app.client_id:
         return invalid_grant("The code was given to another app.")
     if code.redeemed_at is None and code.expires_at <= now:
-        return invalid_grant(_UNKNOWN)
+        return invalid_grant(_EXPIRED)
     # Left out only where it could be left out before: the app has one address.
     if redirect_uri != code.redirect_uri and not (redirect_uri is None and app.redirect_uris == (code.redirect_uri,)):
-        return invalid_grant("redirect_uri is not the one the code was asked for with.")
+        return invalid_grant("redirect_uri is not the one the code was asked for with.", "redirect_uri")
     if code.challenge is None:
         # A verifier without a challenge: the request was tampered with on its way (RFC 9700, section 4.8; attack O10).
         # Nor is it enough where nothing else proves the client: its secret may have been deleted since (attack O20).
         bare = verifier is not None or not app.confidential
-        return invalid_grant("The code was asked for without PKCE.") if bare else None
+        return invalid_grant("The code was asked for without PKCE.", _VERIFIER) if bare else None
     if verifier is None:
-        return invalid_grant("code_verifier is missing.")
+        return invalid_grant("code_verifier is missing.", _VERIFIER)
     if not is_verifier(verifier):
-        return invalid_grant("code_verifier has 43 to 128 unreserved characters.")
-    return None if fits(verifier, code.challenge) else invalid_grant("code_verifier does not fit code_challenge.")
+        return invalid_grant("code_verifier has 43 to 128 unreserved characters.", _VERIFIER)
+    if not fits(verifier, code.challenge):
+        return invalid_grant("code_verifier does not fit code_challenge.", _VERIFIER)
+    return None
 
 
 async def _public_app_of(asking: Asking, key: bytes) -> App:

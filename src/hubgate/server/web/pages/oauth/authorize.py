@@ -75,7 +75,7 @@ class _Authorize:
             asked = await self._understood(request, pairs)
             return await self._go_on(request, asked, pairs)
         except SentBack as refusal:
-            return self._send(request, refusal.to, error=refusal.error, error_description=refusal.description)
+            return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
     async def decide(self, request: HubRequest) -> Response:
         """A decision of our consent form, or a request that an app sends as POST."""
@@ -92,14 +92,15 @@ class _Authorize:
             # Somebody else's form: where the user would be asked, it allows nothing (attack O35).
             return await self._go_on(request, asked, pairs, may_ask=False)
         except SentBack as refusal:
-            return self._send(request, refusal.to, error=refusal.error, error_description=refusal.description)
+            return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
     async def _understood(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
         asked = request.state.asked = without_mark(pairs)
         try:
             return await understood(self.oauth, asked, request.client_ip)
         except StoppedHere as refusal:
-            note_pairs(self.oauth, request, asked, refusal.code or "invalid_request", refusal.message)
+            code = refusal.code or "invalid_request"
+            await note_pairs(self.oauth, request, asked, code, refusal.message, refusal.about)
             raise
 
     async def _go_on(
@@ -110,7 +111,7 @@ class _Authorize:
             case SignIn():
                 return self._sign_in(visit, pairs)
             case Refuse(error=error, description=description):
-                return self._send(request, asked.to, error=error, error_description=description)
+                return await self._refuse(request, asked.to, error, description)
             case GiveCode() if visit.consent is not None and visit.session is not None:
                 code = await give_code(self.oauth, asked, visit.consent, visit.session.created_at)
                 if code is not None:
@@ -142,7 +143,7 @@ class _Authorize:
         self.csrf.check(request, form.get(FIELD))
         decision = form.get("decision")
         if decision == "deny":
-            return self._send(request, asked.to, error="access_denied", error_description="The user said no.")
+            return await self._refuse(request, asked.to, "access_denied", "The user said no.")
         if decision != "approve" or not isinstance(step, AskConsent | GiveCode):
             raise Unprocessable("Allow or deny.")
         ticked = Ticked(form.all("scopes"), form.all("orgs"))
@@ -163,11 +164,17 @@ class _Authorize:
         back = address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(left, self.oauth.secret))])
         return RedirectResponse(going_on(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
 
-    def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
-        if "error" in answer:
-            note_pairs(self.oauth, request, request.state.asked, answer["error"], answer["error_description"])
+    async def _refuse(
+        self, request: HubRequest, to: ReturnAddress, error: str, description: str, about: str = ""
+    ) -> Response:
+        await note_pairs(self.oauth, request, request.state.asked, error, description, about)
+        answer = {"error": error, "error_description": description}
+        if request.is_explained:
             answer["error_uri"] = self.oauth.refusals.address(request.request_id)
         if to.response_mode == FORM_POST:
             members, host = to.members(**answer), shown_host(to.redirect_uri)
             return self.pages.page(request, "oauth/form_post.html", to=to, members=members, host=host)
         return RedirectResponse(to.address(**answer), 303)
+        return self._send(request, to, **answer)
+
+    def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:

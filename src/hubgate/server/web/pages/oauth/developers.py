@@ -15,6 +15,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.apps.owning import Owner
+from hubgate.server.oauth.cimd.rules import LONGEST_FOUND
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.scopes import BUILT_IN, Risk
 from hubgate.server.web.buttons import LABEL, buttons
@@ -25,7 +26,6 @@ from hubgate.server.web.rendering import Pages
 
 SIGN_IN, CHECK = "/docs/sign-in", "/docs/cimd"
 MOST_APPS = 200
-LONGEST_FOUND = 200
 _TEMPLATE = "docs/cimd.html"
 _CONTENTS = (
     ("#register", "Register an app"),
@@ -70,7 +70,9 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             findings = await oauth.documents.examine(url, caller=request.client_ip)
         except TooManyRequests as error:
             return pages.mend(request, _TEMPLATE, error, "url", url=url, findings=None)
-        found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in findings]
+        # What has to be mended comes first.
+        ordered = sorted(findings, key=lambda finding: finding.holds)
+        found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in ordered]
         return pages.page(request, _TEMPLATE, url=url, findings=found)
 
     public, own, page = Action.HUB_PUBLIC.rule.name, Action.ACCOUNT_READ_SETTINGS.rule.name, Surface.PAGE
