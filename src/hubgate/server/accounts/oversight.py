@@ -42,15 +42,11 @@ async def counts(accounts: Accounts) -> Counts:
 
 async def users(accounts: Accounts, asked: PageRequest, search: str) -> Page[User]:
     """Oldest first. `search` is part of a name, a full name or an address."""
-    found = await accounts.db.read_long(lambda tx: store.list_users(tx, search, _after(asked), asked.fetch))
+    found = await accounts.db.read_long(lambda tx: store.list_users(tx, search, asked.last_shown(), asked.fetch))
     return page_of(found, asked, lambda user: (user.id,))
 
 
 async def organizations(accounts: Accounts, asked: PageRequest, search: str) -> Page[tuple[Organization, int]]:
     """Oldest first, each with its number of members. `search` is part of a name or a full name."""
-    found = await accounts.db.read_long(lambda tx: org_store.list_all(tx, search, _after(asked), asked.fetch))
+    found = await accounts.db.read_long(lambda tx: org_store.list_all(tx, search, asked.last_shown(), asked.fetch))
     return page_of(found, asked, lambda listed: (listed[0].id,))
-
-
-def _after(asked: PageRequest) -> str:
-    return str(asked.after[0]) if asked.after else ""

@@ -105,7 +105,7 @@ async def of_organization(
     accounts: Accounts, organization: Organization, asked: PageRequest
 ) -> Page[tuple[Invitation, str]]:
     """Oldest first, each with the name or address of who is invited."""
-    now, after = accounts.clock(), str(asked.after[0]) if asked.after else ""
+    now, after = accounts.clock(), asked.last_shown()
 
     async def unit(tx: Tx) -> list[tuple[Invitation, str]]:
         return await store.invitations_of_organization(tx, organization.id, now, after, asked.fetch)

@@ -48,7 +48,7 @@ async def of_user(accounts: Accounts, user_id: str) -> Sequence[Session]:
 
 async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Page[Session]:
     """The newest first."""
-    alive_since, before = accounts.clock() - LASTS, str(asked.after[0]) if asked.after else AFTER_ALL
+    alive_since, before = accounts.clock() - LASTS, asked.last_shown(AFTER_ALL)
 
     async def unit(tx: Tx) -> Sequence[Session]:
         return await store.page_of_user(tx, user_id, alive_since, before, asked.fetch)

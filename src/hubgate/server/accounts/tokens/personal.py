@@ -57,7 +57,7 @@ async def of_user(accounts: Accounts, user_id: str) -> Sequence[PersonalToken]:
 
 async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Page[PersonalToken]:
     """The newest first."""
-    before = str(asked.after[0]) if asked.after else AFTER_ALL
+    before = asked.last_shown(AFTER_ALL)
     return page_of(await _some(accounts, user_id, before, asked.fetch), asked, lambda token: (token.id,))
 
 

@@ -22,7 +22,7 @@ async def of_user(oauth: OAuth, user_id: str) -> Sequence[Connected]:
 
 async def page_of_user(oauth: OAuth, user_id: str, asked: PageRequest) -> Page[Connected]:
     """The newest first."""
-    before = str(asked.after[0]) if asked.after else AFTER_ALL
+    before = asked.last_shown(AFTER_ALL)
     found = await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, asked.fetch))
     return page_of(found, asked, lambda connected: (connected.consent.id,))
 
