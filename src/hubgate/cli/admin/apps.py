@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.cli.admin import leaf, named
-from hubgate.cli.output import print_json, print_table
 from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
@@ -15,8 +14,6 @@ from hubgate.server.oauth.apps import owning, privileges
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App, Exchange
 from hubgate.server.oauth.apps.owning import Owner
-
-_ONCE = "Copy it now. We store only a fingerprint and cannot show it again."
 
 
 def configure(subjects: Any) -> None:
@@ -94,7 +91,7 @@ def _say_secret(options: argparse.Namespace, made: dict[str, Any], sentence: str
     if made["client_secret"] is not None:
         lines.append(f"client_secret  {made['client_secret']}")
         if sys.stdout.isatty():
-            lines.append(_ONCE)
+            lines.append(leaf.ONCE)
     return leaf.say(options, made, "\n".join(lines))
 
 
@@ -103,14 +100,8 @@ def _list(options: argparse.Namespace) -> int:
         return [await _described(hub, app) for app in await privileges.every(hub.oauth)]
 
     rows = leaf.with_hub(options, work)
-    if options.json:
-        print_json(rows)
-    else:
-        print_table(
-            ["CLIENT ID", "NAME", "OWNER", "KIND", "CREATED"],
-            [[r["client_id"], r["name"], r["owner"], _kind(r), r["created_at"][:10]] for r in rows],
-        )
-    return 0
+    cells = [[r["client_id"], r["name"], r["owner"], _kind(r), r["created_at"][:10]] for r in rows]
+    return leaf.show(options, rows, ["CLIENT ID", "NAME", "OWNER", "KIND", "CREATED"], cells)
 
 
 def _kind(row: dict[str, Any]) -> str:
