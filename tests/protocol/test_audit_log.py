@@ -124,7 +124,7 @@ def test_what_is_gone_is_said(hub: RunningHub, ada: User, acme: Organization) ->
 
     async def work(opened: Hub) -> None:
         _, token = await personal.create(opened.accounts, bob, "laptop", personal.TokenRole.WRITE, "::1")
-        who = Actor("bob", bob.id, token={"type": "access_token", "id": token.id, "deleted": False})
+        who = Actor("bob", bob.id, token={"type": "access_token", "id": token.id})
         await opened.db.write(lambda tx: record(tx, acme.id, Kind.ORG_ADD_USER, "added x", who, opened.clock()))
 
     hub.call(work)
@@ -224,7 +224,7 @@ def test_for_admins_alone(hub: RunningHub, ada: User, acme: Organization, addres
 def test_the_export_verifies_without_us(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, *(f'added "user{number}" é\u2028' for number in range(700)), user_id=ada.id, user_agent="tests")
     hub.call(seal_all)
-    act(hub, acme, "removed x", token={"type": "access_token", "id": "e" * 24, "deleted": False})
+    act(hub, acme, "removed x", token={"type": "access_token", "id": "e" * 24})
     hub.call(seal_all)
     act(hub, acme, "added not sealed yet")
     with api(hub, make_token(hub, ada)) as client:

@@ -13,13 +13,12 @@ from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Database, Tx
 
 CURSOR = (str,)
-LONGEST_USER_AGENT = 300
 
 
 async def start(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
     """The value for the cookie. Always a new one: an id that was there before sign-in is never taken over (O55)."""
     cookie = secrets.token_urlsafe(32)
-    session = Session(new_id(now), user_id, now, now, visitor.ip, visitor.user_agent[:LONGEST_USER_AGENT])
+    session = Session(new_id(now), user_id, now, now, visitor.ip, visitor.user_agent)
     await store.add(tx, fingerprint(cookie), session)
     await store.drop_beyond(tx, user_id, MOST_PER_USER)
     return cookie
