@@ -72,6 +72,7 @@ names = Table(
     Column("owner_id", Text, nullable=False),
     # 0 after a rename or a deletion.
     Column("current", BigInteger, nullable=False),
+    Index(None, "owner_id"),
     sqlite_with_rowid=False,
 )
 
