@@ -9,7 +9,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
-from hubgate.server.accounts.model import Organization, Person, User
+from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.changing import begin_as_admin
 from hubgate.server.accounts.organizations.members import begin_joining, join, record_added
@@ -125,9 +125,9 @@ def require_addressed(invitation: Invitation, user: User) -> None:
         raise Forbidden("This invitation is for another account. Sign in with that one.")
 
 
-async def accept(accounts: Accounts, person: Person, invitation: Invitation, actor: Actor) -> None:
-    """The caller has seen to it that the person holds the link or is the one invited."""
-    now, user = accounts.clock(), person.user
+async def accept(accounts: Accounts, user: User, invitation: Invitation, actor: Actor) -> None:
+    """The caller has seen to it that the user holds the link or is the one invited."""
+    now = accounts.clock()
     require_addressed(invitation, user)
 
     async def unit(tx: Tx) -> None:

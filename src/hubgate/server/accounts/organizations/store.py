@@ -140,9 +140,9 @@ async def set_role(tx: Tx, org_id: str, user_id: str, role: Role) -> None:
     )
 
 
-async def remove_member(tx: Tx, org_id: str, user_id: str) -> bool:
+async def remove_member(tx: Tx, org_id: str, user_id: str) -> None:
     sql = "DELETE FROM memberships WHERE org_id = :org_id AND user_id = :user_id"
-    return await tx.exec(sql, {"org_id": org_id, "user_id": user_id}) == 1
+    await tx.exec(sql, {"org_id": org_id, "user_id": user_id})
 
 
 async def count_memberships(tx: Tx, user_id: str) -> int:

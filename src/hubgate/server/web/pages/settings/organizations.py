@@ -36,9 +36,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         )
 
     async def accept(request: HubRequest) -> Response:
-        person = require_own(request, _WRITE).signed_in
-        invitation = await invitations.own(accounts, person.user, request.param("id"))
-        await invitations.accept(accounts, person, invitation, actor_of(request))
+        user = require_own(request, _WRITE).user
+        invitation = await invitations.own(accounts, user, request.param("id"))
+        await invitations.accept(accounts, user, invitation, actor_of(request))
         return pages.see(PATH, "You are a member now.")
 
     async def decline(request: HubRequest) -> Response:
