@@ -67,7 +67,6 @@ def test_a_new_app_its_secret_and_its_quick_start(hub: RunningHub, root: str) ->
         for piece in (
             f'-u "{client_id}:$CLIENT_SECRET"',
             f'client_id="{client_id}"',
-            f'clientId: "{client_id}"',
             f'redirect_uri: "{REDIRECT}"',
             f"{hub.url}/.well-known/openid-configuration",
         ):

@@ -25,6 +25,10 @@ def test_discovery_names_the_page(hub: RunningHub) -> None:
     assert httpx.get(said["service_documentation"]).status_code == 200
 
 
+def test_on_a_phone_the_contents_are_called_that(hub: RunningHub) -> None:
+    assert "<summary>On this page</summary>" in httpx.get(hub.url + SIGN_IN).text
+
+
 def test_code_is_filled_with_the_developers_own_apps(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
@@ -63,7 +67,7 @@ def test_the_python_on_the_page_is_python(hub: RunningHub) -> None:
         page = browser.get(f"{SIGN_IN}?app={odd.id}").text
     found = re.findall(r'<code id="snippet-([\w-]+)">(.*?)</code>', page, re.DOTALL)
     code = {name: unescape(text) for name, text in found}
-    assert set(code) == {"curl", "python", "openid-client", "browser"}
+    assert set(code) == {"curl", "python", "openid-client"}
     compile(code["python"], "python", "exec")
     # To a shell it is one word, whatever is in it.
     assert """--data-urlencode 'redirect_uri=https://app.example/a'"'"'b$(id);&x=1'""" in code["curl"]
