@@ -27,15 +27,15 @@ def test_o35_consent_with_anothers_field(hub: RunningHub) -> None:
         taken = [
             Page(who.get(page)).hidden()["csrf"] for who, page in ((theirs, client.address()), (visitor, "/login"))
         ]
-        own = Page(browser.get(client.address())).hidden()["csrf"]
-        for csrf in (*taken, own[:-4] + "AAA=", "x", "é"):
-            response = browser.post(client.address(), data={**DECISION, "csrf": csrf})
+        form = {**Page(browser.get(client.address())).hidden(), **DECISION}
+        for csrf in (*taken, f"{form['csrf'][:-4]}AAA=", "x", "é"):
+            response = browser.post(client.address(), data={**form, "csrf": csrf})
             assert (response.status_code, "location" in response.headers) == (403, False)
         for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}, {"origin": "null"}):
-            response = browser.post(client.address(), data={**DECISION, "csrf": own}, headers=headers)
+            response = browser.post(client.address(), data=form, headers=headers)
             assert response.status_code == 403
         assert browser.get(client.address()).status_code == 200
-        assert "code" in answer_of(browser.post(client.address(), data={**DECISION, "csrf": own}))
+        assert "code" in answer_of(browser.post(client.address(), data=form))
 
 
 @pytest.mark.parametrize("deed", ["", "/revoke"])
@@ -63,7 +63,7 @@ def test_o35_a_stolen_decision_does_not_outlive_the_session(hub: RunningHub) -> 
 
 
 def test_o35_an_approval_is_good_for_its_own_request(hub: RunningHub) -> None:
-    """The page of one app cannot be posted for another, for the address says which it is."""
+    """What was allowed to one app is not allowed to another."""
     client, other = make_app(hub), make_app(hub, name="Other")
     with browser_of(hub, make_user(hub, "ada")) as browser:
         assert "code" in answer_of(approve(browser, client.address()))

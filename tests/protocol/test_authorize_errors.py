@@ -102,9 +102,14 @@ def test_scopes_asked_by_habit_are_ignored(hub: RunningHub) -> None:
         sent = approve(browser, client.address(scope="openid offline_access address phone"))
         body = client.redeem(answer_of(sent)["code"]).json()
         assert body["scope"] == "openid"
-        shown = browser.get(client.address(scope="offline_access")).text
-    for scope in client.app.scopes:
-        assert f'value="{scope}"' in shown, "without any other it is as if none was asked for"
+
+
+@pytest.mark.parametrize("scope", ["offline_access", "address phone", "offline_access  phone", " "])
+def test_scopes_of_which_nothing_is_left_do_not_mean_all(hub: RunningHub, scope: str) -> None:
+    client = make_app(hub, make_user(hub, "olga"))
+    sent = told(client, scope=scope)
+    assert sent["error"] == "invalid_scope"
+    assert sent["error_description"] == "That asks for nothing here. Name scopes of this app, or leave scope out."
 
 
 def test_without_a_scope_the_apps_own_are_meant(hub: RunningHub) -> None:

@@ -177,26 +177,36 @@ async def proof_is_promised(draft: Draft) -> None:
 
 
 async def scopes_are_the_apps(draft: Draft) -> None:
-    app = draft.app
-    asked = [name for name in parse_scopes(draft.one("scope") or "") if name not in IGNORED_SCOPES]
-    if not asked:
-        every = tuple(dict.fromkeys((*app.scopes, *app.extra_scopes)))
-        draft.scopes = every if app.default_scopes is None else app.default_scopes
+    app, given, own = draft.app, draft.one("scope"), _scopes_of(draft)
+    if given is None:
+        draft.scopes = own if app.default_scopes is None else app.default_scopes
         return
+    asked = tuple(name for name in parse_scopes(given) if name not in IGNORED_SCOPES)
+    if not asked:
+        # Nothing is left of it. To take that for no scope at all would give all the app has.
+        said = "That asks for nothing here. Name scopes of this app, or leave scope out."
+        raise draft.send_back("invalid_scope", said, "scope")
     for name in asked:
-        if name not in app.scopes and name not in app.extra_scopes:
-            raise draft.send_back("invalid_scope", _why_not(draft, name))
-    draft.scopes = tuple(asked)
+        if name not in own:
+            raise draft.send_back("invalid_scope", _why_not(draft, name, own))
+    draft.scopes = asked
 
 
-def _why_not(draft: Draft, scope: str) -> str:
+def _scopes_of(draft: Draft) -> tuple[str, ...]:
+    """Of the app, less what the operator defines no longer: consent would have no words for it."""
+    known = NAMES | {extra.name for extra in draft.oauth.extra_scopes}
+    named = dict.fromkeys((*draft.app.scopes, *draft.app.extra_scopes))
+    return tuple(name for name in named if name in known)
+
+
+def _why_not(draft: Draft, scope: str, own: tuple[str, ...]) -> str:
     if {",", ";", "\t", "\n"} & set(scope):
         return "Separate scopes by spaces."
     if scope in NAMES:
         return f"{scope} is not ticked in this app's settings."
     if scope in {extra.name for extra in draft.oauth.extra_scopes}:
         return f"{scope} was not given to this app. Ask the operator for it in the app's settings."
-    return no_such_scope(scope, [*NAMES, *draft.app.extra_scopes])
+    return no_such_scope(scope, [*NAMES, *own])
 
 
 async def organizations_are_named(draft: Draft) -> None:

@@ -25,6 +25,7 @@ from hubgate.server.oauth.authorize.request import (
     StoppedHere,
 )
 from hubgate.server.oauth.authorize.rules import understood
+from hubgate.server.oauth.consent import shown
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.deciding import Ticked, approve, give_code
 from hubgate.server.oauth.consent.model import Consent
@@ -37,7 +38,7 @@ from hubgate.server.web.pages.oauth.way_back import PATH, Pairs, address_of, unp
 from hubgate.server.web.rendering import Pages
 
 # What our own consent form adds to the request's parameters.
-_OWN_FIELDS = frozenset({FIELD, "decision", "scopes", "orgs"})
+_OWN_FIELDS = frozenset({FIELD, shown.FIELD, "decision", "scopes", "orgs"})
 SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
 _NOT_OURS = "This form is out of date or came from another site. Begin again at the app."
 
@@ -122,17 +123,27 @@ class _Authorize:
         return await self._ask(request, asked, visit.person, visit.consent, pairs)
 
     async def _ask(
-        self, request: HubRequest, asked: AuthorizationRequest, person: Person, before: Consent | None, pairs: Pairs
+        self,
+        request: HubRequest,
+        asked: AuthorizationRequest,
+        person: Person,
+        before: Consent | None,
+        pairs: Pairs,
+        given: Ticked | None = None,
     ) -> Response:
+        """`given` is what was ticked on a page that no longer holds."""
         others = [pair for pair in without_mark(pairs) if pair[0] != "prompt"]
         prompt = " ".join(sorted({*asked.prompt, "select_account"}))
         return self.pages.page(
             request,
             "oauth/consent.html",
-            view=consent_view(asked, person, before, self.oauth.extra_scopes),
+            view=consent_view(asked, person, before, self.oauth.extra_scopes, given),
             owner=await owner_name(self.oauth, asked.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),
+            shown_field=shown.FIELD,
+            shown=shown.seal(asked, person.user.id, self.oauth.secret),
+            again=given is not None,
         )
 
     async def _decided(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, form: Fields) -> Response:
@@ -147,7 +158,13 @@ class _Authorize:
         if decision != "approve" or not isinstance(step, AskConsent | GiveCode):
             raise Unprocessable("Allow or deny.")
         ticked = Ticked(form.all("scopes"), form.all("orgs"))
+        if not shown.is_as_shown(form.get(shown.FIELD), asked, visit.person.user.id, self.oauth.secret):
+            return await self._ask(request, asked, visit.person, visit.consent, pairs, ticked)
         code = await approve(self.oauth, asked, visit.person, ticked, visit.session.created_at)
+        if code is None:
+            # An app that is gone by now is refused here; with anything else the user begins again.
+            await self._understood(request, pairs)
+            return RedirectResponse(address_of(pairs), 303)
         return self._send(request, asked.to, code=code)
 
     async def _visit(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs) -> Visit:
@@ -171,10 +188,10 @@ class _Authorize:
         answer = {"error": error, "error_description": description}
         if request.is_explained:
             answer["error_uri"] = self.oauth.refusals.address(request.request_id)
+        return self._send(request, to, **answer)
+
+    def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
         if to.response_mode == FORM_POST:
             members, host = to.members(**answer), shown_host(to.redirect_uri)
             return self.pages.page(request, "oauth/form_post.html", to=to, members=members, host=host)
         return RedirectResponse(to.address(**answer), 303)
-        return self._send(request, to, **answer)
-
-    def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
