@@ -17,7 +17,7 @@ from tests.bed.engines import SECRET_KEY, SqliteEngine, opened, settings_for
 from tests.bed.mailserver import mail_server
 from tests.bed.operator import Operator
 from tests.bed.people import submit
-from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, until
+from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, said_at, until
 from tests.bed.running import running
 
 from hubgate.server.clock import MINUTE, system_clock
@@ -144,8 +144,7 @@ def test_at_a_terminal_the_password_is_typed_unseen(sqlite_operator: Operator) -
         shown += os.read(ours, 1024)
     os.write(ours, PASSWORD + b"\n")
     assert typing.wait(30) == 0
-    shown += os.read(ours, 4096)
-    os.close(ours)
+    shown += said_at(ours)
     assert b"Created ada." in shown
     assert PASSWORD not in shown
 
