@@ -173,12 +173,12 @@ class _Authorize:
             return Visit(now)
         consent = await consent_store.find(self.oauth.db, caller.person.user.id, asked.app.client_id)
         brought = next((value for name, value in pairs if name == mark.PARAMETER), "")
-        return Visit(now, caller.person, caller.session, consent, mark.read(brought, self.oauth.secret, now))
+        return Visit(now, caller.person, caller.session, consent, mark.read(brought, pairs, self.oauth.secret, now))
 
     def _sign_in(self, visit: Visit, pairs: Pairs) -> Response:
-        """And back here, with a mark that only another session satisfies."""
+        """And back here, with a mark that only a session from now on satisfies."""
         left = Mark(visit.session.id if visit.session else "", visit.now)
-        back = address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(left, self.oauth.secret))])
+        back = address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(left, pairs, self.oauth.secret))])
         return RedirectResponse(going_on(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
 
     async def _refuse(
