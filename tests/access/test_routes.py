@@ -45,6 +45,7 @@ GUARDED_BY = {
     "GET /api/whoami-v2": "account.identify",
     "GET /avatars/{id}.svg": "hub.public",
     "GET /change-email/{secret}": "hub.public",
+    "GET /docs": "hub.public",
     "GET /docs/api": "hub.public",
     "GET /docs/cimd": "hub.public",
     "GET /docs/sign-in": "hub.public",

@@ -7,6 +7,7 @@
     operator.py    the operator's shell
     people.py      users, tokens and signed-in browsers; organizations.py, what tests look at in an organization
     apps.py        third-party apps and the steps of signing in to them; documents.py, apps that were never registered
+    explaining.py  the page that tells an app's owner why it was refused
     audit_log.py   entries, sealing and forgetting on demand, a verifier of its own
     dump.py        what a thief of the database reads; secrets_given.py, every secret a hub hands out
     at_once.py     several callers at the same moment

@@ -123,6 +123,8 @@ _BUILT = {
     "organization-app-ask": Scene(f"{cast_builders.ACMES}/ask/token-exchange", "ada"),
     "explain": Scene(cast_builders.EXPLAINED, "ada"),
     "explain-to-strangers": Scene(cast_builders.EXPLAINED, "visitor", 403),
+    "explain-to-others": Scene(cast_builders.EXPLAINED, "newcomer", 403),
+    "docs": Scene("/docs", "visitor"),
     "docs-sign-in": Scene("/docs/sign-in", "visitor"),
     "docs-sign-in-own": Scene(f"/docs/sign-in?app={cast_apps.ATLAS}", "ada"),
     "docs-cimd": Scene("/docs/cimd", "ada"),

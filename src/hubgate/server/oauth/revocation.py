@@ -38,6 +38,22 @@ class TokenInQuestion(msgspec.Struct):
 
 _INACTIVE: dict[str, Any] = {"active": False}
 
+class Introspection(msgspec.Struct):
+    """Of a token that is not good, or not the asking app's to know, `active` is all."""
+
+    active: bool
+    scope: str | UnsetType = UNSET
+    client_id: str | UnsetType = UNSET
+    username: str | UnsetType = UNSET
+    # Of an access token.
+    token_type: str | UnsetType = UNSET
+    exp: int | UnsetType = UNSET
+    iat: int | UnsetType = UNSET
+    sub: str | UnsetType = UNSET
+    aud: str | UnsetType = UNSET
+    iss: str | UnsetType = UNSET
+
+
 
 def routes(oauth: OAuth) -> list[Route]:
     async def revoke(request: HubRequest) -> Response:
@@ -64,7 +80,7 @@ def routes(oauth: OAuth) -> list[Route]:
             explained(oauth, introspect),
             Surface.OAUTH_PRIVATE,
             "Whether a token is good, and what for",
-            {200: ("active, and if so what the token is.", dict[str, Any])},
+            {200: ("Whether it is good, and if so what it is.", Introspection)},
         ),
     ]
 

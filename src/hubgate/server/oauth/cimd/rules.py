@@ -26,8 +26,7 @@ _KINDS = {list: "a list", str: "a text", bool: "true or false", type(None): "nul
 # How an operator lets this hub fetch documents from its own computer, in development.
 _LOOPBACK_NETWORKS = {"127.0.0.1": "127.0.0.0/8", "localhost": "127.0.0.0/8,::1/128", "[::1]": "::1/128"}
 _DEVELOPMENT = (
-    " In development the hub is started with HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true"
-    " and HUBGATE_EGRESS_ALLOW={networks}."
+    " In development the hub is started with HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={networks}."
 )
 # What JSON can spell and no page or database takes: a NUL, and half a surrogate pair.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")

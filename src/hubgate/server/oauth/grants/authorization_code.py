@@ -17,6 +17,11 @@ from hubgate.server.oauth.tokens.model import Code
 from hubgate.server.storage.database import Tx
 
 TYPE = "authorization_code"
+PARAMETERS = {
+    "code": "the one the user brought back",
+    "redirect_uri": "as in the authorization request; may be left out where the app has one",
+    "code_verifier": "where the code was asked for with a code_challenge",
+}
 _VERIFIER = "code_verifier"
 
 _UNKNOWN = "This hub gave out no such code, or more than ten minutes ago."

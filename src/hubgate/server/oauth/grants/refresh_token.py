@@ -27,6 +27,10 @@ _UNKNOWN = "The refresh token is unknown, revoked or expired. Sign in again."
 @dataclass(frozen=True)
 class Refreshed:
     token: RefreshToken
+PARAMETERS = {
+    "refresh_token": "the latest one",
+    "scope": "less than was given; without it, all of that",
+}
     user: User
     access_token: str
     scopes: str
@@ -57,7 +61,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
         if user is None or user.disabled_at is not None:
             return invalid_grant("The user's account is disabled or gone.")
         if not set(asked) <= set(parse_scopes(token.scopes)):
-            return invalid_scope("A refresh may ask for less, never for more.")
+            return invalid_scope("A refresh may ask for less, never for more.", "scope")
         scopes = join_scopes(asked) if asked else token.scopes
         access_token = await _issued(tx, app, token, successor_key, scopes, now)
         return Refreshed(token, user, access_token, scopes)
