@@ -331,9 +331,12 @@ cimd_documents = Table(
     "cimd_documents",
     metadata,
     Column("client_id", Text, primary_key=True),
+    # Empty until it was fetched once.
     Column("document", Text, nullable=False),
     Column("fetched_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+    # Until when some process is at it; 0 when none is.
+    Column("fetching_until", BigInteger, nullable=False),
     Index(None, "expires_at"),
 )
 

@@ -4,6 +4,8 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from functools import partial
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.limits import network_of
@@ -11,7 +13,7 @@ from hubgate.server.clock import HOUR, MINUTE, SECOND, Clock
 from hubgate.server.egress.client import Egress
 from hubgate.server.egress.exchange import Answer
 from hubgate.server.egress.resolve import NotReached
-from hubgate.server.egress.target import AddressRefused
+from hubgate.server.egress.target import AddressRefused, parse_target
 from hubgate.server.errors import BadRequest, TooManyRequests
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.cimd import store
@@ -21,11 +23,18 @@ from hubgate.server.storage.database import Database
 from hubgate.server.throttle.limiter import Limit, Limiter
 
 FETCH_SECONDS = 5.0
+# Another process that fetches is waited for; one that died over it holds nobody up for longer than this.
+CLAIMED_FOR = 7 * SECOND
+WAIT_SECONDS = 0.1
+WAITS = 100
 FETCHES_OF_HOST = Limit("cimd host", 10, 60, "Too many fetches from this host. Wait {minutes}.")
 FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many apps at once. Wait {minutes}.")
 
 # What headers ask for is kept within these.
 KEPT_AT_LEAST, KEPT_AT_MOST, KEPT_OTHERWISE = 5 * MINUTE, 24 * HOUR, HOUR
+# How long the last good copy does where a new one cannot be had: neither a broken host nor a stranger who uses up the
+# host's share of fetches takes the app out of service.
+STANDS_IN_FOR = 24 * HOUR
 
 
 class DocumentRefused(BadRequest):
@@ -34,6 +43,10 @@ class DocumentRefused(BadRequest):
     def __init__(self, client_id: str, message: str) -> None:
         super().__init__(message)
         self.client_id = client_id
+
+
+class NotAnswered(DocumentRefused):
+    """Nothing is known about the document now, good or bad."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +65,17 @@ class Documents:
     async def app(self, url: str, *, caller: str) -> App:
         """The app that the document describes now, or as it was a permitted while ago."""
         _require(url, check_address(url, http_loopback=self.http_loopback))
-        kept = await store.find(self.db, url, self.clock())
-        if kept is not None:
-            _, app = check_document(url, kept.encode())
-            if app is not None:
-                return app
-        return await self._shared_fetch(url, caller)
+        now = self.clock()
+        document, expires_at = await store.find(self.db, url) or ("", 0)
+        _, kept = check_document(url, document.encode())
+        if kept is not None and now < expires_at:
+            return kept
+        try:
+            return await self._shared_fetch(url, caller)
+        except (NotAnswered, TooManyRequests):
+            if kept is not None and now < expires_at + STANDS_IN_FOR:
+                return kept
+            raise
 
     async def _shared_fetch(self, url: str, caller: str) -> App:
         """One fetch for all who want the document now (attack O31)."""
@@ -92,11 +110,34 @@ class Documents:
         return findings
 
     async def _fetched(self, url: str, caller: str) -> App:
+        """By this process, or by another one that is at it already."""
+        for _ in range(WAITS):
+            now = self.clock()
+            if await self.db.write(partial(store.claim, client_id=url, now=now, until=now + CLAIMED_FOR)):
+                return await self._fetched_here(url, caller)
+            await asyncio.sleep(WAIT_SECONDS)
+            found = await store.find(self.db, url)
+            if found is not None and now < found[1]:
+                _, app = check_document(url, found[0].encode())
+                if app is not None:
+                    return app
+        raise NotAnswered(url, "The app's document could not be fetched in time.")
+
+    async def _fetched_here(self, url: str, caller: str) -> App:
+        try:
+            return await self._fetch(url, caller)
+        except BaseException:
+            await self.db.write(partial(store.release, client_id=url))
+            raise
+
+    async def _fetch(self, url: str, caller: str) -> App:
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
             answer = await self._get(url)
         except (NotReached, AddressRefused) as error:
-            raise DocumentRefused(url, f"The app's document could not be fetched: {error}") from error
+            raise NotAnswered(url, f"The app's document could not be fetched: {error}") from error
+        if answer.status >= 500:
+            raise NotAnswered(url, f"The app's document could not be fetched: its host answered {answer.status}.")
         _require(url, check_answer(answer))
         findings, app = check_document(url, answer.body)
         _require(url, findings)
@@ -109,7 +150,8 @@ class Documents:
         return app
 
     async def _get(self, url: str) -> Answer:
-        await self.limiter.take(FETCHES_OF_HOST, urlsplit(url).netloc)
+        # By its name alone: another port or spelling is the same host (attack O63).
+        await self.limiter.take(FETCHES_OF_HOST, parse_target(url).host)
         return await self.egress.get(url, _HEADERS, seconds=FETCH_SECONDS, cap=self.most_bytes)
 
 
@@ -119,12 +161,24 @@ _HEADERS: Mapping[str, str] = {"Accept": "application/json", "User-Agent": "hubg
 def kept_for(answer: Answer) -> int:
     """From Cache-Control, within bounds; what must not be kept is kept for the shortest time, so that one sign-in,
     which asks several times, does not fetch several times."""
-    control = (answer.header("cache-control") or "").lower()
+    control = ", ".join(value.lower() for name, value in answer.headers if name == "cache-control")
     if "no-store" in control or "no-cache" in control:
         return KEPT_AT_LEAST
     age = re.search(r"\bmax-age\s*=\s*\"?([0-9]{1,9})", control)
-    asked = int(age.group(1)) * SECOND if age else KEPT_OTHERWISE
+    asked = int(age.group(1)) * SECOND if age else _until_expires(answer)
     return min(max(asked, KEPT_AT_LEAST), KEPT_AT_MOST)
+
+
+def _until_expires(answer: Answer) -> int:
+    """RFC 9111, section 5.3: counted from the answer's own Date; a value that is no date is one long past."""
+    expires, date = answer.header("expires"), answer.header("date")
+    if expires is None:
+        return KEPT_OTHERWISE
+    try:
+        until, since = parsedate_to_datetime(expires), parsedate_to_datetime(date or "")
+        return int((until - since).total_seconds()) * SECOND
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def _require(url: str, findings: list[Finding]) -> None:

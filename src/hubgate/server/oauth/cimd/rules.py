@@ -60,6 +60,13 @@ def _address(url: str, http_loopback: bool) -> Iterator[Finding]:
     rule = "It begins with https://, or with http:// on this computer" if http_loopback else "It begins with https://"
     yield _rule(rule, parts.scheme or _NOT_THERE, allowed, f"Serve the document over https.{in_development(host)}")
     yield _rule("It has a plain host, without a user name", parts.netloc, host is not None, "Write host and port only.")
+    plain = parts.netloc == parts.netloc.lower() and not parts.netloc.partition(":")[0].endswith(".")
+    yield _rule(
+        "Its host is in lower case, without a dot at its end",
+        parts.netloc,
+        plain,
+        "Write the host as browsers show it.",
+    )
     yield _rule("It has a path", parts.path, parts.path not in ("", "/"), "Put the document at a path of its own.")
     dots = any(unquote(segment) in (".", "..") for segment in parts.path.split("/"))
     yield _rule("Its path has no . or .. in it", parts.path, not dots, "Write the path without dot segments.")
@@ -92,15 +99,27 @@ def check_document(url: str, body: bytes) -> tuple[list[Finding], App | None]:
     """The app, if every rule holds."""
     rule, cure = "It is one JSON object", "Write one JSON object."
     try:
-        document = json.loads(body)
+        # Strictly UTF-8 (RFC 8259, section 8.1), each member once: two readers must not see two documents.
+        document = json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        return [Finding(rule, "not JSON", cure)], None
+        return [Finding(rule, "not JSON in UTF-8, or a member twice", cure)], None
     if not isinstance(document, dict):
         return [Finding(rule, _KINDS.get(type(document), "a number"), cure)], None
     findings = [Finding(rule, "object"), *_members(url, document)]
     if not all(finding.holds for finding in findings):
         return findings, None
     return findings, _app(url, document)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member stands twice")
+    return members
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _members(url: str, document: dict[str, Any]) -> Iterator[Finding]:

@@ -83,6 +83,7 @@ def _apps() -> None:
         _text("document"),
         _number("fetched_at"),
         _number("expires_at"),
+        _number("fetching_until"),
     )
     _index("cimd_documents", "expires_at")
     op.create_table(
