@@ -30,7 +30,8 @@ def test_allowed_denied_and_begun_under_another_name(
         docs = owner.get(f"/docs/sign-in?app={client.id}").text
     code = re.findall(r'<code id="snippet-python">(.*?)</code>', docs, re.DOTALL)[0]
     port = its_site.url.rpartition(":")[2]
-    assert f"uvicorn app:app --port {port}\n# Then open {its_site.url}/login (by that very name" in unescape(code)
+    told = f"uvicorn app:app --port {port}\n# Then open {its_site.url}/login\n# By that very name: cookies"
+    assert told in unescape(code)
     program = its_site.home / "app.py"
     program.write_text(unescape(code) + SERVE)
     its_site.run_python("authlib", str(program), SESSION_SECRET="s" * 32, CLIENT_SECRET=client.secret or "")

@@ -190,7 +190,8 @@ def test_how_to_develop_is_said_where_it_is_needed(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     settings = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={}."
     with browser_of(hub, ada) as browser:
-        assert "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true HUBGATE_EGRESS_ALLOW=127.0.0.0/8" in browser.get(CHECK).text
+        both = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true \\\nHUBGATE_EGRESS_ALLOW=127.0.0.0/8 hubgate serve</code>"
+        assert both in browser.get(CHECK).text
         for address, networks in (
             ("http://127.0.0.1:3000/app", "127.0.0.0/8"),
             ("https://127.0.0.1:3000/app", "127.0.0.0/8"),

@@ -31,8 +31,8 @@ EXAMPLE = App(
 )
 # Not the hub's own.
 OTHER_PORT = 3000
-_HERE = "by that very name: cookies of localhost do not reach 127.0.0.1"
-_ELSEWHERE = "behind your TLS proxy, which passes it on to that port"
+_HERE = "By that very name: cookies of localhost do not reach 127.0.0.1."
+_ELSEWHERE = "A proxy with TLS passes that on to the port."
 _FOLDER = Path(__file__).parents[2] / "templates/quickstart"
 
 
