@@ -37,7 +37,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
             cookie = await sign_in(accounts, username, form.get("password"), visitor_of(request), old)
         except (WrongPassword, Forbidden, TooManyRequests) as error:
             asked = await asking(oauth, request, next_page)
-            return pages.mend(request, _FORM, error, "username", next_page=next_page, username=username, asking=asked)
+            return pages.mend(request, _FORM, error, "form", next_page=next_page, username=username, asking=asked)
         response = pages.see(next_page)
         session_cookie.remember(response, pages.settings, cookie)
         return response
