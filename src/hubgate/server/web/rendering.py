@@ -1,11 +1,13 @@
 """Turning a template into an answer: autoescaped, with the visitor's theme and a CSRF field ready for any form."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from hubgate import __version__
@@ -52,7 +54,9 @@ class Pages:
             signup=settings.signup,
             avatar=avatar_url,
         )
-        self._templates.filters.update(shown=shown, iso=iso, moment=moment, going_on=going_on)
+        self._templates.filters.update(
+            shown=shown, clean=clean, iso=iso, moment=moment, going_on=going_on, breakable=breakable
+        )
 
     def page(
         self,
@@ -152,3 +156,9 @@ def _here(request: HubRequest) -> str:
 def moment(when: int) -> str:
     """A time for people; `iso` is the one for machines beside it."""
     return iso(when)[:16].replace("T", " ") + " UTC"
+
+
+def breakable(address: str) -> Markup:
+    """Where it does not fit, it breaks between its parts."""
+    parts = re.split(r"(?<=[/:])(?![/:])", address)
+    return Markup("<wbr>").join(parts)
