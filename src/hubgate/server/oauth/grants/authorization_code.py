@@ -1,25 +1,25 @@
 """grant_type=authorization_code (RFC 6749 section 4.1.3, RFC 7636 section 4.5)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
-from hubgate.server.oauth.apps.finding import find_app
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.client_auth import find_client
+from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.errors import ClientRefused, OAuthRefused, invalid_grant, invalid_request
 from hubgate.server.oauth.grants.asking import Asking
 from hubgate.server.oauth.pkce import fits, is_verifier
 from hubgate.server.oauth.tokens import issuing, refreshing, store
-from hubgate.server.oauth.tokens.issuing import SignedIn, Wanted
+from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
 from hubgate.server.oauth.tokens.model import Code
 from hubgate.server.storage.database import Tx
 
 TYPE = "authorization_code"
 PARAMETERS = {
     "code": "the one the user brought back",
-    "redirect_uri": "as in the authorization request; may be left out where the app has one",
+    "redirect_uri": "as in the authorization request; left out only where it was left out there",
     "code_verifier": "where the code was asked for with a code_challenge",
 }
 _VERIFIER = "code_verifier"
@@ -51,9 +51,11 @@ async def grant(asking: Asking) -> dict[str, Any]:
     now = oauth.clock()
 
     async def unit(tx: Tx) -> Redeemed | OAuthRefused:
-        code = await store.code(tx, read[1])
-        if code is None:
+        consented = await consent_store.hold_behind(tx, store.CODES, read[1])
+        found = await store.code_with_user(tx, read[1])
+        if consented is None or found is None:
             return invalid_grant(_UNKNOWN)
+        code, user = found
         if refusal := _refusal(code, app, verifier, redirect_uri, now):
             # Nothing is ended by a request that a stranger could have made (attack O13).
             return refusal
@@ -61,10 +63,12 @@ async def grant(asking: Asking) -> dict[str, Any]:
             # In every other respect valid, so whoever sent it has the proof too: one of two holders is a thief (O12).
             await store.end_family(tx, code.family)
             return invalid_grant(_USED)
-        user = await account_store.user(tx, code.user_id)
-        if user is None or user.disabled_at is not None:
-            return invalid_grant("The user's account is disabled or gone.")
-        return await _issued(tx, app, code, user, now)
+        if user.disabled_at is not None:
+            return invalid_grant("The user's account is disabled.")
+        left = left_of(code.scopes, consented)
+        if left is None:
+            return invalid_grant(TAKEN_BACK)
+        return await _issued(tx, app, replace(code, scopes=left), user, now)
 
     outcome = await oauth.db.write(unit)
     if isinstance(outcome, OAuthRefused):
@@ -87,8 +91,8 @@ def _refusal(code: Code, app: App, verifier: str | None, redirect_uri: str | Non
         return invalid_grant("The code was given to another app.")
     if code.redeemed_at is None and code.expires_at <= now:
         return invalid_grant(_EXPIRED)
-    # Left out only where it could be left out before: the app has one address.
-    if redirect_uri != code.redirect_uri and not (redirect_uri is None and app.redirect_uris == (code.redirect_uri,)):
+    # Left out only where it was left out before (RFC 6749, section 4.1.3).
+    if redirect_uri != code.redirect_uri and (redirect_uri is not None or code.redirect_uri_sent):
         return invalid_grant("redirect_uri is not the one the code was asked for with.", "redirect_uri")
     if code.challenge is None:
         # A verifier without a challenge: the request was tampered with on its way (RFC 9700, section 4.8; attack O10).
@@ -109,7 +113,7 @@ async def _public_app_of(asking: Asking, key: bytes) -> App:
     code = await store.code(asking.oauth.db, key)
     if code is None:
         raise invalid_grant(_UNKNOWN)
-    app = await find_app(asking.oauth, code.client_id, caller=asking.visitor.ip)
+    app = await find_client(asking.oauth, code.client_id, asking.visitor.ip)
     if app is None or app.confidential:
         raise ClientRefused("This app has a secret: authenticate with it.", basic=False)
     if code.challenge is None:
