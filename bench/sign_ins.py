@@ -147,6 +147,7 @@ async def signed_in(hub: Hub) -> SignIns:
     request = AuthorizationRequest(
         app=app,
         to=ReturnAddress(REDIRECT, "state", QUERY, hub.settings.base_url),
+        redirect_uri_sent=True,
         scopes=SCOPES,
         organizations=(),
         challenge=challenge,

@@ -380,6 +380,7 @@ codes = Table(
     _owner("consents", "consent_id"),
     _owner("users", "user_id"),
     Column("redirect_uri", Text, nullable=False),
+    Column("redirect_uri_sent", BigInteger, nullable=False),
     Column("scopes", Text, nullable=False),
     Column("challenge", Text),
     Column("nonce", Text),

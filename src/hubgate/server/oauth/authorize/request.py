@@ -53,6 +53,8 @@ class SentBack(Exception):
 class AuthorizationRequest:
     app: App
     to: ReturnAddress
+    # Said by the app, not only known from its registration: then it has to be said again with the code.
+    redirect_uri_sent: bool
     scopes: tuple[str, ...]
     organizations: tuple[str, ...]
     challenge: str | None

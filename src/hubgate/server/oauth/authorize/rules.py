@@ -50,6 +50,7 @@ class Draft:
     caller: str
     app: App = field(init=False)
     to: ReturnAddress = field(init=False)
+    redirect_uri_sent: bool = False
     scopes: tuple[str, ...] = ()
     organizations: tuple[str, ...] = ()
     challenge: str | None = None
@@ -77,6 +78,7 @@ async def understood(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) ->
     return AuthorizationRequest(
         app=draft.app,
         to=draft.to,
+        redirect_uri_sent=draft.redirect_uri_sent,
         scopes=draft.scopes,
         organizations=draft.organizations,
         challenge=draft.challenge,
@@ -113,6 +115,7 @@ async def client_is_known(draft: Draft) -> None:
 async def redirect_is_registered(draft: Draft) -> None:
     """The one check that keeps codes from strangers (O1-O6)."""
     app, given = draft.app, draft.one("redirect_uri")
+    draft.redirect_uri_sent = given is not None
     if given is None and len(app.redirect_uris) == 1 and app.redirect_match == "exact":
         given = app.redirect_uris[0]
     if given is None or not matches(app.redirect_uris, given, app.redirect_match):

@@ -11,7 +11,7 @@ from hubgate.server.oauth.explain.marking import Text, difference, nearest, said
 from hubgate.server.oauth.explain.model import Refusal
 from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.pkce import METHOD
-from hubgate.server.oauth.redirects import ORIGIN, check_redirect_uri, is_loopback, matches
+from hubgate.server.oauth.redirects import ORIGIN, answer_in, check_redirect_uri, is_loopback, matches
 from hubgate.server.scopes import parse_scopes
 
 _AUTHORIZE, _TOKEN, _INTROSPECT = "/oauth/authorize", "/oauth/token", "/oauth/introspect"
@@ -79,6 +79,8 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
         return line(said("not sent", marked=unclear), plain, "Send the one to return to." if unclear else "")
     if matches(registered, given, app.redirect_match):
         return line(said(given), plain)
+    if app.redirect_match == ORIGIN and (name := answer_in(given)):
+        return line(said(given, marked=True), plain, f"Leave {name} out of its query: only our answer has it.")
     meant_uri = nearest(registered, given)
     sent, meant = difference(given, meant_uri, any_path=app.redirect_match == ORIGIN)
     return line(sent, [meant, *(said(uri) for uri in registered if uri != meant_uri)], _cure(given, registered))

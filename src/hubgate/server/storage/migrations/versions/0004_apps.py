@@ -156,6 +156,7 @@ def _tokens() -> None:
         _owner("consents", "consent_id"),
         _owner("users", "user_id"),
         _text("redirect_uri"),
+        _number("redirect_uri_sent"),
         _text("scopes"),
         _text("challenge", nullable=True),
         _text("nonce", nullable=True),
