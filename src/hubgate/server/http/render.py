@@ -14,6 +14,7 @@ from hubgate.server.errors import (
     Unauthorized,
     Unavailable,
 )
+from hubgate.server.http.oauth_text import oauth_text
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import ErrorShape, Surface
 
@@ -85,7 +86,7 @@ class ErrorRenderer:
 
 def _oauth_body(error: HubError) -> dict[str, str]:
     code = error.code or _OAUTH_CODES.get(error.status, "invalid_request")
-    return {"error": code, "error_description": error.message}
+    return {"error": code, "error_description": oauth_text(error.message)}
 
 
 def _one_ascii_line(text: str) -> str:

@@ -1,6 +1,7 @@
 """OAuth's own errors: a code of the RFC, a sentence for the developer, a status. (RFC 6749 section 5.2)"""
 
 from hubgate.server.errors import BadRequest, Unauthorized
+from hubgate.server.http.oauth_text import oauth_text
 
 _NOT_PROVEN = "The client is unknown, or its credentials do not fit."
 
@@ -12,7 +13,7 @@ class OAuthRefused(BadRequest):
     """
 
     def __init__(self, code: str, description: str, about: str = "") -> None:
-        super().__init__(description, code=code)
+        super().__init__(oauth_text(description), code=code)
         self.about = about
 
 

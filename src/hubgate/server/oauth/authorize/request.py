@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from hubgate.server.errors import BadRequest
+from hubgate.server.http.oauth_text import oauth_text
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import with_parameters
 
@@ -46,7 +47,7 @@ class SentBack(Exception):
 
     def __init__(self, to: ReturnAddress, error: str, description: str, about: str = "") -> None:
         super().__init__(description)
-        self.to, self.error, self.description, self.about = to, error, description, about
+        self.to, self.error, self.description, self.about = to, error, oauth_text(description), about
 
 
 @dataclass(frozen=True)
