@@ -123,7 +123,8 @@ def test_every_organization_is_listed_the_role_only_where_ticked(hub: RunningHub
     with api(hub, tokens["access_token"]) as app:
         listed = {org["sub"]: set(org) for org in app.get("/oauth/userinfo").json()["organizations"]}
     every = {"sub", "name", "preferred_username", "picture"}
-    assert listed == {acme.id: every | {"roleInOrg", "plan"}, other.id: every}
+    ticked = {"roleInOrg", "plan", "securityRestrictions", "resourceGroups"}
+    assert listed == {acme.id: every | ticked, other.id: every}
     page = re.sub(r"</?code>", "", httpx.get(hub.url + SIGN_IN).text)
     assert "Every organization is listed, with sub, name, preferred_username, picture;" in page
     assert "roleInOrg is there only for ticked ones. Use that to decide." in page

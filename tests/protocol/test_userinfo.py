@@ -1,8 +1,8 @@
-"""`/oauth/userinfo`: what is no token of an app is refused as a token, never as a client."""
+"""`/oauth/userinfo`: what is said of organizations; what is no token of an app is refused as a token, not a client."""
 
 import pytest
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.people import api, make_token, make_user
+from tests.bed.apps import answer_of, approve, make_app, tokens_for
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
 
 
@@ -23,3 +23,25 @@ def test_whatever_is_no_good_token_of_an_app_is_an_invalid_token(hub: RunningHub
             assert refused.status_code == 401
             assert refused.json()["error"] == "invalid_token", header
             assert refused.headers["www-authenticate"] == 'Bearer error="invalid_token"', header
+
+
+def test_of_an_organization_the_user_ticked_all_members_are_there(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme, other = make_organization(hub, "acme", ada, plan="team"), make_organization(hub, "other", ada)
+    client = make_app(hub, scopes=("openid", "read-billing"))
+    with browser_of(hub, ada) as browser:
+        code = answer_of(approve(browser, client.address(), orgs=[acme.id]))["code"]
+    with api(hub, client.redeem(code).json()["access_token"]) as app:
+        said = app.get("/oauth/userinfo").json()
+    plain = {
+        org.id: {
+            "sub": org.id,
+            "name": org.name,
+            "preferred_username": org.name,
+            "picture": f"{hub.url}/avatars/{org.id}.svg",
+        }
+        for org in (acme, other)
+    }
+    more = {"roleInOrg": "admin", "plan": "team", "canPay": False, "securityRestrictions": [], "resourceGroups": []}
+    assert said["orgs"] == [plain[acme.id] | more, plain[other.id]]
+    assert said["organizations"] == said["orgs"]

@@ -23,7 +23,13 @@ ALWAYS = ("sub", "isPro", "orgs", "organizations")
 OF_SCOPE: Mapping[str, tuple[str, ...]] = {**idtoken.OF_SCOPE, "read-billing": ("canPay", "billingMode")}
 # Of every organization the user is in, and of those the user ticked besides (canPay with read-billing).
 OF_ORGANIZATION = ("sub", "name", "preferred_username", "picture")
-OF_TICKED_ORGANIZATION = ("roleInOrg", "plan", "canPay")
+OF_TICKED_ORGANIZATION = ("roleInOrg", "plan", "canPay", "securityRestrictions", "resourceGroups")
+
+
+class UserinfoResourceGroup(msgspec.Struct):
+    sub: str
+    name: str
+    role: str
 
 
 class UserinfoOrganization(msgspec.Struct):
@@ -34,6 +40,8 @@ class UserinfoOrganization(msgspec.Struct):
     role_in_org: str | UnsetType = msgspec.field(name="roleInOrg", default=UNSET)
     plan: str | UnsetType = UNSET
     can_pay: bool | UnsetType = msgspec.field(name="canPay", default=UNSET)
+    security_restrictions: list[str] | UnsetType = msgspec.field(name="securityRestrictions", default=UNSET)
+    resource_groups: list[UserinfoResourceGroup] | UnsetType = msgspec.field(name="resourceGroups", default=UNSET)
 
 
 class Userinfo(msgspec.Struct):
@@ -103,6 +111,8 @@ def _organization(membership: Membership, identity: Identity, base_url: str) -> 
     )
     if identity.role_in(organization.id) is not None:
         said.role_in_org = membership.role.label
+        # This hub has neither; apps written for others read them all the same.
+        said.security_restrictions, said.resource_groups = [], []
         if organization.plan != "free":
             said.plan = organization.plan
         if "read-billing" in identity.scopes:
