@@ -84,6 +84,7 @@ def _exchange(checking: Checking, app: App) -> Exchange:
         networks=_once(networks) or None,
     )
 
+
 def _known_scopes(checking: Checking, field: str, names: Collection[str], app: App) -> None:
     known = [*NAMES, *app.extra_scopes]
     unknown = next((name for name in names if name not in known), None)
@@ -94,7 +95,6 @@ def _known_scopes(checking: Checking, field: str, names: Collection[str], app: A
         return
     said = no_such_scope(unknown, known)
     checking.refuse(field, said if said.endswith("?") else f"{said} Ask the operator for extra ones.")
-
 
 
 def _in_order(scopes: Collection[str]) -> tuple[str, ...]:
