@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench import (
     fairness,
+    oauth,
     postgres_batches,
     postgres_lookups,
     postgres_writes,
@@ -28,6 +29,7 @@ SUBJECTS: dict[str, Callable[[Ground], list[Table]]] = {
     "fairness": fairness.measure,
     "http": serving.measure,
     "whoami": whoami.measure,
+    "oauth": oauth.measure,
 }
 FULL = Budget(rounds=5, scale=1.0)
 QUICK = Budget(rounds=3, scale=0.1)
@@ -38,7 +40,7 @@ def main() -> None:
     started = time.monotonic()
     with ground(options.dir, QUICK if options.quick else FULL) as here:
         facts = here.facts()
-        if any(name.startswith(("postgres", "whoami")) for name in options.subjects):
+        if any(name.startswith(("postgres", "whoami", "oauth")) for name in options.subjects):
             facts |= here.postgres_facts()
         for name, value in facts.items():
             print(f"{name:<18} {value}")
@@ -57,7 +59,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure; print tables of ratios.")
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"some of: {', '.join(SUBJECTS)}; else all")
-    parser.add_argument("--quick", action="store_true", help="shorter and fewer rounds: under 40 s, less certain")
+    parser.add_argument("--quick", action="store_true", help="shorter and fewer rounds: a minute or two, less certain")
     parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="where databases go; a real disk")
     parser.add_argument("--json", type=Path, help="also save facts, medians and every round here")
     options = parser.parse_args()

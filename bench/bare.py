@@ -28,7 +28,10 @@ def repeating(answers: dict[str, tuple[list[list[str]], str]]) -> ASGIApp:
         for path, (headers, body) in answers.items()
     }
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST":
+            while (await receive()).get("more_body"):
+                continue
         start, body = messages[scope["path"]]
         await send(start)
         await send(body)

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 import asyncpg
+from tests.bed.engines import run_sql
 from tests.bed.postgres import Cluster
 from tests.bed.processes import ROOT
 
@@ -41,7 +42,7 @@ class Ground:
 
     def postgres_database(self, name: str) -> str:
         """An empty one for a hub of its own."""
-        asyncio.run(_create_database(self.postgres_url, name))
+        asyncio.run(run_sql(self.postgres_url, f"CREATE DATABASE {name}"))
         return self.postgres_url.replace("/postgres?", f"/{name}?")
 
     def subfolder(self, name: str) -> Path:
@@ -82,14 +83,6 @@ def code_version() -> str:
     """Figures of two runs compare only if the code is the same; in a shared checkout it may change under a run."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
-
-
-async def _create_database(url: str, name: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(f"CREATE DATABASE {name}")
-    finally:
-        await connection.close()
 
 
 async def _postgres_facts(url: str) -> dict[str, str]:

@@ -108,14 +108,14 @@ def table(
     more: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Table:
     base = samples[baseline]
-    lines = []
-    for name, figures in samples.items():
-        ratios = [figure / other for figure, other in zip(figures, base, strict=True)]
-        ratio = median(figures) / median(base)
-        lines.append(
-            Line(name, median(figures), ratio, min(ratios), max(ratios), list(figures), (more or {}).get(name, {}))
-        )
+    lines = [line(name, figures, base, (more or {}).get(name, {})) for name, figures in samples.items()]
     return Table(title, unit, baseline, lines)
+
+
+def line(name: str, figures: Sequence[float], base: Sequence[float], more: Mapping[str, float]) -> Line:
+    ratios = [figure / other for figure, other in zip(figures, base, strict=True)]
+    ratio = median(figures) / median(base)
+    return Line(name, median(figures), ratio, min(ratios), max(ratios), list(figures), more)
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:

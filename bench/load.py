@@ -1,7 +1,8 @@
-"""A load generator on bare sockets: `python -m bench.load PORT PATH CONNECTIONS SECONDS [HEADER ...]`.
+"""A load generator on bare sockets: `python -m bench.load PORT CONNECTIONS SECONDS`.
 
-Every connection is kept alive and sends its next request when the last answer is complete. Anything but a whole 200
-ends the run. Prints one JSON object.
+Standard input brings the plan as one JSON line: the requests, and in what manner they are sent. They are made before
+the clock starts. Every connection is kept alive and sends its next request when the last answer is complete. Anything
+but a whole 200 ends the run. Prints one JSON object.
 """
 
 import asyncio
@@ -9,17 +10,74 @@ import json
 import re
 import sys
 import time
+from collections import deque
+from collections.abc import Mapping
 from statistics import quantiles
+from typing import NamedTuple
 
 MOST = 200_000
+
+# Again and again, in turn.
+REPEAT = "repeat"
+# Each a single time, as codes are; the run is over when none is left.
+ONCE = "once"
+# As REPEAT, but a request ends in a refresh token, and next time in the one that the answer gave for it.
+ROTATE = "rotate"
+
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
+_SUCCESSOR = re.compile(rb'"refresh_token":"([^"]+)"')
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: str = ""
+
+    def encoded(self, port: int) -> bytes:
+        body = self.body.encode()
+        length = [f"Content-Length: {len(body)}"] if body else []
+        lines = [
+            f"{self.method} {self.path} HTTP/1.1",
+            f"Host: 127.0.0.1:{port}",
+            "Accept: */*",
+            *(f"{name}: {value}" for name, value in self.headers.items()),
+            *length,
+            "",
+            "",
+        ]
+        return "\r\n".join(lines).encode() + body
+
+
+class _Feed:
+    """What is to be sent next. A request that is under way is out of it, so nobody sends the same token twice."""
+
+    def __init__(self, requests: list[bytes], manner: str, connections: int) -> None:
+        self._manner = manner
+        # One request for each connection at least, where it may be sent twice at the same time.
+        copies = -(-connections // len(requests)) if manner == REPEAT else 1
+        self._waiting = deque(requests * copies)
+
+    def take(self) -> bytes | None:
+        return self._waiting.popleft() if self._waiting else None
+
+    def answered(self, request: bytes, answer: bytes) -> None:
+        if self._manner == REPEAT:
+            self._waiting.append(request)
+        elif self._manner == ROTATE:
+            found = _SUCCESSOR.search(answer)
+            if found is None:
+                raise RuntimeError("an answer without a refresh token")
+            # Both have the same length, so the request keeps its own.
+            self._waiting.append(request[: -len(found[1])] + found[1])
 
 
 class _Client(asyncio.Protocol):
-    def __init__(self, request: bytes, deadline: float, latencies: list[float]) -> None:
-        self._request = request
+    def __init__(self, feed: _Feed, deadline: float, latencies: list[float]) -> None:
+        self._feed = feed
         self._deadline = deadline
         self._latencies = latencies
+        self._request = b""
         self._answer = b""
         self._sent_at = 0.0
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -27,7 +85,7 @@ class _Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._send()
+        self._send_next()
 
     def data_received(self, data: bytes) -> None:
         self._answer += data
@@ -36,23 +94,28 @@ class _Client(asyncio.Protocol):
             return
         length = _LENGTH.search(head)
         if length is None or not head.startswith(b"HTTP/1.1 200 "):
-            self._end(RuntimeError(f"not the answer expected: {head!r}"))
+            self._end(RuntimeError(f"not the answer expected: {head!r} {body[:300]!r}"))
         elif len(body) == int(length[1]):
-            self._complete()
+            self._complete(body)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(exc or ConnectionError("the server closed a connection"))
 
-    def _send(self) -> None:
-        self._answer = b""
+    def _send_next(self) -> None:
+        request = self._feed.take()
+        if request is None:
+            self._end(None)
+            return
+        self._request, self._answer = request, b""
         self._sent_at = time.perf_counter()
-        self._transport.write(self._request)
+        self._transport.write(request)
 
-    def _complete(self) -> None:
+    def _complete(self, body: bytes) -> None:
         now = time.perf_counter()
         self._latencies.append(now - self._sent_at)
+        self._feed.answered(self._request, body)
         if now < self._deadline and len(self._latencies) < MOST:
-            self._send()
+            self._send_next()
         else:
             self._end(None)
 
@@ -66,14 +129,13 @@ class _Client(asyncio.Protocol):
         self._transport.close()
 
 
-async def run(port: int, path: str, connections: int, seconds: float, headers: list[str]) -> dict[str, float]:
-    lines = [f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", "Accept: */*", *headers, "", ""]
-    request = "\r\n".join(lines).encode()
+async def run(port: int, connections: int, seconds: float, requests: list[bytes], manner: str) -> dict[str, float]:
+    feed = _Feed(requests, manner, connections)
     latencies: list[float] = []
     loop = asyncio.get_running_loop()
     started, busy = time.perf_counter(), time.process_time()
     opening = [
-        loop.create_connection(lambda: _Client(request, started + seconds, latencies), "127.0.0.1", port)
+        loop.create_connection(lambda: _Client(feed, started + seconds, latencies), "127.0.0.1", port)
         for _ in range(connections)
     ]
     clients = [client for _, client in await asyncio.gather(*opening)]
@@ -81,6 +143,7 @@ async def run(port: int, path: str, connections: int, seconds: float, headers: l
     took = time.perf_counter() - started
     cuts = quantiles(latencies, n=100)
     return {
+        "answers": len(latencies),
         "rate": len(latencies) / took,
         "p50 ms": cuts[49] * 1000,
         "p99 ms": cuts[98] * 1000,
@@ -88,6 +151,12 @@ async def run(port: int, path: str, connections: int, seconds: float, headers: l
     }
 
 
+def main() -> None:
+    port, connections, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+    plan = json.loads(sys.stdin.buffer.readline())
+    requests = [Request(*given).encoded(port) for given in plan["requests"]]
+    print(json.dumps(asyncio.run(run(port, connections, seconds, requests, plan["manner"]))))
+
+
 if __name__ == "__main__":
-    port, path, connections, seconds, *headers = sys.argv[1:]
-    print(json.dumps(asyncio.run(run(int(port), path, int(connections), float(seconds), headers))))
+    main()

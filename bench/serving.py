@@ -2,18 +2,22 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import httpx
-from tests.bed.processes import ROOT, environment, hub_process
+from tests.bed.processes import ROOT, HubProcess, children_of, environment, hub_process
 
 from bench.ground import Ground
 from bench.harness import Table, interleaved, table
+from bench.load import REPEAT, Request
 
 TURN = 1.5
 CONNECTIONS = 32
@@ -26,37 +30,72 @@ OF_THE_SERVER = {"date", "server"}
 Answer = tuple[list[tuple[str, str]], str]
 
 
+class Server(NamedTuple):
+    """A process that listens on a port of this machine, with its children."""
+
+    port: int
+    pid: int
+
+    @classmethod
+    def of(cls, hub: HubProcess) -> "Server":
+        return cls(httpx.URL(hub.url).port or 80, hub.process.pid)
+
+    def processor_seconds(self) -> float:
+        """What it has used so far; 0 where the system has no /proc."""
+        ticks = 0
+        for pid in (self.pid, *children_of(self.pid)):
+            with contextlib.suppress(FileNotFoundError):
+                # utime and stime; the name before them may hold anything but ends with the last bracket.
+                words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += int(words[11]) + int(words[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass(frozen=True)
 class Contestant:
-    port: int
-    path: str
-    token: str | None = None
+    """`requests` is asked before each turn, outside its time: what can be used only once is made there."""
 
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+    server: Server
+    requests: Callable[[], Sequence[Request]]
+    manner: str = REPEAT
 
     def answer(self) -> Answer:
-        response = httpx.get(f"http://127.0.0.1:{self.port}{self.path}", headers=self.headers).raise_for_status()
-        return [pair for pair in response.headers.items() if pair[0] not in OF_THE_SERVER], response.text
+        return answer_to(self.server, self.requests()[0])
 
     def load(self, seconds: float) -> dict[str, float]:
-        headers = [f"{name}: {value}" for name, value in self.headers.items()]
-        command = [sys.executable, "-m", "bench.load", str(self.port), self.path, str(CONNECTIONS), str(seconds)]
+        plan = json.dumps({"requests": self.requests(), "manner": self.manner})
+        used = self.server.processor_seconds()
         done = subprocess.run(
-            [*command, *headers], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, timeout=60 + seconds, check=True
+            [sys.executable, "-m", "bench.load", str(self.server.port), str(CONNECTIONS), str(seconds)],
+            cwd=ROOT,
+            env=environment(),
+            input=plan.encode() + b"\n",
+            stdout=subprocess.PIPE,
+            timeout=60 + seconds,
+            check=True,
         )
         figures: dict[str, float] = json.loads(done.stdout)
-        return figures
+        each = (self.server.processor_seconds() - used) / figures.pop("answers")
+        return {**figures, "processor µs": 1e6 * each}
+
+
+def getting(server: Server, path: str, headers: Mapping[str, str] | None = None) -> Contestant:
+    return Contestant(server, lambda: [Request("GET", path, headers or {})])
+
+
+def answer_to(server: Server, request: Request) -> Answer:
+    response = httpx.request(
+        request.method, f"http://127.0.0.1:{server.port}{request.path}", headers=request.headers, content=request.body
+    ).raise_for_status()
+    return [pair for pair in response.headers.items() if pair[0] not in OF_THE_SERVER], response.text
 
 
 def measure(ground: Ground) -> list[Table]:
     with hub_process(ground.subfolder("http")) as hub:
-        hubs = {path: Contestant(port_of(hub.url), path) for path in PATHS}
-        with bare_process({path: hub.answer() for path, hub in hubs.items()}) as bare_port:
+        hubs = {path: getting(Server.of(hub), path) for path in PATHS}
+        with bare_process({path: hub.answer() for path, hub in hubs.items()}) as bare:
             return [
-                compare(ground, f"HTTP, GET {path}", {BARE: Contestant(bare_port, path), HUB: hubs[path]})
-                for path in PATHS
+                compare(ground, f"HTTP, GET {path}", {BARE: getting(bare, path), HUB: hubs[path]}) for path in PATHS
             ]
 
 
@@ -66,15 +105,17 @@ def compare(ground: Ground, title: str, contestants: Mapping[str, Contestant]) -
         {name: partial(contestant.load, seconds) for name, contestant in contestants.items()}, ground.budget.rounds
     )
     rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
-    columns = [column for column in turns[BARE][0] if column != "rate"]
-    more = {
-        name: {column: median(turn[column] for turn in taken) for column in columns} for name, taken in turns.items()
-    }
+    more = {name: medians(taken) for name, taken in turns.items()}
     return table(f"{title}, {CONNECTIONS} connections", "requests/s", BARE, rates, more)
 
 
+def medians(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of everything but the rate."""
+    return {column: median(turn[column] for turn in turns) for column in turns[0] if column != "rate"}
+
+
 @contextlib.contextmanager
-def bare_process(answers: Mapping[str, Answer]) -> Iterator[int]:
+def bare_process(answers: Mapping[str, Answer]) -> Iterator[Server]:
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.bare"],
         cwd=ROOT,
@@ -88,10 +129,6 @@ def bare_process(answers: Mapping[str, Answer]) -> Iterator[int]:
             assert process.stdout is not None
             process.stdin.write(json.dumps(answers).encode() + b"\n")
             process.stdin.flush()
-            yield int(process.stdout.readline())
+            yield Server(int(process.stdout.readline()), process.pid)
         finally:
             process.kill()
-
-
-def port_of(url: str) -> int:
-    return httpx.URL(url).port or 80

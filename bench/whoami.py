@@ -8,7 +8,7 @@ from tests.bed.processes import HubProcess, hub_process, hubgate
 
 from bench.ground import Ground
 from bench.harness import Table
-from bench.serving import BARE, Contestant, bare_process, compare, port_of
+from bench.serving import BARE, Contestant, Server, bare_process, compare, getting
 
 PATH = "/api/whoami-v2"
 SQLITE, POSTGRES = "hubgate serve, SQLite", "hubgate serve, PostgreSQL"
@@ -21,7 +21,8 @@ def measure(ground: Ground) -> list[Table]:
         def hub_on(name: str, **variables: str) -> Contestant:
             folder = ground.subfolder(f"whoami-{name}")
             hub = leaving.enter_context(hub_process(folder, **variables))
-            return Contestant(port_of(hub.url), PATH, _token(hub, folder, variables))
+            token = _token(hub, folder, variables)
+            return getting(Server.of(hub), PATH, {"Authorization": f"Bearer {token}"})
 
         sqlite = hub_on("sqlite")
         postgres = hub_on(
@@ -29,7 +30,7 @@ def measure(ground: Ground) -> list[Table]:
             HUBGATE_DATABASE_URL=ground.postgres_database("whoami"),
             HUBGATE_SECRET_KEY=secrets.token_urlsafe(48),
         )
-        bare = Contestant(leaving.enter_context(bare_process({PATH: sqlite.answer()})), PATH, sqlite.token)
+        bare = Contestant(leaving.enter_context(bare_process({PATH: sqlite.answer()})), sqlite.requests)
         return [compare(ground, f"HTTP, GET {PATH}", {BARE: bare, SQLITE: sqlite, POSTGRES: postgres})]
 
 

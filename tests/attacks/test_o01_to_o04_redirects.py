@@ -89,6 +89,51 @@ def test_o2_also_where_any_path_is_taken(hub: RunningHub) -> None:
     assert_stopped(make_app(hub, None, redirect_uris=(GOOD,), redirect_match="origin"), elsewhere)
 
 
+ORIGIN = "https://good.example"
+ANSWERS = [
+    "?code=theirs&state=theirs&iss=https://evil.example",
+    "?code=theirs",
+    "?code",
+    "?x=1&state=theirs",
+    "?x=1;state=theirs",
+    "?iss=https://evil.example",
+    "?error=access_denied",
+    "?error_description=x",
+    "?error_uri=https://evil.example",
+    "?%63ode=theirs",
+    "?c%6fde=theirs",
+    "?+code=theirs",
+    "?CODE=theirs",
+    "?code[]=theirs",
+    "?code%5B0%5D=theirs",
+]
+
+
+def test_o1_where_any_path_is_taken_nobody_adds_an_answer_to_ours(hub: RunningHub) -> None:
+    """Whoever sends somebody here could have them signed in to the app as another."""
+    client = make_app(hub, None, redirect_uris=(GOOD,), redirect_match="origin")
+    assert_stopped(client, [f"{ORIGIN}/Path/callback{answer}" for answer in ANSWERS] + [ORIGIN + ANSWERS[0]])
+    with browser_of(hub, make_user(hub, "bob")) as browser:
+        for query in ("?_target_url=%2F%3Fcode%3D1", "?zipcode=1", "?stateful=1&code_=1&error_page=1", "?=code", "?"):
+            target = f"{ORIGIN}/any{query}"
+            sent = approve(browser, client.address(redirect_uri=target, prompt="consent"))
+            assert sent.headers["location"].startswith(target), query
+
+
+def test_o1_what_the_owner_registered_is_the_owners_own(hub: RunningHub) -> None:
+    for match in ("exact", "origin"):
+        client = make_app(hub, None, redirect_uris=(f"{GOOD}?state=fixed",), redirect_match=match)
+        with browser_of(hub, make_user(hub, f"ada-{match}")) as browser:
+            assert approve(browser, client.address()).headers["location"].startswith(f"{GOOD}?state=fixed&code=")
+
+
+@pytest.mark.parametrize("match", ["exact", "origin"])
+def test_o1_an_origin_has_one_spelling(hub: RunningHub, match: str) -> None:
+    client = make_app(hub, None, redirect_uris=(GOOD,), redirect_match=match)
+    others = ["HTTPS://good.example", "https://GOOD.example", "https://good.example:443", "https://good.example:"]
+    assert_stopped(client, [f"{other}/Path/callback" for other in others])
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
 def test_o3_a_loopback_port_is_free_and_nothing_else_is(hub: RunningHub, host: str) -> None:
     others = {"localhost", "127.0.0.1", "[::1]", "127.0.0.2", "localhost.evil.example", "0.0.0.0", "[::]"} - {host}
@@ -110,10 +155,33 @@ def test_o3_a_loopback_port_is_free_and_nothing_else_is(hub: RunningHub, host: s
             f"http://{host}:3000@evil.example/cb?a=1",
             f"http://{host}:99999/cb?a=1",
             f"http://{host}:x/cb?a=1",
+            f"http://{host}:0/cb?a=1",
+            f"http://{host}:/cb?a=1",
+            f"http://{host}:00080/cb?a=1",
+            f"http://{host}:080/cb?a=1",
+            f"http://{host}:65536/cb?a=1",
+            f"http://{host}:3000/cb?a=1&",
+            f"HTTP://{host}:3000/cb?a=1",
+            f"http://{host}:3000//cb?a=1",
+            f"http://{host}:3000/./cb?a=1",
+            f"http://{host}.:3000/cb?a=1",
             *(f"http://{other}:3000/cb?a=1" for other in others),
         ):
             response = browser.get(client.address(redirect_uri=stopped))
             assert (response.status_code, "location" in response.headers) == (400, False), stopped
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_o3_to_the_letter_but_for_the_port(hub: RunningHub, host: str) -> None:
+    client = make_app(hub, None, redirect_uris=(f"http://{host}/cb", f"http://{host}:0/other"))
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        assert approve(browser, client.address(redirect_uri=f"http://{host}:3000/cb")).status_code == 303
+        assert "code" in answer_of(browser.get(client.address(redirect_uri=f"http://{host}:3000/other")))
+        for spelling in ("/cb?", "/cb#", "/cb/", "/cb;", "/CB", "/cb%20", "", "/", ":3000"):
+            response = browser.get(client.address(redirect_uri=f"http://{host}{spelling}"))
+            assert (response.status_code, "location" in response.headers) == (400, False), spelling
+        response = browser.get(client.address(redirect_uri="http://LOCALHOST:1/cb"))
+        assert (response.status_code, "location" in response.headers) == (400, False)
 
 
 O4_PORTS = [

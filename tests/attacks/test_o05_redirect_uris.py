@@ -1,10 +1,14 @@
 """O5: an address that no app can be answered at cannot be registered: by the API, by the page or by a document."""
 
 import json
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.attacks.test_o25_to_o32_documents import LENIENT, App, address, described, json_answer
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
+from tests.bed.running import RunningHub, running
 
 from hubgate.server.oauth.cimd.rules import check_document
 
@@ -38,6 +42,12 @@ BAD = [
     "https://[::1/",
     "https://äpp.example/",
     "https://app.example/" + "x" * 2000,
+    "localhost:5000/cb",
+    "LOCALHOST:5000",
+    "myhost.example:8443/cb",
+    "myhost.example:8443?x=1",
+    "127.0.0.1:5000/cb",
+    "[::1]:5000/cb",
     "",
 ]
 GOOD = [
@@ -47,6 +57,9 @@ GOOD = [
     "http://127.0.0.1:8080/cb",
     "http://[::1]/cb",
     "com.example.app:/callback",
+    "com.example.app:callback",
+    "com.example.app://callback:8443/cb",
+    "com.example.app:443x/cb",
     "myapp://callback",
 ]
 
@@ -66,6 +79,67 @@ def test_o5_the_api_registers_none_of_them(hub: RunningHub) -> None:
                     assert answer.status_code == 422, bad
             assert client.get(one).json()["redirectUris"] == GOOD
             assert len(client.get(path).json()) == 1
+
+
+# One on each line of a field: a line break makes two, and an empty line none.
+LINES = [bad for bad in BAD if bad and "\r" not in bad]
+
+
+@pytest.mark.parametrize("root", ["/settings/applications", "/organizations/acme/settings/applications"])
+def test_o5_the_page_registers_none_of_them(hub: RunningHub, root: str) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    form = {"name": "x", "scopes": "openid", "redirectMatch": "exact", "tokenLifetime": "28800", "secret": "yes"}
+    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as client:
+        hidden = Page(browser.get(f"{root}/new")).hidden(root)
+        for bad in LINES:
+            for given in (bad, "\n".join([*GOOD, bad])):
+                answer = browser.post(root, data={**hidden, **form, "redirectUris": given})
+                assert (answer.status_code, 'id="redirectUris-error"' in answer.text) == (422, True), bad
+                assert "<script>alert" not in answer.text
+        assert client.get(f"/api{root}").json() == []
+        assert browser.post(root, data={**hidden, **form, "redirectUris": "\n".join(GOOD)}).status_code == 200
+        (app,) = client.get(f"/api{root}").json()
+        assert app["redirectUris"] == GOOD
+        one = f"{root}/{app['clientId']}"
+        hidden = Page(browser.get(one)).hidden(one)
+        for bad in LINES:
+            answer = browser.post(one, data={**hidden, **form, "redirectUris": bad})
+            assert (answer.status_code, 'id="redirectUris-error"' in answer.text) == (422, True), bad
+        assert client.get(f"/api{one}").json()["redirectUris"] == GOOD
+
+
+def test_o5_nobody_is_sent_there_by_a_document(engine: Engine, tmp_path: Path) -> None:
+    """Over the wire: the hub fetches it, and refuses all of it."""
+    with running(settings_for(engine.fresh_url(), tmp_path, **LENIENT)) as hub, ExitStack() as stack:
+        app, ada = App(stack), make_user(hub, "ada")
+        with browser_of(hub, ada) as browser:
+            for bad in BAD:
+                # Ten fetches a minute of one host.
+                hub.clock.advance(seconds=60)
+                app.answer = json_answer(described(app.url, redirect_uris=[GOOD[0], bad]))
+                for uri in (GOOD[0], bad):
+                    answer = browser.get(address(app.url, redirect_uri=uri))
+                    assert (answer.status_code, "location" in answer.headers) == (400, False), bad
+            hub.clock.advance(seconds=60)
+            app.answer = json_answer(described(app.url, redirect_uris=GOOD))
+            assert browser.get(address(app.url, redirect_uri=GOOD[0])).status_code == 200
+            assert app.fetches == 2 * len(BAD) + 1, "each was looked at"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("localhost:5000/cb", "http://localhost:5000/cb"),
+        ("127.0.0.1:5000", "http://127.0.0.1:5000"),
+        ("[::1]:5000/cb", "http://[::1]:5000/cb"),
+        ("myhost.example:8443/cb", "https://myhost.example:8443/cb"),
+    ],
+)
+def test_a_forgotten_scheme_is_named(on_sqlite: RunningHub, given: str, meant: str) -> None:
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as client:
+        refused = client.post("/api/settings/applications", json={"name": "x", "redirectUris": [given]})
+        assert refused.json()["error"] == f"{given} has no scheme. Write {meant}."
 
 
 @pytest.mark.parametrize("bad", [bad for bad in BAD if bad.strip() == bad and bad and "\r" not in bad])

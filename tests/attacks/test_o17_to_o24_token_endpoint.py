@@ -26,6 +26,9 @@ def client(hub: RunningHub, ada: User) -> Client:
     return make_app(hub, ada, refresh_tokens=True)
 
 
+JSON = {"content-type": "application/json"}
+
+
 def refresh(client: Client, token: str, **more: str) -> httpx.Response:
     return client.post("/oauth/token", {"grant_type": "refresh_token", "refresh_token": token, **more})
 
@@ -42,6 +45,59 @@ def test_o17_a_parameter_sent_twice(hub: RunningHub, client: Client, ada: User, 
     headers = {"content-type": "application/x-www-form-urlencoded"}
     response = httpx.post(f"{hub.url}/oauth/token", content=body, headers=headers, auth=client.basic)
     assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke", "/oauth/introspect"])
+def test_o17_a_member_sent_twice_in_json(hub: RunningHub, client: Client, ada: User, path: str) -> None:
+    fields = {"grant_type": "refresh_token", "refresh_token": tokens_for(client, ada)["refresh_token"], "token": "x"}
+    for doubled in ("grant_type", "code", "client_id", "refresh_token", "token", "unknown", "sc\\u006fpe"):
+        members = [f'"{name}": "{value}"' for name, value in fields.items() if name != doubled]
+        value = {"client_id": client.id, **fields}.get(doubled, "openid")
+        for first in (f'"{value}"', "null", '""'):
+            body = "{" + ", ".join([*members, f'"{doubled}": {first}', f'"{doubled}": "{value}"']) + "}"
+            response = httpx.post(hub.url + path, content=body, headers=JSON, auth=client.basic)
+            assert (response.status_code, response.json()["error"]) == (400, "invalid_request"), body
+
+
+SHAPES = {
+    "nothing": b"",
+    "null": b"null",
+    "an array": b'[["grant_type", "refresh_token"]]',
+    "a text": b'"grant_type"',
+    "no JSON": b"grant_type=refresh_token",
+    "not UTF-8": b'{"grant_type": "\xff"}',
+    "UTF-16": '{"grant_type": "x"}'.encode("utf-16"),
+    "a number with a point": b'{"grant_type": 1.5}',
+    "not a number": b'{"grant_type": NaN}',
+    "a huge number": b'{"grant_type": 1' + b"0" * 5000 + b"}",
+    "true": b'{"grant_type": true}',
+    "an object in it": b'{"grant_type": {"a": "b"}}',
+    "an empty object in it": b'{"grant_type": {}}',
+    "two values": b'{"grant_type": ["refresh_token", "refresh_token"]}',
+    "values in values": b'{"resource": [["a"]]}',
+    "NUL": b'{"grant_type": "refresh_token\\u0000"}',
+    "NUL in a name": b'{"grant_type\\u0000": "refresh_token"}',
+    "half a character": b'{"grant_type": "\\ud800"}',
+    "half a character in a name": b'{"\\ud800": "a", "\\ud800": "a"}',
+    "deep": b'{"resource": ' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke"])
+def test_o17_a_json_body_of_the_wrong_shape(hub: RunningHub, client: Client, path: str) -> None:
+    for shape, body in SHAPES.items():
+        response = httpx.post(hub.url + path, content=body, headers=JSON, auth=client.basic)
+        assert (response.status_code, response.json()["error"]) == (400, "invalid_request"), shape
+
+
+def test_json_that_says_the_same_as_a_form(hub: RunningHub, client: Client, ada: User) -> None:
+    token = tokens_for(client, ada)["refresh_token"]
+    body = {"grant_type": "refresh_token", "refresh_token": token, "scope": None, "client_secret": None, "max_age": 1}
+    more = {"resource": ["https://a.example", "https://b.example"], "audience": [], "scope": ["openid"]}
+    for sent in (body, {**body, **more}):
+        response = httpx.post(f"{hub.url}/oauth/token", json=sent, auth=client.basic)
+        assert response.status_code == 200, response.text
+    assert response.json()["scope"] == "openid"
 
 
 def test_resource_may_repeat_and_means_nothing(hub: RunningHub, client: Client, ada: User) -> None:

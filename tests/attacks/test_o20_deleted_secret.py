@@ -46,4 +46,4 @@ def test_o20_a_public_app_must_use_pkce(hub: RunningHub) -> None:
         owner.delete(f"/api/settings/applications/{client.id}/secret")
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": client.app.redirect_uris[0]}
     refused = httpx.post(f"{hub.url}/oauth/token", data={**form, "client_id": client.id})
-    assert refused.status_code == 400, refused.text
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")

@@ -1,10 +1,13 @@
 """O25-O32, O63: apps that describe themselves at an address of their choice."""
 
+import gzip
 import json
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -17,19 +20,20 @@ from tests.bed.at_once import at_once
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub, running
+from tests.egress.dialled import dialled
 from tests.egress.farend import Names, Server, answering, certificate_for, read_request, serving
 
 from hubgate.server.egress.client import Egress
 
 REDIRECT = "https://app.example/callback"
 LOOPBACK = [ip_network("127.0.0.0/8")]
+LENIENT = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}
 
 
 @pytest.fixture
 def lenient(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     """Development: documents on http loopback may be fetched."""
-    given = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}
-    with running(settings_for(engine.fresh_url(), tmp_path, **given)) as hub:
+    with running(settings_for(engine.fresh_url(), tmp_path, **LENIENT)) as hub:
         yield hub
 
 
@@ -58,7 +62,8 @@ def json_answer(body: bytes, status: str = "200 OK", extra: str = "") -> bytes:
 class App:
     """An app whose document a raw server gives out; the document can be changed while it runs."""
 
-    def __init__(self, stack: ExitStack, **members: Any) -> None:
+    def __init__(self, stack: ExitStack, *, slow: bool = False, **members: Any) -> None:
+        self._slow = slow
         self.server: Server = stack.enter_context(serving(self._behave))
         self.url = f"http://127.0.0.1:{self.server.port}/app"
         self.answer = json_answer(described(self.url, **members))
@@ -67,6 +72,8 @@ class App:
     def _behave(self, peer: socket.socket) -> None:
         while read_request(peer):
             self.fetches += 1
+            if self._slow:
+                time.sleep(1)
             peer.sendall(self.answer)
 
 
@@ -82,6 +89,9 @@ def address(client_id: str, **parameters: str) -> str:
         **parameters,
     }
     return "/oauth/authorize?" + urlencode(asked)
+
+
+ENDLESS = 64 * 1024 * 1024
 
 
 def status_of(hub: RunningHub, client_id: str) -> int:
@@ -104,7 +114,19 @@ def test_an_app_signs_in_by_its_document(lenient: RunningHub, far_end: ExitStack
 
 @pytest.mark.parametrize(
     "target",
-    ["127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "::1", "::ffff:127.0.0.1", "fd00::1"],
+    [
+        *(
+            "127.0.0.1",
+            "10.0.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "::1",
+            "::ffff:127.0.0.1",
+            "fd00::1",
+        ),
+        *("::ffff:127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::a00:1", "2002:7f00:1::", "4000::1"),
+    ],
 )
 def test_o25_no_connection_to_private_addresses(
     engine: Engine, tmp_path: Path, far_end: ExitStack, target: str
@@ -112,10 +134,11 @@ def test_o25_no_connection_to_private_addresses(
     server = far_end.enter_context(serving(answering(b"")))
     names = Names({"app.example": [[target]]})
     settings = settings_for(engine.fresh_url(), tmp_path)
-    with running(settings, Egress(resolve=names)) as hub:
+    with running(settings, Egress(resolve=names)) as hub, dialled() as dials:
         assert status_of(hub, f"https://app.example:{server.port}/app") == 400
         assert names.asked == ["app.example"]
     assert server.connections == 0
+    assert server.port not in {port for _, port in dials}
 
 
 def test_o25_http_and_loopback_are_for_development_alone(hub: RunningHub, far_end: ExitStack) -> None:
@@ -155,16 +178,42 @@ def test_o27_only_200_is_an_answer(lenient: RunningHub, far_end: ExitStack, stat
     assert status_of(lenient, app.url) == 303, "an error is never kept"
 
 
-@pytest.mark.parametrize("head", ["Content-Length: 10000000\r\n", "Transfer-Encoding: chunked\r\n"])
-def test_o28_an_endless_document_is_cut(lenient: RunningHub, far_end: ExitStack, head: str) -> None:
+CHUNK = b"1000\r\n" + b" " * 4096 + b"\r\n"
+TRAILER = b"X-T: " + b"a" * 4096 + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "begin", "more"),
+    [
+        ("Content-Length: 100000000\r\n", b"", b" " * 4096),
+        ("Transfer-Encoding: chunked\r\n", b"", CHUNK),
+        ("Transfer-Encoding: chunked\r\n", b'7\r\n{"x":1}\r\n0\r\n', TRAILER),
+        ("Transfer-Encoding: chunked\r\n", b'7\r\n{"x":1}\r\n0\r\nX-T: ', b"a" * 4096),
+        ("Content-Encoding: gzip\r\nContent-Length: 100000000\r\n", gzip.compress(b" " * 10_000_000), b"\0" * 4096),
+    ],
+    ids=["length", "chunks", "trailers", "a trailer", "gzip"],
+)
+def test_o28_an_endless_document_is_cut(
+    lenient: RunningHub, far_end: ExitStack, head: str, begin: bytes, more: bytes
+) -> None:
+    sent, ended = 0, threading.Event()
+
     def behave(peer: socket.socket) -> None:
+        nonlocal sent
         read_request(peer)
-        peer.sendall(f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{head}\r\n".encode())
-        while True:
-            peer.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
+        try:
+            peer.sendall(f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{head}\r\n".encode() + begin)
+            while sent < ENDLESS:
+                peer.sendall(more)
+                sent += len(more)
+        finally:
+            ended.set()
 
     server = far_end.enter_context(serving(behave))
     assert status_of(lenient, f"http://127.0.0.1:{server.port}/app") == 400
+    assert ended.wait(20)
+    # What fits into the sockets between us may have left; the rest was never taken.
+    assert sent < ENDLESS / 4
 
 
 def test_o29_a_slow_drip_ends_at_the_deadline(
@@ -223,10 +272,56 @@ def test_addresses_that_are_none(lenient: RunningHub, path: str) -> None:
 
 
 def test_o31_many_authorizations_at_once_fetch_once(lenient: RunningHub, far_end: ExitStack) -> None:
-    app = App(far_end)
-    rounds = [at_once([lambda: status_of(lenient, app.url)] * 50) for _ in range(20)]
-    assert {status for statuses in rounds for status in statuses} == {303}
+    """The host takes its time, so that the first fifty want the document before it is there."""
+    app = App(far_end, slow=True)
+    with lenient.client() as visitor:
+        rounds = [at_once([lambda: visitor.get(address(app.url))] * 50) for _ in range(20)]
+    assert {answer.status_code for answers in rounds for answer in answers} == {303}
     assert app.fetches == 1
+
+
+def test_o31_one_fetch_for_all_processes(engine: Engine, tmp_path: Path, far_end: ExitStack) -> None:
+    app, settings = App(far_end, slow=True), settings_for(engine.fresh_url(), tmp_path, **LENIENT)
+    with running(settings) as one, running(settings) as two:
+        answers = at_once([partial(status_of, hub, app.url) for hub in (one, two)] * 5)
+    assert set(answers) == {303}
+    assert app.fetches == 1
+
+
+def test_the_last_good_copy_stands_in(lenient: RunningHub, far_end: ExitStack) -> None:
+    """Neither a broken host nor a stranger who uses up the host's fetches takes an app out of service."""
+    app = App(far_end)
+    assert status_of(lenient, app.url) == 303
+    lenient.clock.advance(2 * 3600)
+    good, app.answer = app.answer, b"HTTP/1.1 503 Down\r\nContent-Length: 0\r\n\r\n"
+    assert status_of(lenient, app.url) == 303
+    for number in range(12):
+        status_of(lenient, f"{app.url}/{number}")
+    assert status_of(lenient, app.url) == 303
+    lenient.clock.advance(24 * 3600)
+    assert status_of(lenient, app.url) == 400, "but not for ever"
+    app.answer = json_answer(b"{}")
+    assert status_of(lenient, app.url) == 400
+    app.answer = good
+    assert status_of(lenient, app.url) == 303
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda document: document.decode().encode("utf-16"),
+        lambda document: document[:-1] + b', "x": "\xed\xa0\x80"}',
+        lambda document: document[:-1] + b', "client_name": "Twice"}',
+        lambda document: document[:-1] + b', "x": NaN}',
+    ],
+    ids=["UTF-16", "a surrogate", "a member twice", "NaN"],
+)
+def test_a_document_that_two_readers_read_differently(
+    lenient: RunningHub, far_end: ExitStack, text: Callable[[bytes], bytes]
+) -> None:
+    app = App(far_end)
+    app.answer = json_answer(text(described(app.url)))
+    assert status_of(lenient, app.url) == 400
 
 
 def test_o32_and_o33_logo_and_name_are_neutral(lenient: RunningHub, far_end: ExitStack) -> None:
@@ -250,3 +345,9 @@ def test_o63_bad_addresses_of_one_host_are_fetched_ten_times_a_minute(lenient: R
     assert set(statuses[10:]) == {429}
     assert "retry-after" in answers[-1].headers
     assert app.fetches == 10
+    with lenient.client() as visitor:
+        for spelling in ("LOCALHOST", "localhost", "localhost."):
+            other = app.url.replace("127.0.0.1", spelling)
+            statuses = [visitor.get(address(f"{other}/{number}")).status_code for number in range(12)]
+            assert set(statuses) <= {400, 429}
+    assert app.fetches <= 20, "one host more, however it is spelled"

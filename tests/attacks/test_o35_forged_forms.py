@@ -1,10 +1,13 @@
-"""O35: consent and connected apps take a form only from a page that was made for the same session."""
+"""O35: consent, connected apps and apps' settings take a form only from a page made for the same session."""
+
+from typing import Any
 
 import httpx
 import pytest
-from tests.bed.apps import answer_of, approve, make_app, tokens_for
-from tests.bed.people import Page, api, browser_of, make_user
+from tests.bed.apps import Client, answer_of, approve, make_app, tokens_for
+from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
+from tests.protocol.test_apps_api import authenticates
 
 DECISION = {"decision": "approve", "scopes": ["openid", "profile", "email", "read-repos"]}
 
@@ -27,15 +30,15 @@ def test_o35_consent_with_anothers_field(hub: RunningHub) -> None:
         taken = [
             Page(who.get(page)).hidden()["csrf"] for who, page in ((theirs, client.address()), (visitor, "/login"))
         ]
-        own = Page(browser.get(client.address())).hidden()["csrf"]
-        for csrf in (*taken, own[:-4] + "AAA=", "x", "é"):
-            response = browser.post(client.address(), data={**DECISION, "csrf": csrf})
+        form = {**Page(browser.get(client.address())).hidden(), **DECISION}
+        for csrf in (*taken, f"{form['csrf'][:-4]}AAA=", "x", "é"):
+            response = browser.post(client.address(), data={**form, "csrf": csrf})
             assert (response.status_code, "location" in response.headers) == (403, False)
         for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}, {"origin": "null"}):
-            response = browser.post(client.address(), data={**DECISION, "csrf": own}, headers=headers)
+            response = browser.post(client.address(), data=form, headers=headers)
             assert response.status_code == 403
         assert browser.get(client.address()).status_code == 200
-        assert "code" in answer_of(browser.post(client.address(), data={**DECISION, "csrf": own}))
+        assert "code" in answer_of(browser.post(client.address(), data=form))
 
 
 @pytest.mark.parametrize("deed", ["", "/revoke"])
@@ -51,6 +54,71 @@ def test_o35_connected_apps(hub: RunningHub, deed: str) -> None:
         assert app.get("/oauth/userinfo").json()["email"] == "ada@example.org"
 
 
+SETTINGS, ACME = "/settings/applications", "/organizations/acme/settings/applications"
+EVIL = {
+    "name": "Evil",
+    "redirectUris": "https://evil.example/",
+    "redirectMatch": "origin",
+    "scopes": "openid",
+    "tokenLifetime": "86400",
+}
+
+
+def forms_of(root: str, client: Client) -> list[tuple[str, str, dict[str, str]]]:
+    """Of the pages of apps: where the form stands, where it goes and what is filled in. Sent in this order all work."""
+    one, last_four = f"{root}/{client.id}", (client.secret or "")[-4:]
+    organizations = [
+        (f"{one}/ask/token-exchange", f"{one}/ask/token-exchange", {"reason": "x"}),
+        (one, f"{one}/exchange", {"tokenDuration": "86400", "paused": "on"}),
+    ]
+    return [
+        (f"{root}/new", root, {**EVIL, "secret": "yes"}),
+        (f"{one}/ask/scope", f"{one}/ask/scope", {"wanted": "read-metrics", "reason": "x"}),
+        *(organizations if root == ACME else []),
+        (one, f"{one}/secret/end", {"lastFour": last_four}),
+        (one, one, EVIL),
+        (f"{one}/secret", f"{one}/secret", {"overlapSeconds": "0"}),
+        (f"{one}/secret/delete", f"{one}/secret/delete", {}),
+        (f"{one}/delete", f"{one}/delete", {"name": "Evil"}),
+    ]
+
+
+@pytest.mark.parametrize("root", [SETTINGS, ACME])
+def test_o35_settings_of_apps(hub: RunningHub, root: str) -> None:
+    """Every form: without our field, with another session's, and with the user's own from another site."""
+    ada, boss = make_user(hub, "ada"), make_user(hub, "boss", operator=True)
+    acme = make_organization(hub, "acme", ada, plan="enterprise")
+    named: dict[str, Any] = {"name": "Evil"}
+    client = make_app(hub, organization=acme, **named) if root == ACME else make_app(hub, ada, **named)
+    with (
+        browser_of(hub, ada) as browser,
+        browser_of(hub, make_user(hub, "mallory")) as theirs,
+        hub.client() as visitor,
+        api(hub, make_token(hub, ada)) as program,
+    ):
+        one = f"/api{root}/{client.id}"
+        secret = program.post(f"{one}/secret", json={"overlapSeconds": 3600}).json()["clientSecret"]
+        before = program.get(f"/api{root}").json()
+        taken = [Page(theirs.get("/settings/profile")).hidden()["csrf"], Page(visitor.get("/login")).hidden()["csrf"]]
+        ready = []
+        for page, action, fields in forms_of(root, client):
+            form = {**Page(browser.get(page)).hidden(action), **fields}
+            own = form.pop("csrf")
+            for forged in (form, *({**form, "csrf": csrf} for csrf in ("", "x", f"{own[:-4]}AAA=", *taken))):
+                assert browser.post(action, data=forged).status_code == 403, action
+            for headers in ({"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"}):
+                assert browser.post(action, data={**form, "csrf": own}, headers=headers).status_code == 403, action
+            ready.append((action, {**form, "csrf": own}))
+        assert program.get(f"/api{root}").json() == before
+        assert authenticates(hub, client.id, secret)
+        assert authenticates(hub, client.id, client.secret)
+        with browser_of(hub, boss) as operator:
+            assert "When owners of apps ask" in operator.get("/operator/requests").text, "nothing waits"
+        for action, form in ready:
+            assert browser.post(action, data=form).status_code in (200, 303), f"{action}: it was the field alone"
+        assert [app["clientId"] == client.id for app in program.get(f"/api{root}").json()] == [False]
+
+
 def test_o35_a_stolen_decision_does_not_outlive_the_session(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
@@ -63,7 +131,7 @@ def test_o35_a_stolen_decision_does_not_outlive_the_session(hub: RunningHub) -> 
 
 
 def test_o35_an_approval_is_good_for_its_own_request(hub: RunningHub) -> None:
-    """The page of one app cannot be posted for another, for the address says which it is."""
+    """What was allowed to one app is not allowed to another."""
     client, other = make_app(hub), make_app(hub, name="Other")
     with browser_of(hub, make_user(hub, "ada")) as browser:
         assert "code" in answer_of(approve(browser, client.address()))

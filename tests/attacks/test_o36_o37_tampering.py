@@ -1,11 +1,25 @@
 """O36, O37: an app cannot find out about organizations, and a tampered form gives only what was asked of its own."""
 
 import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import httpx
-from tests.bed.apps import answer_of, approve, make_app
-from tests.bed.people import api, browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
+import pytest
+from tests.bed.apps import Client, answer_of, approve, make_app, proof
+from tests.bed.documents import keep_document
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts.model import User
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import privileges
+from hubgate.server.scopes import Risk, Scope
+
+PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
 
 
 def read(page: httpx.Response, *ids: str) -> str:
@@ -70,3 +84,106 @@ def test_o37_what_cannot_be_unticked_stays(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as browser:
         sent = approve(browser, client.address(), scopes=[])
     assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "jobs profile openid"
+
+
+def allowed(hub: RunningHub, user: User) -> list[Any]:
+    with api(hub, make_token(hub, user)) as program:
+        apps: list[Any] = program.get("/api/settings/connected-apps").json()
+    return apps
+
+
+CHANGES = [
+    {"requiredScopes": ["read-repos"]},
+    {"scopes": ["openid", "profile", "read-repos", "manage-repos"]},
+    {"scopes": ["openid", "profile", "read-repos", "manage-repos"], "requiredScopes": ["manage-repos"]},
+    {"scopes": ["openid", "profile"]},
+    {"name": "Your Bank"},
+    {"redirectUris": ["https://app.example/callback", "https://elsewhere.example/"]},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: "+".join(change))
+def test_o37_what_changed_since_the_page_was_shown_is_shown_first(hub: RunningHub, change: dict[str, Any]) -> None:
+    """The user unticked read-repos; meanwhile the app's owner changes what the page would say."""
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    client = make_app(hub, olga, scopes=("openid", "profile", "read-repos"))
+    address = client.address(scope=None)
+    with browser_of(hub, ada) as browser, api(hub, make_token(hub, olga)) as owner:
+        form = {**Page(browser.get(address)).hidden(), "decision": "approve"}
+        form["scopes"] = ["openid", "profile"]
+        assert owner.patch(f"/api/settings/applications/{client.id}", json=change).status_code == 200
+        again = browser.post(address, data=form)
+        assert (again.status_code, "location" in again.headers) == (200, False)
+        assert "wants to use your account" in again.text
+        assert "This app may have changed while you were looking. Look again." in again.text
+        ticked = re.findall(r'name="scopes" value="([^"]+)" autocomplete="off" checked', again.text)
+        assert ticked == [], "neither what the user unticked nor what is new"
+        assert allowed(hub, ada) == []
+        form |= Page(again).hidden()
+        assert "code" in answer_of(browser.post(address, data={**form, "scopes": ["openid", "profile"]}))
+        shown = browser.get(client.address(scope=None, prompt="consent"))
+        assert (shown.status_code, "while you were looking" in shown.text) == (200, False)
+    (app,) = allowed(hub, ada)
+    assert set(app["scopes"]) == {"openid", "profile", *change.get("requiredScopes", [])}
+
+
+def test_o37_a_document_that_changed_since_is_shown_first(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), keep_document(hub)
+    address = client.address(scope=None, **PKCE)
+    with browser_of(hub, ada) as browser:
+        form = {**Page(browser.get(address)).hidden(), "decision": "approve"}
+        keep_document(hub, client_name="Your Bank")
+        again = browser.post(address, data=form)
+        assert (again.status_code, "Your Bank" in again.text) == (200, True)
+    assert allowed(hub, ada) == []
+
+
+def test_o37_a_decision_is_good_for_the_page_it_was_made_on(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    uris = ("https://app.example/callback", "https://elsewhere.example/")
+    client, other = make_app(hub, redirect_uris=uris), make_app(hub)
+
+    def shown(browser: httpx.Client, asked: Client, **parameters: str) -> str:
+        return Page(browser.get(asked.address(**parameters))).hidden()["shown"]
+
+    with browser_of(hub, ada) as browser, browser_of(hub, bob) as theirs:
+        form = {**Page(browser.get(client.address())).hidden(), "decision": "approve", "scopes": ["read-repos"]}
+        own = form.pop("shown")
+        assert isinstance(own, str)
+        for given in (
+            shown(theirs, client),
+            shown(browser, other),
+            shown(browser, client, scope="openid"),
+            shown(browser, client, redirect_uri=uris[1]),
+            own[:-4] + "AAA=",
+            "x",
+            "é",
+            "",
+        ):
+            assert browser.post(client.address(), data={**form, "shown": given}).status_code == 200, given
+        assert browser.post(client.address(), data=form).status_code == 200
+        assert allowed(hub, ada) == []
+        assert "code" in answer_of(browser.post(client.address(), data={**form, "shown": own}))
+
+
+def test_o37_a_scope_that_the_operator_took_off_the_list_is_not_given_unseen(engine: Engine, tmp_path: Path) -> None:
+    """The page has no words for it."""
+    plain = settings_for(engine.fresh_url(), tmp_path)
+    scopes = ["openid", "read-metrics"]
+    with running(replace(plain, extra_scopes=(Scope("read-metrics", Risk.CHANGES, "See figures"),))) as hub:
+        olga = make_user(hub, "olga")
+        client = make_app(hub, olga, scopes=("openid",))
+
+        async def grant(opened: Hub) -> None:
+            await privileges.grant_scope(opened.oauth, client.id, "read-metrics", SYSTEM)
+
+        hub.call(grant)
+        with api(hub, make_token(hub, olga)) as owner:
+            change = {"scopes": scopes, "requiredScopes": ["read-metrics"]}
+            assert owner.patch(f"/api/settings/applications/{client.id}", json=change).status_code == 200
+    with running(plain) as hub:
+        client = replace(client, hub=hub)
+        with browser_of(hub, make_user(hub, "ada")) as browser:
+            sent = approve(browser, client.address(scope=None), scopes=scopes)
+            assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "openid"
+            assert answer_of(browser.get(client.address(scope=" ".join(scopes))))["error"] == "invalid_scope"

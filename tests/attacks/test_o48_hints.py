@@ -1,4 +1,4 @@
-"""O48: an id_token_hint counts only if a key of ours signed it with RS256."""
+"""O48: an id_token_hint counts only if a key of ours signed it with RS256, whenever that was."""
 
 import base64
 import hashlib
@@ -12,6 +12,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from tests.bed.apps import Client, answer_of, make_app, tokens_for
 from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub
+
+from hubgate.server.app import Hub
+from hubgate.server.clock import SECOND
+from hubgate.server.oauth.keys.model import LEAD, OVERLAP
 
 
 def encoded(value: bytes | dict[str, Any]) -> str:
@@ -67,3 +71,33 @@ def test_o48_only_our_own_signature_counts(hub: RunningHub) -> None:
             for prompt in ("none", None):
                 answer = answer_of(browser.get(client.address(id_token_hint=hint, prompt=prompt)))
                 assert answer["error"] == "invalid_request", name
+
+
+def published(hub: RunningHub) -> set[str]:
+    with hub.client() as anyone:
+        return {key["kid"] for key in anyone.get("/oauth/jwks").json()["keys"]}
+
+
+def test_o48_a_key_that_retired_still_counts_and_a_revoked_one_does_not(hub: RunningHub) -> None:
+    """Whoever stole a key could name any user with it."""
+    ada, client = make_user(hub, "ada"), make_app(hub)
+    good = tokens_for(client, ada)["id_token"]
+    kid = decoded(good.split(".")[0])["kid"]
+
+    async def rotate(opened: Hub) -> None:
+        await opened.oauth.keys.rotate()
+
+    async def revoke(opened: Hub) -> None:
+        await opened.oauth.keys.revoke(kid)
+
+    for _ in range(2):
+        hub.call(rotate)
+        hub.clock.advance(seconds=(LEAD + OVERLAP) / SECOND)
+    assert kid not in published(hub)
+    address = client.address(id_token_hint=good, prompt="none")
+    with browser_of(hub, ada) as browser:
+        assert "code" in answer_of(browser.get(address))
+        for name, hint in forgeries(hub, client, good).items():
+            assert answer_of(browser.get(client.address(id_token_hint=hint)))["error"] == "invalid_request", name
+        hub.call(revoke)
+        assert answer_of(browser.get(address))["error"] == "invalid_request"

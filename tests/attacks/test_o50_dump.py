@@ -4,37 +4,27 @@ import base64
 import hashlib
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx
 import msgspec
 from cryptography.hazmat.primitives import serialization
+from tests.bed.apps import code_for, make_app, tokens_for
+from tests.bed.dump import dump
 from tests.bed.engines import SECRET_KEY
 from tests.bed.people import make_user, submit
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
 from tests.bed.secrets_given import PASSWORDS, secrets_given
 
+from hubgate.server.accounts.tokens.text import derived_token, read_token
 from hubgate.server.app import Hub
 from hubgate.server.mail import store as mail_store
 from hubgate.server.mail.message import Message
 from hubgate.server.oauth.keys.model import SigningKey
 from hubgate.server.secret import CannotOpen
-from hubgate.server.storage.database import Tx
-
-
-async def dump(hub: Hub) -> bytes:
-    tables = sorted(await hub.db.tables())
-
-    async def unit(tx: Tx) -> bytes:
-        found = b""
-        for table in tables:
-            for row in await tx.all(f"SELECT * FROM {table}"):
-                for value in row:
-                    found += b"|" + (bytes(value) if isinstance(value, (bytes, memoryview)) else str(value).encode())
-        return found
-
-    return await hub.db.read_long(unit)
 
 
 def test_o50_private_keys_are_sealed(hub: RunningHub) -> None:
@@ -116,8 +106,59 @@ def test_o50_what_is_stored_of_a_secret_cannot_be_presented(hub: RunningHub) -> 
 
 
 def stolen_hash(secret: str) -> list[str]:
-    digest = hashlib.sha256(secret.encode()).digest()
-    return [digest.hex(), base64.urlsafe_b64encode(digest).rstrip(b"=").decode()]
+    return presentable(hashlib.sha256(secret.encode()).digest())
+
+
+def presentable(stored: bytes) -> list[str]:
+    return [stored.hex(), base64.urlsafe_b64encode(stored).rstrip(b"=").decode()]
+
+
+def stolen_key(token: str) -> list[str]:
+    """What the database holds of a token, plainly and dressed up as a token of the same kind and hour."""
+    read = read_token(token)
+    assert read is not None, token
+    kind, key = read
+    return [*presentable(key), *presentable(key[4:]), derived_token(kind, token, key)[0]]
+
+
+def test_o50_what_is_stored_of_an_apps_secrets_cannot_be_presented(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    client = make_app(hub, ada, refresh_tokens=True)
+    tokens, code = tokens_for(client, ada), code_for(client, ada)
+    dumped = hub.call(dump)
+
+    def userinfo(token: str) -> int:
+        return httpx.get(f"{hub.url}/oauth/userinfo", headers={"authorization": f"Bearer {token}"}).status_code
+
+    def refresh(token: str) -> int:
+        form = {"grant_type": "refresh_token", "refresh_token": token}
+        return client.post("/oauth/token", form).status_code
+
+    def ask(secret: str) -> int:
+        form = {"token": tokens["access_token"]}
+        return httpx.post(f"{hub.url}/oauth/introspect", data=form, auth=(client.id, secret)).status_code
+
+    def redeem(code: str) -> int:
+        return client.redeem(code).status_code
+
+    doors: list[tuple[str, Callable[[str], int], int]] = [
+        (tokens["access_token"], userinfo, 401),
+        (tokens["refresh_token"], refresh, 400),
+        (code, redeem, 400),
+    ]
+    for secret, door, refusal in doors:
+        read = read_token(secret)
+        assert read is not None
+        assert read[1] in dumped, "this is how it is stored"
+        for stolen in stolen_key(secret):
+            assert door(stolen) == refusal, stolen
+        assert door(secret) == 200
+    assert client.secret is not None
+    assert hashlib.sha256(client.secret.encode()).digest() in dumped
+    for stolen in stolen_hash(client.secret):
+        for dressed in (stolen, f"hfcs_{stolen}"):
+            assert ask(dressed) == 401
+    assert ask(client.secret) == 200
 
 
 def test_o50_mail_that_waits_is_sealed(hub: RunningHub) -> None:

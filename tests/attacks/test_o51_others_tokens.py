@@ -9,14 +9,16 @@ INACTIVE = {"active": False}
 
 def test_o51_introspection_tells_the_same_owner_alone(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client, sibling, stranger = make_app(hub, olga), make_app(hub, olga), make_app(hub, ada)
+    client = make_app(hub, olga, refresh_tokens=True)
+    sibling, stranger = make_app(hub, olga), make_app(hub, ada)
     of_organization = make_app(hub, organization=make_organization(hub, "acme", olga))
-    token = tokens_for(client, ada)["access_token"]
-    for asking in (client, sibling):
-        said = asking.post("/oauth/introspect", {"token": token}).json()
-        assert (said["active"], said["sub"], said["client_id"]) == (True, ada.id, client.id)
-    for asking in (stranger, of_organization):
-        assert asking.post("/oauth/introspect", {"token": token}).json() == INACTIVE
+    tokens = tokens_for(client, ada)
+    for token in (tokens["access_token"], tokens["refresh_token"]):
+        for asking in (client, sibling):
+            said = asking.post("/oauth/introspect", {"token": token}).json()
+            assert (said["active"], said["sub"], said["client_id"]) == (True, ada.id, client.id)
+        for asking in (stranger, of_organization):
+            assert asking.post("/oauth/introspect", {"token": token}).json() == INACTIVE
     for other in ("nonsense", "hf_" + "a" * 41):
         assert client.post("/oauth/introspect", {"token": other}).json() == INACTIVE
 
@@ -24,10 +26,11 @@ def test_o51_introspection_tells_the_same_owner_alone(hub: RunningHub) -> None:
 def test_o51_organization_siblings(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme, other = make_organization(hub, "acme", ada), make_organization(hub, "other", ada)
-    client, sibling = make_app(hub, organization=acme), make_app(hub, organization=acme)
-    token = tokens_for(client, ada)["access_token"]
-    assert sibling.post("/oauth/introspect", {"token": token}).json()["active"] is True
-    assert make_app(hub, organization=other).post("/oauth/introspect", {"token": token}).json() == INACTIVE
+    client, sibling = make_app(hub, organization=acme, refresh_tokens=True), make_app(hub, organization=acme)
+    stranger, tokens = make_app(hub, organization=other), tokens_for(client, ada)
+    for token in (tokens["access_token"], tokens["refresh_token"]):
+        assert sibling.post("/oauth/introspect", {"token": token}).json()["active"] is True
+        assert stranger.post("/oauth/introspect", {"token": token}).json() == INACTIVE
 
 
 def test_o51_revocation_is_for_the_app_itself(hub: RunningHub) -> None:

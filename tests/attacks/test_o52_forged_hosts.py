@@ -1,9 +1,16 @@
 """O52: forged Host, X-Forwarded-Host, X-Forwarded-Proto and X-Forwarded-For from an untrusted peer change nothing."""
 
+import base64
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
-from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.apps import Client, answer_of, make_app, proof
+from tests.bed.engines import Engine, SqliteEngine, settings_for
+from tests.bed.people import Page, browser_of, make_user
 from tests.bed.running import RunningHub, running
 
 FORGED = {
@@ -22,6 +29,84 @@ def test_o52_links_and_cookies_stay_ours(hub: RunningHub, path: str) -> None:
     assert forged.status_code == plain.status_code
     assert "evil.example" not in forged.text + str(forged.headers)
     assert "secure" not in forged.headers.get("set-cookie", "").lower()
+
+
+METADATA = [f"/.well-known/{name}" for name in ("openid-configuration", "oauth-authorization-server")]
+RESOURCE = "/.well-known/oauth-protected-resource"
+
+
+@pytest.fixture(params=["", "127.0.0.0/8"], ids=["untrusted", "trusted"])
+def behind(request: pytest.FixtureRequest, engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    """A proxy that is trusted says where a visitor is; it does not say who the hub is."""
+    settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies=request.param)
+    with running(settings) as hub:
+        yield hub
+
+
+def claims_of(id_token: str) -> dict[str, Any]:
+    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(id_token.split(".")[1] + "=="))
+    return claims
+
+
+def test_o52_discovery_names_the_hub_alone(behind: RunningHub) -> None:
+    with behind.client() as client:
+        for path in (*METADATA, RESOURCE):
+            plain, forged = client.get(path), client.get(path, headers=FORGED)
+            assert forged.status_code == 200
+            assert forged.json() == plain.json()
+        for path in METADATA:
+            said = client.get(path, headers=FORGED).json()
+            assert said["issuer"] == behind.url
+            addresses = [value for name, value in said.items() if name.endswith(("_endpoint", "_uri"))]
+            assert len(addresses) >= 6
+            assert all(address.startswith(f"{behind.url}/") for address in addresses)
+        assert client.get(RESOURCE, headers=FORGED).json()["resource"] == behind.url
+        refused = client.get("/api/whoami-v2", headers=FORGED)
+        assert f'resource_metadata="{behind.url}{RESOURCE}"' in refused.headers["www-authenticate"]
+
+
+def approved(browser: httpx.Client, client: Client, **parameters: str) -> dict[str, str]:
+    address = client.address(**parameters)
+    shown = browser.get(address, headers=FORGED)
+    assert "evil.example" not in shown.text + str(shown.headers)
+    form = {**Page(shown).hidden(), "decision": "approve", "scopes": list(client.app.scopes)}
+    return answer_of(browser.post(address, data=form, headers=FORGED))
+
+
+def test_o52_a_sign_in_names_the_hub_alone(behind: RunningHub) -> None:
+    ada, client = make_user(behind, "ada"), make_app(behind, make_user(behind, "olga"))
+    verifier, challenge = proof()
+    asked = {"code_challenge": challenge, "code_challenge_method": "S256"}
+    with browser_of(behind, ada) as browser, behind.client(headers=FORGED) as program:
+        answers = [
+            approved(browser, client, **asked),
+            answer_of(browser.get(client.address(**asked), headers=FORGED)),
+            answer_of(browser.get(client.address(scope="nonsense"), headers=FORGED)),
+            answer_of(program.get(client.address(prompt="none"))),
+        ]
+        assert [answer["iss"] for answer in answers] == [behind.url] * 4
+        assert answers[2]["error_uri"].startswith(f"{behind.url}/oauth/explain/")
+        to_sign_in = program.get(client.address())
+        assert to_sign_in.headers["location"].startswith("/login?")
+        assert "evil.example" not in to_sign_in.headers["location"]
+        form = {
+            "grant_type": "authorization_code",
+            "code": answers[0]["code"],
+            "redirect_uri": client.app.redirect_uris[0],
+            "code_verifier": verifier,
+        }
+        body = program.post("/oauth/token", data=form, auth=client.basic).json()
+        claims = claims_of(body["id_token"])
+        assert claims["iss"] == behind.url
+        bearer = {"authorization": f"Bearer {body['access_token']}"}
+        said = program.get("/oauth/userinfo", headers=bearer).json()
+        for told in (claims, said):
+            assert told["picture"].startswith(f"{behind.url}/")
+            assert told["profile"] == f"{behind.url}/ada"
+        looked_up = program.post("/oauth/introspect", data={"token": body["access_token"]}, auth=client.basic).json()
+        assert (looked_up["active"], looked_up["iss"]) == (True, behind.url)
+        refused = program.post("/oauth/token", data=form, auth=client.basic).json()
+        assert refused["error_uri"].startswith(f"{behind.url}/oauth/explain/")
 
 
 def test_o52_paging_links_stay_ours(hub: RunningHub) -> None:

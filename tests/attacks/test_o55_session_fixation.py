@@ -4,11 +4,8 @@ from contextlib import ExitStack
 
 import httpx
 from tests.bed.at_once import at_once
-from tests.bed.people import PASSWORD, browser_of, filled, link_in, mails_to, make_user, submit
+from tests.bed.people import PASSWORD, browser_of, filled, link_in, mails_to, make_user, setup_link, submit
 from tests.bed.running import RunningHub
-
-from hubgate.server.accounts.signup import setup_path
-from hubgate.server.app import Hub
 
 NEW = "another horse battery"
 
@@ -94,12 +91,9 @@ def test_o55_a_new_password_ends_all(hub: RunningHub) -> None:
 
 
 def test_o55_becoming_the_operator_changes_it(hub: RunningHub) -> None:
-    async def work(opened: Hub) -> str:
-        return setup_path(opened.accounts)
-
     with browser_of(hub, make_user(hub, "ada")) as client:
         before = client.cookies["token"]
-        made = submit(client, hub.call(work), username="boss", email="boss@example.org", password=PASSWORD)
+        made = submit(client, setup_link(hub), username="boss", email="boss@example.org", password=PASSWORD)
         assert made.status_code == 303
         assert client.cookies["token"] != before
         assert opens(hub, client.cookies["token"])

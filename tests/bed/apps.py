@@ -61,9 +61,10 @@ class Client:
 
     def post(self, path: str, form: dict[str, str]) -> httpx.Response:
         """Authenticated as this app."""
-        if self.secret is not None:
-            return httpx.post(self.hub.url + path, data=form, auth=self.basic)
-        return httpx.post(self.hub.url + path, data={"client_id": self.id, **form})
+        with self.hub.client() as http:
+            if self.secret is not None:
+                return http.post(path, data=form, auth=self.basic)
+            return http.post(path, data={"client_id": self.id, **form})
 
 
 def make_app(

@@ -1,4 +1,4 @@
-"""An audit log for a test: entries without a use case, sealing when the test says so, a verifier of its own."""
+"""An audit log for a test: entries without a use case, sealing and forgetting on demand, a verifier of its own."""
 
 import hashlib
 import json
@@ -10,6 +10,7 @@ from tests.bed.engines import SECRET_KEY
 from hubgate.server.app import Hub
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
+from hubgate.server.audit.retention import Retention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.audit.verify import Report, verify
 from hubgate.server.clock import Clock
@@ -44,6 +45,12 @@ def sealer_on(db: Database, clock: Clock) -> Sealer:
 async def seal_all(hub: Hub) -> None:
     sealer = Sealer(hub.db, hub.clock, hub.secret)
     while await sealer.step():
+        continue
+
+
+async def forget_all(db: Database, clock: Clock, days: int) -> None:
+    forgetting = Retention(db, clock, SECRET, days)
+    while await forgetting.step():
         continue
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
@@ -46,6 +46,8 @@ def ensure() -> None:
 @contextmanager
 def launched() -> Iterator[Browser]:
     arguments = [*_ARGUMENTS, *(["--no-sandbox"] if os.getuid() == 0 else [])]
+    # As long as other waits: on a busy machine a page can take more than the usual five seconds.
+    expect.set_options(timeout=15_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=installed(), args=arguments)
         try:

@@ -1,4 +1,4 @@
-"""What tests about organizations look at: roles, entries of the audit log; and forms posted without their page."""
+"""What tests about organizations look at: roles, members, entries of the audit log."""
 
 import json
 from collections.abc import Iterator
@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import Page
 from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts.model import Organization, User
@@ -23,17 +21,20 @@ def role_in(hub: RunningHub, organization: Organization, user: User) -> str | No
 
 def admins_of(hub: RunningHub, organization: Organization) -> list[str]:
     async def unit(tx: Tx) -> list[str]:
-        found = await store.members(tx, organization.id)
+        found = await store.members(tx, organization.id, search="", email="", after="", most=1000)
         return [member.user.name for member in found if member.role.label == "admin"]
 
     return hub.call(lambda opened: opened.db.read_long(unit))
 
 
 def entries_of(hub: RunningHub, organization: Organization) -> list[dict[str, Any]]:
-    """The audit log as it is stored."""
+    """The audit log as it is stored; oldest first where the clock moved between them."""
 
     async def unit(tx: Tx) -> list[dict[str, Any]]:
-        sql = "SELECT type, message, author_id, author_name, ip, data, token FROM audit_entries WHERE org_id = :id"
+        sql = """
+            SELECT type, message, author_id, author_name, ip, data, token FROM audit_entries
+            WHERE org_id = :id ORDER BY created_at, id
+        """
         names = ("type", "message", "author_id", "author_name", "ip", "data", "token")
         return [dict(zip(names, row, strict=True)) for row in await tx.all(sql, {"id": organization.id})]
 
@@ -61,9 +62,40 @@ def fill(hub: RunningHub, organization: Organization, count: int) -> None:
     hub.call(lambda opened: opened.db.write(unit))
 
 
-def post(client: httpx.Client, address: str, **fields: str) -> httpx.Response:
-    """To an address whose form this browser does not see, with a CSRF field that is good."""
-    return client.post(address, data={**Page(client.get("/docs/api")).hidden("/theme"), **fields})
+def put_into_organizations(hub: RunningHub, user: User, count: int) -> None:
+    """Many organizations at once, straight into the tables: org000 and so on, with the user as admin."""
+
+    async def unit(tx: Tx) -> None:
+        ids = [f"{number:024x}" for number in range(count)]
+        await tx.exec_many(
+            """
+            INSERT INTO organizations (id, name, fullname, website, plan, can_pay, created_at, members_version)
+            VALUES (:id, :name, '', '', 'free', 0, 1, 0)
+            """,
+            [{"id": i, "name": f"org{i[-3:]}"} for i in ids],
+        )
+        await tx.exec_many(
+            "INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org, :user, 4, 1)",
+            [{"org": i, "user": user.id} for i in ids],
+        )
+
+    hub.call(lambda opened: opened.db.write_long(unit))
+
+
+def invite_everywhere(hub: RunningHub, user: User) -> None:
+    """Into every organization there is."""
+
+    async def unit(tx: Tx) -> None:
+        ids = [org_id for (org_id,) in await tx.all("SELECT id FROM organizations")]
+        await tx.exec_many(
+            """
+            INSERT INTO invitations (id, key, org_id, user_id, role, created_at, expires_at)
+            VALUES (:id, :key, :id, :user, 1, 1, :until)
+            """,
+            [{"id": i, "key": i.encode(), "user": user.id, "until": hub.clock() + 1_000_000} for i in ids],
+        )
+
+    hub.call(lambda opened: opened.db.write(unit))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from email.message import EmailMessage
 from html import unescape
+from pathlib import Path
 
 import httpx
 from tests.bed.processes import until
@@ -17,10 +18,11 @@ from hubgate.server.accounts.model import Organization, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.accounts.signup import Candidate
+from hubgate.server.accounts.signup import Candidate, setup_path
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
+from hubgate.server.mail import store as mail_store
 
 PASSWORD = "correct horse battery"
 HOME = Visitor("127.0.0.1", "tests")
@@ -107,17 +109,38 @@ def filled(
     return lambda: client.post(action or page, data={**hidden, **fields})
 
 
+def post(client: httpx.Client, address: str, **fields: str) -> httpx.Response:
+    """To an address whose form this browser does not see, with a CSRF field that is good."""
+    return client.post(address, data={**Page(client.get("/docs/api")).hidden("/theme"), **fields})
+
+
+def setup_link(hub: RunningHub) -> str:
+    """Its path; the link makes the first operator."""
+
+    async def work(opened: Hub) -> str:
+        return setup_path(opened.accounts)
+
+    return hub.call(work)
+
+
+def wait_for_mail(hub: RunningHub) -> None:
+    """Until all mail is sent. It is committed before its cause is answered, so what is not there then never comes."""
+    until(lambda: hub.call(lambda opened: opened.db.read_long(mail_store.count)) == 0)
+
+
 def mails_to(hub: RunningHub, address: str, count: int = 1) -> list[EmailMessage]:
-    """The mails to an address, oldest first, once there are as many."""
-    folder = hub.settings.data_dir / "mail"
+    """All mails to an address, at least as many; oldest first where the clock moved between them."""
+    wait_for_mail(hub)
+    files = sorted((hub.settings.data_dir / "mail").glob("*.eml"), key=_written)
+    mails = [email.message_from_bytes(file.read_bytes(), policy=email.policy.default) for file in files]
+    found = [mail for mail in mails if mail["To"] == address]
+    assert len(found) >= count, f"{len(found)} of {count} mails to {address}"
+    return found
 
-    def found() -> list[EmailMessage]:
-        files = sorted(folder.glob("*.eml"), key=lambda file: (file.stat().st_mtime_ns, file.name))
-        mails = [email.message_from_bytes(file.read_bytes(), policy=email.policy.default) for file in files]
-        return [mail for mail in mails if mail["To"] == address]
 
-    until(lambda: len(found()) >= count)
-    return found()
+def _written(file: Path) -> tuple[str, int]:
+    """The moment in the mail's id, whose rest is random; a file system's own clock ticks too slowly to tell more."""
+    return file.name[:13], file.stat().st_mtime_ns
 
 
 def link_in(mail: EmailMessage) -> str:

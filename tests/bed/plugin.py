@@ -92,6 +92,13 @@ def hub(engine: engines.Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 
 @pytest.fixture
+def on_sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
+    """For what has nothing to do with the engine."""
+    with running(engines.settings_for(engines.SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as hub:
+        yield hub
+
+
+@pytest.fixture
 def clock() -> FrozenClock:
     return FrozenClock()
 

@@ -1,16 +1,13 @@
 """One walk through everything that hands out a secret, by the hub's own pages and mails; and every secret seen."""
 
 import re
-from email.message import EmailMessage
 
 import httpx
 from tests.bed.apps import code_for, make_app, proof
-from tests.bed.people import link_in, mails_to, make_organization, make_user, submit
-from tests.bed.processes import until
+from tests.bed.people import PASSWORD, link_in, mails_to, make_organization, make_user, setup_link, submit
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.organizations import invitations
-from hubgate.server.accounts.signup import setup_path
 from hubgate.server.app import Hub
 
 PASSWORDS = ("the first passphrase", "the second passphrase", "a passphrase that is wrong")
@@ -21,7 +18,7 @@ def secrets_given(hub: RunningHub) -> dict[str, str]:
     first, second, wrong = PASSWORDS
     given = dict(zip(("password", "new password", "wrong password"), PASSWORDS, strict=True))
     with hub.client() as client:
-        setup = _setup_link(hub)
+        setup = setup_link(hub)
         submit(client, setup, username="boss", email="boss@example.org", password=first)
         given |= {"set-up link": _last(setup), "operator's session": client.cookies["token"]}
         given["open confirmation"] = _mailed(hub, "boss@example.org", "Confirm")
@@ -78,7 +75,7 @@ def _invitations(hub: RunningHub, client: httpx.Client) -> dict[str, str]:
 
     hub_link = hub.call(to_hub)
     with hub.client() as admin:
-        submit(admin, "/login", username="carol", password="correct horse battery")
+        submit(admin, "/login", username="carol", password=PASSWORD)
         for invitee in ("ada", "new@example.org"):
             page = "/organizations/acme/settings/members"
             submit(admin, page, page, invitee=invitee, role="read")
@@ -89,20 +86,9 @@ def _invitations(hub: RunningHub, client: httpx.Client) -> dict[str, str]:
 
 def _mailed(hub: RunningHub, address: str, subject: str) -> str:
     """The secret of the last link that was mailed there under such a subject."""
-
-    def found() -> list[EmailMessage]:
-        return [mail for mail in mails_to(hub, address, 0) if mail["Subject"].startswith(subject)]
-
-    until(found)
-    return _last(link_in(found()[-1]))
+    found = [mail for mail in mails_to(hub, address) if mail["Subject"].startswith(subject)]
+    return _last(link_in(found[-1]))
 
 
 def _last(address: str) -> str:
     return address.rpartition("/")[2]
-
-
-def _setup_link(hub: RunningHub) -> str:
-    async def work(opened: Hub) -> str:
-        return setup_path(opened.accounts)
-
-    return hub.call(work)

@@ -76,6 +76,7 @@ _ADAS = {
     "settings-sessions": "/settings/sessions",
     "settings-tokens": "/settings/tokens",
     "settings-organizations": "/settings/organizations",
+    "settings-leave": "/settings/organizations/acme/leave",
     "settings-delete": "/settings/delete",
     "organization-new": "/organizations/new",
     "organization-profile": "/organizations/acme/settings/profile",
@@ -122,6 +123,8 @@ _BUILT = {
     "organization-app-ask": Scene(f"{cast_builders.ACMES}/ask/token-exchange", "ada"),
     "explain": Scene(cast_builders.EXPLAINED, "ada"),
     "explain-to-strangers": Scene(cast_builders.EXPLAINED, "visitor", 403),
+    "explain-to-others": Scene(cast_builders.EXPLAINED, "newcomer", 403),
+    "docs": Scene("/docs", "visitor"),
     "docs-sign-in": Scene("/docs/sign-in", "visitor"),
     "docs-sign-in-own": Scene(f"/docs/sign-in?app={cast_apps.ATLAS}", "ada"),
     "docs-cimd": Scene("/docs/cimd", "ada"),
@@ -166,7 +169,8 @@ def build(hub: Hub) -> Edge:
     pages._templates.loader = ChoiceLoader([loader, FileSystemLoader(Path(__file__).parent)])
 
     async def gallery(request: HubRequest) -> Response:
-        return pages.page(request, "gallery.html")
+        wrong = {"token-name": "Give the token a name.", "url": "This address is not allowed: private network."}
+        return pages.page(request, "gallery.html", 200, wrong)
 
     async def fail(request: HubRequest) -> NoReturn:
         raise ERRORS[request.param("name")]

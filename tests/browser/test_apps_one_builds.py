@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
-from tests.browser.cast_builders import ACMES
+from tests.browser.cast_builders import ACMES, EXPLAINED
 from tests.browser.stage import Stage, staged
 
 pytestmark = pytest.mark.browser
@@ -79,6 +79,26 @@ def test_a_document_is_checked(ada: BrowserContext) -> None:
     expect(page.get_by_role("status").first).to_contain_text("rules do not hold.")
     expect(page.get_by_text("Serve the document over https.")).to_be_visible()
     expect_well_made(page)
+
+
+def test_on_a_phone_nothing_one_came_for_gives_way(ada: BrowserContext) -> None:
+    page = ada.new_page()
+    page.set_viewport_size(PHONE)
+    page.goto("/settings/connected")
+    expect(page.get_by_role("link", name="Revoke Slow Notes")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Last use")).to_be_hidden()
+    page.goto(ACMES)
+    errors = page.get_by_role("region", name="Recent errors")
+    expect(errors.get_by_text("Nothing was shared.").locator("visible=true")).to_have_count(1)
+    page.goto("/docs/sign-in")
+    for code in page.locator(".code-lines pre").all():
+        assert code.evaluate("lines => lines.clientWidth / lines.parentElement.clientWidth") > 0.95
+    page.goto(EXPLAINED)
+    sent, registered = (page.get_by_role("cell", name=name).first.bounding_box() for name in ("Sent", "Registered"))
+    assert sent is not None
+    assert registered is not None
+    assert sent["x"] == registered["x"]
+    assert sent["y"] < registered["y"]
 
 
 def test_everything_works_without_script(browser: Browser, stage: Stage) -> None:

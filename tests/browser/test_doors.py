@@ -1,13 +1,11 @@
 """A real browser at an address that holds a secret: its forms are taken, and nobody is told where it was."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
-from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import PASSWORD, link_in, mails_to, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import passwords_changed
 from hubgate.server.app import Hub
@@ -16,9 +14,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as hub:
-        yield hub
+def hub(on_sqlite: RunningHub) -> RunningHub:
+    return on_sqlite
 
 
 @pytest.fixture(params=[True, False], ids=["script", "no script"])
@@ -56,12 +53,16 @@ def test_the_secret_is_in_no_referrer_and_the_form_is_ours(hub: RunningHub, page
 def test_so_are_the_forms_of_a_page_that_says_the_link_is_gone(hub: RunningHub, page: Page) -> None:
     page.goto("/reset/gone")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
-    page.get_by_label("Theme").select_option("dark")
-    button = page.get_by_role("button", name="Set")
-    if button.is_visible():
-        button.click()
+    with page.expect_response("**/theme") as answer:
+        page.get_by_label("Theme").select_option("dark")
+        button = page.get_by_role("button", name="Set")
+        if button.is_visible():
+            button.click()
+    assert answer.value.status == 303
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+    page.goto("/login")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
 def test_the_way_on_after_signing_in(hub: RunningHub, page: Page) -> None:

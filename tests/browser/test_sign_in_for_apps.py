@@ -4,20 +4,17 @@ an app on this device. Chromium applies form-action along redirects, so only a b
 
 import contextlib
 import re
-import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect
 from tests.bed.apps import Client, make_app, proof
 from tests.bed.documents import keep_document
-from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import PASSWORD, make_organization, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.running import RunningHub
+from tests.egress.farend import answering, serving
 
 pytestmark = pytest.mark.browser
 
@@ -26,9 +23,8 @@ STATE = '{"to": "/a b?c=d&e"}'
 
 
 @pytest.fixture
-def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as hub:
-        yield hub
+def hub(on_sqlite: RunningHub) -> RunningHub:
+    return on_sqlite
 
 
 @pytest.fixture(params=[True, False], ids=["script", "no script"])
@@ -73,23 +69,11 @@ def visitor(browser: Browser, hub: RunningHub, scripted: bool) -> Iterator[Visit
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[tuple[int, list[str]]]:
+def listening() -> Iterator[tuple[int, list[bytes]]]:
     """A program on this computer that waits for its answer, as RFC 8252 describes it."""
-    server, targets = socket.create_server(("127.0.0.1", 0)), []
-
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                peer, _ = server.accept()
-                with peer:
-                    targets.append(peer.recv(65536).decode().split(" ")[1])
-                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone")
-
-    threading.Thread(target=serve, daemon=True).start()
-    try:
-        yield server.getsockname()[1], targets
-    finally:
-        server.close()
+    seen: list[bytes] = []
+    with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone", seen)) as server:
+        yield server.port, seen
 
 
 def answer_in(address: str) -> dict[str, str]:
@@ -142,7 +126,7 @@ def test_denied(hub: RunningHub, visitor: Visitor) -> None:
 def test_to_a_program_on_this_computer(hub: RunningHub, visitor: Visitor) -> None:
     make_user(hub, "ada")
     client, (verifier, challenge) = keep_document(hub, redirect_uris=["http://127.0.0.1/cb"]), proof()
-    with listening() as (port, targets):
+    with listening() as (port, seen):
         redirect = f"http://127.0.0.1:{port}/cb"
         visitor.page.goto(
             client.address(
@@ -159,7 +143,7 @@ def test_to_a_program_on_this_computer(hub: RunningHub, visitor: Visitor) -> Non
         ).to_be_visible()
         visitor.decide("Allow")
         expect(visitor.page.locator("body")).to_have_text("done")
-        answer = answer_in(targets[0])
+        answer = answer_in(seen[0].decode().split(" ")[1])
     assert (answer["state"], answer["iss"]) == (STATE, hub.url)
     assert redeem(client, answer["code"], redirect, verifier) == "profile openid"
 

@@ -1,6 +1,7 @@
 """`hubgate migrate`, `doctor` and `admin`, on both engines, with a server running or not."""
 
 import json
+import shlex
 import sqlite3
 import subprocess
 from pathlib import Path
@@ -243,9 +244,11 @@ def test_backup_while_serving_and_restore_elsewhere(tmp_path: Path) -> None:
         assert hub.stop() == 0
     kept = hubgate("admin", "restore", "hub.tar", cwd=tmp_path)
     assert "Restore into an empty folder" in kept.stderr
-    restored = hubgate("admin", "restore", "hub.tar", "--data-dir", "other", cwd=tmp_path)
+    restored = hubgate("admin", "restore", "hub.tar", "--data-dir", "the other", cwd=tmp_path)
     assert restored.returncode == 0, restored.stderr
-    with hub_process(tmp_path, "--data-dir", "other") as hub:
+    command = shlex.split(restored.stdout.partition("Then run: ")[2])
+    assert command == ["hubgate", "doctor", "--data-dir", str(tmp_path / "the other")], "as a shell reads it"
+    with hub_process(tmp_path, "--data-dir", "the other") as hub:
         assert httpx.get(f"{hub.url}/oauth/jwks").json() == before
         assert hub.stop() == 0
 

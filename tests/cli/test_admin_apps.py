@@ -12,7 +12,7 @@ import pytest
 from tests.bed.blocking import blocking
 from tests.bed.engines import SqliteEngine, opened
 from tests.bed.operator import Operator
-from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process
+from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, said_at
 
 REDIRECT = "https://app.example/callback"
 
@@ -70,6 +70,7 @@ def test_an_app_from_first_to_last(operator: Operator, hub: HubProcess) -> None:
         "scopes": ["read-repos", "openid"],
         "extra_scopes": [],
         "confidential": True,
+        "refresh_tokens": False,
         "token_exchange": False,
         "created_at": made["created_at"],
     }
@@ -92,7 +93,8 @@ def test_an_app_from_first_to_last(operator: Operator, hub: HubProcess) -> None:
 def test_a_chosen_client_id_and_no_secret(operator: Operator, hub: HubProcess) -> None:
     make_people(operator)
     create = ("admin", "app", "create", "Tool", "--owner", "ada", "--public", "--client-id", "my-tool.1")
-    made = operator.json(*create)
+    made = operator.json(*create, "--refresh-tokens")
+    assert made["refresh_tokens"] is True
     assert (made["client_id"], made["client_secret"], made["confidential"]) == ("my-tool.1", None, False)
     assert made["scopes"] == ["profile", "openid"]
     assert error_at_token(hub, "my-tool.1", None) == "invalid_grant"
@@ -154,7 +156,18 @@ def test_scopes_of_the_operator(operator: Operator) -> None:
             ("create", "x", "--org", "ghost"),
             "There is no organization ghost. See them all with: hubgate admin org list",
         ),
-        (("create", "x", "--owner", "ada", "--scope", "fly"), "fly is not a scope of this app."),
+        (
+            ("create", "x", "--owner", "ada", "--scope", "fly"),
+            "There is no scope fly. Ask the operator for extra ones.",
+        ),
+        (
+            ("create", "x", "--owner", "ada", "--scope", "openid", "--scope", "reed-repos"),
+            "There is no scope reed-repos. Did you mean read-repos?",
+        ),
+        (
+            ("create", "x", "--owner", "ada", "--scope", "openid,profile"),
+            "Name each scope by itself, without commas and spaces.",
+        ),
         (("create", "x", "--owner", "ada", "--redirect-uri", "javascript:x"), "javascript: does not lead to an app."),
         (("create", " ", "--owner", "ada"), "An app's name has 1 to 96 characters."),
         (("delete", "ghost"), "There is no app ghost. See them all with: hubgate admin app list"),
@@ -162,7 +175,7 @@ def test_scopes_of_the_operator(operator: Operator) -> None:
         (("grant-token-exchange", "ghost"), "There is no app ghost."),
         (("revoke-scope", "ghost", "x"), "There is no app ghost."),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_refusals_say_what_helps(sqlite_operator: Operator, arguments: tuple[str, ...], says: str) -> None:
     assert sqlite_operator.refused("admin", "app", *arguments).startswith(says)
@@ -210,7 +223,6 @@ def test_at_a_terminal_it_is_said_that_the_secret_is_shown_once(sqlite_operator:
     )
     assert running.wait(30) == 0
     os.close(theirs)
-    shown = os.read(ours, 4096)
-    os.close(ours)
+    shown = said_at(ours)
     assert b"client_secret  hfcs_" in shown
     assert b"Copy it now." in shown

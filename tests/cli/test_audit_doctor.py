@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.bed.audit_log import ACME, found, sealer_on, verified, write_entries
+from tests.bed.audit_log import ACME, forget_all, found, seal_all, sealer_on, verified, write_entries
 from tests.bed.blocking import blocking
 from tests.bed.clock import FrozenClock
 from tests.bed.engines import SECRET_KEY, Engine, opened, settings_for
@@ -14,12 +14,11 @@ from tests.bed.processes import hubgate
 
 from hubgate.server.accounts import signup
 from hubgate.server.accounts.organizations import settings as organizations
-from hubgate.server.accounts.organizations.store import organization
 from hubgate.server.accounts.signup import Candidate
+from hubgate.server.accounts.store import organization
 from hubgate.server.app import Hub, open_hub
 from hubgate.server.audit import chain, store
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.audit.retention import Retention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.clock import DAY, system_clock
 from hubgate.server.storage.database import Tx
@@ -84,9 +83,7 @@ def log(engine: Engine, tmp_path: Path) -> Log:
         ada = await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
         made.acme = (await organizations.found(hub.accounts, ada, "acme", "", SYSTEM)).id
         await organizations.found(hub.accounts, ada, "other", "", SYSTEM)
-        sealer = Sealer(hub.db, hub.clock, hub.secret)
-        while await sealer.step():
-            continue
+        await seal_all(hub)
 
     made.work(prepare)
     for _ in range(3):
@@ -230,9 +227,7 @@ def test_the_next_batch_does_not_heal_it(log: Log, how: str) -> None:
         later = FrozenClock(system_clock() + 10 * DAY)
         await write_entries(hub.db, 2, log.acme, at=later())
         await Sealer(hub.db, later, hub.secret).seal(log.acme)
-        forgetting = Retention(hub.db, later, hub.secret, days=7)
-        while await forgetting.step():
-            continue
+        await forget_all(hub.db, later, days=7)
         report = await verified(hub.db)
         assert (report.flaws, report.entries) == ([], 2)
 
@@ -263,10 +258,7 @@ def test_a_deleted_organization_keeps_its_log(log: Log) -> None:
 
 def test_retention_leaves_it_content(log: Log) -> None:
     async def forget(hub: Hub) -> None:
-        later = FrozenClock(system_clock() + 10 * DAY)
-        forgetting = Retention(hub.db, later, hub.secret, days=7)
-        while await forgetting.step():
-            continue
+        await forget_all(hub.db, FrozenClock(system_clock() + 10 * DAY), days=7)
 
     log.work(forget)
     assert log.doctor() == [("ok", "2 organizations: 0 entries in 5 batches, unchanged; 0 entries not sealed yet")]

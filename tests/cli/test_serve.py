@@ -121,9 +121,12 @@ def test_a_signal_during_the_start_ends_it_quietly(tmp_path: Path, how: signal.S
 
 
 def _is_ours(pid: int) -> bool:
-    """Whether Python has handed over to our main, which holds Ctrl-C back; before that it answers with a traceback."""
-    mask = re.search(r"^SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    return mask is not None and bool(int(mask.group(1), 16) & 1 << signal.SIGINT - 1)
+    """Whether Python has handed over to our main; before that it answers Ctrl-C with a traceback. Our main holds it
+    back at first, and later catches the order to stop, which stays so."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    masks = {name: int(mask, 16) for name, mask in re.findall(r"^(Sig\w+):\s*([0-9a-f]+)$", status, re.MULTILINE)}
+    held_back = masks["SigBlk"] & 1 << signal.SIGINT - 1
+    return bool(held_back or masks["SigCgt"] & 1 << signal.SIGTERM - 1)
 
 
 def test_a_dead_worker_is_replaced(tmp_path: Path) -> None:

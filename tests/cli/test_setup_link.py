@@ -25,6 +25,13 @@ def link_of(hub: HubProcess) -> str | None:
     return found.group(1) if found else None
 
 
+def test_what_to_try_next_is_said(operator: Operator) -> None:
+    with hub_process(operator.folder, **operator.variables) as hub:
+        said = announced(hub)
+        assert f"\n  look around   {hub.url}/docs\n" in said
+        assert f"\n  build apps    {hub.url}/docs/sign-in\n" in said
+
+
 def test_it_is_printed_works_and_is_the_same_after_a_restart(operator: Operator) -> None:
     with hub_process(operator.folder, **operator.variables) as hub:
         link = link_of(hub)

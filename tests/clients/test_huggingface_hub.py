@@ -1,14 +1,12 @@
 """huggingface_hub, from old to new: who am I, signing in with a token, and what it says when the token is no good."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.bed.clients import Client
-from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.tokens import personal
 
@@ -18,12 +16,6 @@ WHOAMI = """
 import json, huggingface_hub
 print(json.dumps([huggingface_hub.__version__, huggingface_hub.whoami()]))
 """
-
-
-@pytest.fixture
-def on_sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as hub:
-        yield hub
 
 
 def client_of(hub: RunningHub, version: str, tmp_path: Path) -> Client:

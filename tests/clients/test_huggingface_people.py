@@ -1,15 +1,13 @@
 """huggingface_hub, from old to new: overviews, members over several pages, renamed names."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.bed.clients import Client
-from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.organizations import fill
 from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
@@ -29,12 +27,6 @@ if hasattr(api, "get_organization_overview"):
     said["organization"] = [overview.name, overview.num_users, overview.num_models]
 print(json.dumps(said))
 """
-
-
-@pytest.fixture
-def on_sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as hub:
-        yield hub
 
 
 @pytest.mark.parametrize("version", ["0.26", "0.36", "1.28", "2.4"])

@@ -54,6 +54,9 @@ class Server:
                 self.behave(peer)
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            # Or the thread would go on waiting.
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for peer in self._open:
             with contextlib.suppress(OSError):
@@ -81,7 +84,10 @@ def read_request(peer: socket.socket) -> bytes:
     head, _, body = data.partition(b"\r\n\r\n")
     length = next((int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
     while len(body) < length:
-        body += peer.recv(65536)
+        more = peer.recv(65536)
+        if not more:
+            return b""
+        body += more
     return head + b"\r\n\r\n" + body
 
 
@@ -95,6 +101,12 @@ def answering(answer: bytes, seen: list[bytes] | None = None) -> Behaviour:
             peer.sendall(answer)
 
     return behave
+
+
+def silent(peer: socket.socket) -> None:
+    """Listens until the other side is gone, and says nothing."""
+    while peer.recv(65536):
+        continue
 
 
 @dataclass

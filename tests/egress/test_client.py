@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
-from tests.egress.farend import Names, answering, certificate_for, read_request, serving
+from tests.egress.farend import Names, answering, certificate_for, read_request, serving, silent
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.egress.exchange import MOST_HEAD_BYTES
@@ -20,8 +20,10 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CAP = 1000
 
 
-async def get(egress: Egress, url: str, seconds: float = 5.0, cap: int = CAP) -> tuple[int, bytes]:
-    answer = await egress.get(url, {}, seconds=seconds, cap=cap)
+async def get(egress: Egress, url: str, seconds: float = 20.0, cap: int = CAP) -> tuple[int, bytes]:
+    """A deadline that is not kept fails the test."""
+    async with asyncio.timeout(seconds + 10):
+        answer = await egress.get(url, {}, seconds=seconds, cap=cap)
     return answer.status, answer.body
 
 
@@ -58,7 +60,7 @@ async def test_a_certificate_for_another_name_is_no_answer(tmp_path: Path) -> No
 
 async def test_a_server_that_hangs_in_the_handshake() -> None:
     egress = Egress(LOOPBACK)
-    with serving(lambda peer: peer.recv(1) and threading.Event().wait(5)) as server, pytest.raises(NotReached):
+    with serving(silent) as server, pytest.raises(NotReached):
         await get(egress, f"https://127.0.0.1:{server.port}/", seconds=0.5)
     egress.close()
 
@@ -94,7 +96,7 @@ async def test_blocked_refused_unknown_and_slow_read_alike() -> None:
     egress = Egress(LOOPBACK, resolve=Names({"private.example": [["10.0.0.1"]]}))
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    with serving(lambda _: threading.Event().wait(5) and None) as slow:
+    with serving(silent) as slow:
         urls = [
             "http://private.example/",
             f"http://127.0.0.1:{port}/",
@@ -235,8 +237,9 @@ async def test_what_is_no_answer(answer: bytes) -> None:
         peer.sendall(answer)
 
     egress = Egress(LOOPBACK)
-    with serving(behave) as server, pytest.raises(NotReached):
-        await get(egress, f"http://127.0.0.1:{server.port}/", seconds=2)
+    with serving(behave) as server, pytest.raises(NotReached) as failure:
+        await get(egress, f"http://127.0.0.1:{server.port}/")
+    assert "no complete answer within" not in failure.value.cause, "it is known at once"
     egress.close()
 
 
@@ -300,11 +303,10 @@ async def test_the_configured_proxy_gets_the_checked_address(tmp_path: Path, sch
 
 async def test_slow_names_end_at_their_limit_and_disturb_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """W25."""
-    monkeypatch.setattr("hubgate.server.egress.resolve.RESOLVE_SECONDS", 0.3)
 
     async def resolve(host: str) -> list[object]:
         if host == "slow.example":
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
         return await Names({"quick.example": [["127.0.0.1"]]})(host)  # type: ignore[return-value]
 
     egress = Egress(LOOPBACK, resolve=resolve)  # type: ignore[arg-type]
@@ -312,8 +314,11 @@ async def test_slow_names_end_at_their_limit_and_disturb_nobody(monkeypatch: pyt
         slow = asyncio.create_task(get(egress, f"http://slow.example:{server.port}/"))
         assert await get(egress, f"http://quick.example:{server.port}/") == (200, b"ok")
         assert not slow.done()
-        with pytest.raises(NotReached):
-            await slow
+        slow.cancel()
+        monkeypatch.setattr("hubgate.server.egress.resolve.RESOLVE_SECONDS", 0.3)
+        with pytest.raises(NotReached) as failure:
+            await get(egress, f"http://slow.example:{server.port}/")
+    assert "was not resolved within" in failure.value.cause
     egress.close()
 
 

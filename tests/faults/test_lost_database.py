@@ -28,6 +28,15 @@ def assert_is_503(response: httpx.Response) -> None:
     assert response.json()["error"] == response.headers["x-error-message"]
 
 
+def assert_is_a_styled_page(url: str) -> None:
+    """For a browser that is signed in, so that a page has somebody to look up."""
+    with httpx.Client(base_url=url, cookies={"token": "x"}, timeout=40) as browser:
+        page = browser.get("/settings/profile")
+        assert page.status_code == 503
+        style = page.text.partition('rel="stylesheet" href="')[2].partition('"')[0]
+        assert browser.get(style).headers["content-type"] == "text/css; charset=utf-8"
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
 def test_postgres_restarts(own_cluster: Cluster, tmp_path: Path, how: signal.Signals) -> None:
     blocking(set_up(own_cluster.url(), tmp_path))
@@ -36,6 +45,7 @@ def test_postgres_restarts(own_cluster: Cluster, tmp_path: Path, how: signal.Sig
         assert write(hub.url, "before").status_code == 200
         own_cluster.stop(how)
         assert_is_503(write(hub.url, "during"))
+        assert_is_a_styled_page(hub.url)
         assert httpx.get(f"{hub.url}/readyz").status_code == 503
         assert httpx.get(f"{hub.url}/healthz").status_code == 200
         own_cluster.start()

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.engines import Engine, SqliteEngine, settings_for
+from tests.bed.organizations import two_hubs
 from tests.bed.running import RunningHub, running
 
 
@@ -12,3 +13,9 @@ def on_each_server(request: pytest.FixtureRequest, sqlite_template: Path, tmp_pa
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, server=request.param)) as hub:
         yield hub
+
+
+@pytest.fixture
+def hubs(engine: Engine, tmp_path: Path) -> Iterator[tuple[RunningHub, RunningHub]]:
+    with two_hubs(engine, tmp_path) as pair:
+        yield pair

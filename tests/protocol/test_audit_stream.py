@@ -3,13 +3,13 @@
 import asyncio
 import json
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from tests.bed.audit_log import check_export, seal_all
+from tests.bed.audit_log import check_export, forget_all, seal_all
 from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.processes import hub_process, hubgate, until
 from tests.bed.running import RunningHub
@@ -20,7 +20,6 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM, Kind
 from hubgate.server.audit.record import record
-from hubgate.server.audit.retention import Retention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.clock import DAY
 from hubgate.server.storage.database import Tx
@@ -149,15 +148,9 @@ def test_after_retention(hub: RunningHub) -> None:
     hub.clock.now += 40 * DAY
     write(hub, acme, "added new")
     hub.call(seal_all)
-
-    async def forget(opened: Hub) -> None:
-        forgetting = Retention(opened.db, opened.clock, opened.secret, days=30)
-        while await forgetting.step():
-            continue
-
     with api(hub, make_token(hub, ada)) as client:
         place = next_of(client.get(f"{STREAM}?limit=1"))
-        hub.call(forget)
+        hub.call(lambda opened: forget_all(opened.db, opened.clock, days=30))
         assert messages(client.get(place).json()) == ["added new"]
         assert messages(client.get(EXPORT).json()) == ["added new"]
         batches = client.get(BATCHES).json()
@@ -172,7 +165,6 @@ def test_eight_writers_and_a_follower(hub: RunningHub) -> None:
     """Memberships change all the time while somebody follows: every entry once, and a second look sees the same."""
     ada, acme = make_log(hub)
     users = [make_user(hub, f"user{number}") for number in range(WRITERS)]
-    done = threading.Event()
 
     async def change(opened: Hub, user: User) -> None:
         for _ in range(5):
@@ -192,17 +184,15 @@ def test_eight_writers_and_a_follower(hub: RunningHub) -> None:
         changed = asyncio.gather(*(change(opened, user) for user in users))
         await asyncio.gather(changed, seal())
         await seal_all(opened)
-        done.set()
 
     seen: list[dict[str, Any]] = []
-    with api(hub, make_token(hub, ada)) as client:
-        writing = threading.Thread(target=lambda: hub.call(everyone))
-        writing.start()
+    with api(hub, make_token(hub, ada)) as client, ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(hub.call, everyone)
         place = f"{STREAM}?limit=10"
-        while not done.is_set():
+        while not writing.done():
             entries, place = follow(client, place)
             seen += entries
-        writing.join(30)
+        writing.result()
         seen += follow(client, place)[0]
         again, _ = follow(client, STREAM)
         exported = client.get(EXPORT).json()
@@ -226,8 +216,8 @@ def test_a_real_hub_seals_by_itself(tmp_path: Path) -> None:
             done = hubgate("admin", *command, cwd=tmp_path)
             assert done.returncode == 0, done.stderr
         made = hubgate("admin", "token", "create", "ada", "--role", "read", "--json", cwd=tmp_path)
-        headers = {"authorization": f"Bearer {json.loads(made.stdout)['token']}"}
-        with httpx.Client(base_url=hub.url, headers=headers) as client:
+        with hub.client() as client:
+            client.headers["authorization"] = f"Bearer {json.loads(made.stdout)['token']}"
             until(lambda: client.get(STREAM).json() != [])
             assert messages(client.get(STREAM).json()) == ["created acme"]
         assert hub.stop() == 0

@@ -106,9 +106,24 @@ def test_one_registered_address_need_not_be_said(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(redirect_uri=None))
+        again = browser.get(client.address(redirect_uri=None))
     assert sent.headers["location"].startswith("https://app.example/cb?code=")
     form = {"grant_type": "authorization_code", "code": answer_of(sent)["code"]}
+    elsewhere = client.post("/oauth/token", {**form, "redirect_uri": "https://app.example/other"})
+    assert elsewhere.json()["error"] == "invalid_grant"
     assert client.post("/oauth/token", form).status_code == 200
+    assert client.redeem(answer_of(again)["code"]).status_code == 200, "nor is it wrong to say it"
+
+
+def test_what_was_said_has_to_be_said_again_with_the_code(hub: RunningHub) -> None:
+    """RFC 6749, section 4.1.3."""
+    ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
+    codes = [code_for(client, ada), code_for(client, ada)]
+    for code in codes:
+        for said in ({}, {"redirect_uri": ""}):
+            refused = client.post("/oauth/token", {"grant_type": "authorization_code", "code": code, **said})
+            assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
+        assert client.redeem(code).status_code == 200
 
 
 def test_of_several_one_has_to_be_said(hub: RunningHub) -> None:

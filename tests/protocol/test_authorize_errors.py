@@ -1,10 +1,18 @@
 """What an app is told when its request is wrong, and in which cases only the user is told."""
 
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlencode
+
 import pytest
-from tests.bed.apps import Client, answer_of, approve, make_app, proof
+from tests.bed.apps import Client, answer_of, approve, code_for, make_app, proof
 from tests.bed.documents import keep_document
-from tests.bed.people import browser_of, make_user
-from tests.bed.running import RunningHub
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import Page, browser_of, make_user
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.scopes import Risk, Scope
 
 
 def told(client: Client, **parameters: str | None) -> dict[str, str]:
@@ -69,15 +77,74 @@ def test_without_a_session_silence_is_kept_and_consent_is_asked_for(hub: Running
         assert answer_of(browser.get(client.address(prompt="none", max_age="60")))["error"] == "login_required"
 
 
+@pytest.mark.parametrize(
+    ("scope", "says"),
+    [
+        ("openid reed-repos", "There is no scope reed-repos. Did you mean read-repos?"),
+        ("openid fly", "There is no scope fly."),
+        ("manage-repos", "manage-repos is not ticked in this app's settings."),
+        ("openid,profile", "Separate scopes by spaces."),
+        ("openid\tprofile", "Separate scopes by spaces."),
+        ("evaluate", "evaluate was not given to this app. Ask the operator for it in the app's settings."),
+    ],
+    ids=range(6),
+)
+def test_what_is_wrong_with_a_scope(engine: Engine, tmp_path: Path, scope: str, says: str) -> None:
+    extra = (Scope("evaluate", Risk.CHANGES, "Start evaluations"),)
+    settings = replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=extra)
+    with running(settings) as hub:
+        client = make_app(hub, make_user(hub, "olga"))
+        sent = told(client, scope=scope)
+        assert (sent["error"], sent["error_description"]) == ("invalid_scope", says)
+
+
+SAYABLE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]+")
+
+
+def test_a_description_repeats_nothing_that_harms(hub: RunningHub) -> None:
+    """RFC 6749, section 4.1.2.1. Quotes and backslashes end a text early, direction marks turn it round."""
+    harm = '"\\\u202e<é\U0001f512\x7f'
+    client = make_app(hub, make_user(hub, "olga"))
+    doubled = "&" + urlencode([(harm, "1"), (harm, "2")])
+    with hub.client() as visitor:
+        for address in (client.address(scope=f"openid {harm}"), client.address() + doubled):
+            said = answer_of(visitor.get(address))["error_description"]
+            assert SAYABLE.fullmatch(said), said
+            assert "?" in said
+        posted = visitor.get(client.address(scope=f"openid {harm}", response_mode="form_post"))
+        assert SAYABLE.fullmatch(Page(posted).hidden()["error_description"])
+    verifier, challenge = proof()
+    asked = {"code_challenge": challenge, "code_challenge_method": "S256"}
+    requests = [
+        {"grant_type": harm},
+        {"grant_type": "refresh_token", "refresh_token": harm, "scope": harm},
+        {"grant_type": "authorization_code", "code": harm, "code_verifier": verifier},
+        {"grant_type": "authorization_code", harm: ["1", "2"]},
+        {"grant_type": "authorization_code", "code": code_for(client, make_user(hub, "ada"), **asked), "scope": harm},
+    ]
+    with hub.client(auth=client.basic) as app:
+        for form in requests:
+            refused = app.post("/oauth/token", data=form)
+            assert refused.status_code == 400, form
+            assert SAYABLE.fullmatch(refused.json()["error_description"]), refused.text
+        refused = app.post("/oauth/token", json={"grant_type": harm})
+        assert SAYABLE.fullmatch(refused.json()["error_description"]), refused.text
+
+
 def test_scopes_asked_by_habit_are_ignored(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope="openid offline_access address phone"))
         body = client.redeem(answer_of(sent)["code"]).json()
         assert body["scope"] == "openid"
-        shown = browser.get(client.address(scope="offline_access")).text
-    for scope in client.app.scopes:
-        assert f'value="{scope}"' in shown, "without any other it is as if none was asked for"
+
+
+@pytest.mark.parametrize("scope", ["offline_access", "address phone", "offline_access  phone", " "])
+def test_scopes_of_which_nothing_is_left_do_not_mean_all(hub: RunningHub, scope: str) -> None:
+    client = make_app(hub, make_user(hub, "olga"))
+    sent = told(client, scope=scope)
+    assert sent["error"] == "invalid_scope"
+    assert sent["error_description"] == "That asks for nothing here. Name scopes of this app, or leave scope out."
 
 
 def test_without_a_scope_the_apps_own_are_meant(hub: RunningHub) -> None:

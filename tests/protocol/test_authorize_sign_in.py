@@ -32,6 +32,15 @@ def sign_in(browser: httpx.Client, sent: httpx.Response, username: str = "ada") 
     return browser.get(done.headers["location"])
 
 
+def way_back(sent: httpx.Response) -> str:
+    """Where somebody goes on who has signed in."""
+    return parse_qs(urlsplit(sent.headers["location"]).query)["next"][0]
+
+
+def mark_in(address: str) -> str:
+    return parse_qs(urlsplit(address).query)["_mark"][0]
+
+
 def auth_time(client: Client, response: httpx.Response) -> int:
     token = client.redeem(answer_of(response)["code"]).json()["id_token"]
     time: int = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))["auth_time"]
@@ -96,8 +105,8 @@ def test_an_app_cannot_forge_the_mark(hub: RunningHub, client: Client) -> None:
     with signed_in(client) as browser:
         approve(browser, client.address())
         sent = browser.get(client.address(prompt="login"))
-        back = parse_qs(urlsplit(sent.headers["location"]).query)["next"][0]
-        mark = parse_qs(urlsplit(back).query)["_mark"][0]
+        back = way_back(sent)
+        mark = mark_in(back)
         _, made_at, session, mac = mark.split(".")
         for forged in ("", "x", f"left.{made_at}..{mac}", f"kept.{made_at}.{session}.{mac}", f"left.0.{session}.{mac}"):
             sign_in_page(browser, browser.get(client.address(prompt="login", _mark=forged)))
@@ -105,11 +114,44 @@ def test_an_app_cannot_forge_the_mark(hub: RunningHub, client: Client) -> None:
         assert "code" in answer_of(sign_in(browser, browser.get(back)))
 
 
+@pytest.mark.parametrize(
+    "asked", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "60"}, {"prompt": "select_account"}]
+)
+def test_a_mark_that_anyone_can_fetch_is_no_sign_in(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
+    """Whoever sits at a browser that is signed in could ask for one elsewhere, signed out or as another."""
+    address = client.address(**asked)
+    mallory = make_user(hub, "mallory")
+    with signed_in(client) as browser, hub.client() as visitor, browser_of(hub, mallory) as theirs:
+        approve(browser, client.address())
+        hub.clock.advance(seconds=61)
+        for back in (way_back(visitor.get(address)), way_back(theirs.get(address))):
+            sign_in_page(browser, browser.get(back))
+        assert "code" in answer_of(sign_in(browser, browser.get(back)))
+
+
+def test_a_mark_is_good_for_its_own_request(hub: RunningHub, client: Client) -> None:
+    with signed_in(client) as browser:
+        approve(browser, client.address())
+        sent = browser.get(client.address(prompt="login", state="one"))
+        assert "code" in answer_of(sign_in(browser, sent))
+        used = mark_in(way_back(sent))
+        for other in ({"state": "two"}, {"state": "one", "scope": "openid"}, {"state": "one", "max_age": "0"}):
+            address = client.address(**{"prompt": "login", **other}, _mark=used)
+            sign_in_page(browser, browser.get(address))
+        again = client.address(prompt="login", state="one", ui_locales="de", _mark=used)
+        assert "code" in answer_of(browser.get(again)), "what means nothing here changes nothing"
+        page = sign_in_page(browser, browser.get(client.address(prompt="select_account", state="one"))).text
+        stay = unescape(page.partition('<a href="/oauth/authorize')[2].partition('"')[0])
+        assert "code" in answer_of(browser.get(f"/oauth/authorize{stay}"))
+        address = client.address(prompt="select_account", state="two", _mark=mark_in(stay))
+        sign_in_page(browser, browser.get(address))
+
+
 def test_a_mark_out_of_the_history_counts_for_an_hour(hub: RunningHub, client: Client) -> None:
     with signed_in(client) as browser:
         approve(browser, client.address())
         sent = browser.get(client.address(prompt="login"))
-        back = parse_qs(urlsplit(sent.headers["location"]).query)["next"][0]
+        back = way_back(sent)
         sign_in(browser, sent)
         assert "code" in answer_of(browser.get(back))
         hub.clock.advance(seconds=3601)

@@ -193,10 +193,9 @@ def test_taken_back_while_the_app_asks(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub)
     token = make_token(hub, ada)
     with browser_of(hub, ada) as browser, api(hub, token) as script:
-        cookies = dict(browser.cookies)
         for _ in range(5):
             approve(browser, client.address())
-            ask = lambda: httpx.get(hub.url + client.address(), cookies=cookies)  # noqa: E731
+            ask = lambda: browser.get(client.address())  # noqa: E731
             *asked, revoked = at_once([ask, ask, ask, lambda: script.delete(at(API, client))])
             assert revoked.status_code == 204
             assert {answer.status_code for answer in asked} <= {200, 303}

@@ -86,9 +86,9 @@ def test_a_registered_app_from_top_to_bottom(hub: RunningHub) -> None:
         "See whether you, and ticked organizations, have a payment method; no details read-billing",
         "See your e-mail address email",
         "Knows who you are",
-        "See your name, avatar and website profile",
+        "See your name, avatar, website and organizations profile",
         "Recognise you when you return openid",
-        "Untick what you do not want to give.",
+        "Untick what you do not want to give. ✓ it always gets.",
         "Give access to organizations?",
         "acme admin",
         "What you allow above also holds in the ticked organizations, within your role there.",
@@ -309,11 +309,11 @@ def test_of_approvals_at_once_none_undoes_another(hub: RunningHub) -> None:
     scopes = ("read-repos", "jobs", "webhooks", "read-billing", "gated-repos", "inference-api")
     client = make_app(hub, scopes=scopes)
     with browser_of(hub, ada) as browser:
-        hidden = Page(browser.get(client.address())).hidden()
+        pages = {scope: Page(browser.get(client.address(scope=scope))) for scope in scopes}
 
         def allow(scope: str) -> httpx.Response:
-            form = {**hidden, "decision": "approve", "scopes": scope}
-            return httpx.post(hub.url + client.address(scope=scope), data=form, cookies=dict(browser.cookies))
+            form = {**pages[scope].hidden(), "decision": "approve", "scopes": scope}
+            return browser.post(client.address(scope=scope), data=form)
 
         answers = at_once([lambda scope=scope: allow(scope) for scope in scopes])  # type: ignore[misc]
     assert all("code" in answer_of(answer) for answer in answers)

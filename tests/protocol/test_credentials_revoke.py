@@ -19,7 +19,10 @@ def report(hub: RunningHub, *credentials: str) -> httpx.Response:
 
 def test_a_leaked_token_is_dead_at_the_next_request_and_its_owner_told(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
-    leaked, kept = make_token(hub, ada, "read", "leaked"), make_token(hub, ada, "read", "kept")
+    leaked = make_token(hub, ada, "read", "leaked")
+    hub.clock.advance(1)
+    kept = make_token(hub, ada, "read", "kept")
+    hub.clock.advance(1)
     with api(hub, leaked) as one, api(hub, kept) as other:
         assert one.get(WHOAMI).status_code == 200
         assert report(hub, "nonsense", leaked, leaked).status_code == 202

@@ -2,11 +2,14 @@
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from contextlib import ExitStack
 from html import unescape
 from pathlib import Path
+from urllib.parse import urlencode
 
 import httpx
+import pytest
 from tests.attacks.test_o25_to_o32_documents import App, described, json_answer
 from tests.bed.apps import make_app
 from tests.bed.engines import Engine, settings_for
@@ -20,6 +23,10 @@ def test_discovery_names_the_page(hub: RunningHub) -> None:
     said = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()
     assert said["service_documentation"] == hub.url + SIGN_IN
     assert httpx.get(said["service_documentation"]).status_code == 200
+
+
+def test_on_a_phone_the_contents_are_called_that(hub: RunningHub) -> None:
+    assert "<summary>On this page</summary>" in httpx.get(hub.url + SIGN_IN).text
 
 
 def test_code_is_filled_with_the_developers_own_apps(hub: RunningHub) -> None:
@@ -60,7 +67,7 @@ def test_the_python_on_the_page_is_python(hub: RunningHub) -> None:
         page = browser.get(f"{SIGN_IN}?app={odd.id}").text
     found = re.findall(r'<code id="snippet-([\w-]+)">(.*?)</code>', page, re.DOTALL)
     code = {name: unescape(text) for name, text in found}
-    assert set(code) == {"curl", "python", "openid-client", "browser"}
+    assert set(code) == {"curl", "python", "openid-client"}
     compile(code["python"], "python", "exec")
     # To a shell it is one word, whatever is in it.
     assert """--data-urlencode 'redirect_uri=https://app.example/a'"'"'b$(id);&x=1'""" in code["curl"]
@@ -87,11 +94,17 @@ def test_buttons(hub: RunningHub) -> None:
     assert httpx.get(f"{hub.url}/static/buttons/hub.css").status_code == 404
 
 
-def test_a_document_is_checked_rule_by_rule(engine: Engine, tmp_path: Path) -> None:
+@pytest.fixture
+def lenient(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    """Development: documents on http loopback may be fetched."""
     given = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}
+    with running(settings_for(engine.fresh_url(), tmp_path, **given)) as hub:
+        yield hub
+
+
+def test_a_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
     with ExitStack() as stack:
-        hub = stack.enter_context(running(settings_for(engine.fresh_url(), tmp_path, **given)))
-        browser = stack.enter_context(browser_of(hub, make_user(hub, "ada")))
+        browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
         site = App(stack)
         good = submit(browser, CHECK, url=site.url)
         assert good.status_code == 200
@@ -108,12 +121,90 @@ def test_a_document_is_checked_rule_by_rule(engine: Engine, tmp_path: Path) -> N
         assert "javascript: does not lead to an app." in page
         assert "<bdi>https://x.example/&lt;b&gt;</bdi>" in page, "neutralised"
         assert "hush" not in page
-        site.answer = json_answer(b"{}", "302 Found", "Location: /other\r\n")
-        assert "Answer 200 at this very address" in submit(browser, CHECK, url=site.url).text
-        assert site.fetches == 3, "nothing is kept"
+        assert page.index("3 rules do not hold.") < page.index("Broken") < page.index("Holds"), "what to mend is first"
+        assert page.rindex("Broken") < page.index("Holds")
+        assert site.fetches == 2, "nothing is kept"
         stopped = browser.get("/oauth/authorize", params={"client_id": site.url})
         assert stopped.status_code == 400
-        assert f'<a href="{CHECK}">Check its document</a>' in stopped.text
+        checker = f"{CHECK}?{urlencode({'url': site.url})}"
+        assert f'<a href="{checker}">Check its document</a>' in stopped.text
+        fetched = site.fetches
+        assert f'value="{site.url}"' in browser.get(checker).text
+        assert site.fetches == fetched, "filled in, not fetched"
+
+
+@pytest.mark.parametrize(
+    ("status", "cure"),
+    [("302 Found", "Answer 200, not 302: redirects are not followed."), ("404 No", "Answer 200, not 404.")],
+)
+def test_of_another_status_only_that_is_said(lenient: RunningHub, status: str, cure: str) -> None:
+    with ExitStack() as stack:
+        site = App(stack)
+        site.answer = json_answer(b"{}", status, "Location: /other\r\n")
+        browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
+        page = submit(browser, CHECK, url=site.url).text
+        assert "1 rule does not hold." in page
+        assert f"<td>{cure}</td>" in page
+        assert "It is sent as JSON" not in page
+        assert "It is small enough" not in page
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b"[]", ["a list"]),
+        (b"null", ["null"]),
+        (b"7", ["a number"]),
+        (b"<html>", ["not JSON"]),
+        (b"{}", ["not there"]),
+        (b'{"client_id": null, "client_name": "", "redirect_uris": {"a": true}}', ["null", "an empty text", "true"]),
+    ],
+    ids=range(6),
+)
+def test_what_was_found_is_said_in_words_of_json(lenient: RunningHub, body: bytes, found: list[str]) -> None:
+    with ExitStack() as stack:
+        site = App(stack)
+        site.answer = json_answer(body)
+        browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
+        page = unescape(submit(browser, CHECK, url=site.url).text)
+        told = re.findall(r'<td class="mono"><bdi>(.*?)</bdi></td>', page)
+        for word in found:
+            assert any(word in one for one in told), told
+        assert not re.search(r"None|\bdict\b|\bNoneType\b|True|\bstr\b", " ".join(told))
+
+
+def test_every_redirect_uri_that_is_wrong_is_named(lenient: RunningHub) -> None:
+    uris = ["https://app.example/callback", "javascript:x", "http://app.example/cb", 7, "https://app.example/#x"]
+    with ExitStack() as stack:
+        site = App(stack)
+        site.answer = json_answer(described(site.url, redirect_uris=uris))
+        browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
+        page = submit(browser, CHECK, url=site.url).text
+        assert "4 rules do not hold." in page
+        for uri in uris[1:]:
+            assert f'<td class="mono"><bdi>{uri}</bdi></td>' in page
+        assert f"<bdi>{uris[0]}</bdi>" not in page
+
+
+def test_how_to_develop_is_said_where_it_is_needed(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    settings = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={}."
+    with browser_of(hub, ada) as browser:
+        both = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true \\\nHUBGATE_EGRESS_ALLOW=127.0.0.0/8 hubgate serve</code>"
+        assert both in browser.get(CHECK).text
+        for address, networks in (
+            ("http://127.0.0.1:3000/app", "127.0.0.0/8"),
+            ("https://127.0.0.1:3000/app", "127.0.0.0/8"),
+            ("http://localhost:3000/app", "127.0.0.0/8,::1/128"),
+            ("http://[::1]:3000/app", "::1/128"),
+        ):
+            assert settings.format(networks) in submit(browser, CHECK, url=address).text, address
+        for address in ("http://app.example/app", "https://10.0.0.1/app"):
+            assert "In development" not in submit(browser, CHECK, url=address).text
+        # Such a client id is no app here; the checker says why.
+        stopped = browser.get("/oauth/authorize", params={"client_id": "http://127.0.0.1:3000/app"})
+        checker = f"{CHECK}?{urlencode({'url': 'http://127.0.0.1:3000/app'})}"
+        assert f'<a href="{checker}">Check its document</a>' in stopped.text
 
 
 def test_what_cannot_be_checked(hub: RunningHub) -> None:

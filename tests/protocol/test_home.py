@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.organizations import invite_everywhere, put_into_organizations
 from tests.bed.people import browser_of, make_organization, make_user
 from tests.bed.running import RunningHub, running
 
@@ -30,6 +31,8 @@ def test_a_user_with_nothing_yet(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         main = main_of(client.get("/").text)
     assert EMPTY in main
+    assert '<a class="button" href="/settings/applications/new">Build an app</a>' in main
+    assert '<a class="button" href="/organizations/new">New organization</a>' in main
     assert "Needs you" not in main
     assert "Organization token exchange" not in main
     assert 'href="/login"' not in main
@@ -45,6 +48,19 @@ def test_a_users_organizations(hub: RunningHub) -> None:
     assert "admin" in main
     assert "others" not in main
     assert EMPTY not in main
+
+
+@pytest.mark.parametrize(("count", "more"), [(50, None), (51, "1 more {}"), (60, "10 more {}s")])
+def test_long_lists_are_cut(hub: RunningHub, count: int, more: str | None) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    put_into_organizations(hub, bob, count)
+    invite_everywhere(hub, ada)
+    with browser_of(hub, ada) as invited, browser_of(hub, bob) as member, hub.client() as visitor:
+        waiting, own, public = invited.get("/").text, member.get("/").text, visitor.get("/bob").text
+    assert (waiting.count("invites you"), own.count("<li><span"), public.count("<li><span")) == (50, 50, 50)
+    for page, what in ((waiting, "invitation"), (own, "organization"), (public, "organization")):
+        assert (" more " in page) is (more is not None)
+        assert more is None or f">{more.format(what)}<" in page
 
 
 def test_foreign_names_are_made_safe_to_look_at(hub: RunningHub) -> None:

@@ -1,5 +1,6 @@
 """`/login` and `/logout`: in with a name or an address, on to where one was going, and out again."""
 
+import re
 from html import unescape
 
 import httpx
@@ -37,7 +38,11 @@ def test_what_does_not_match_comes_back_with_the_name(hub: RunningHub, username:
     with hub.client() as client:
         response = submit(client, "/login?next=/settings/tokens", username=username, password=password)
         assert response.status_code == 422
-        assert NO_MATCH in response.text
+        assert response.text.count(NO_MATCH) == 1
+        assert f'<p id="form-error">{NO_MATCH}</p>' in response.text
+        for field in ("username", "password"):
+            (control,) = re.findall(f'<input class="input" id="{field}"[^>]*>', response.text)
+            assert 'aria-invalid="true" aria-describedby="form-error"' in control
         assert "<title>Error: Sign in" in response.text
         assert f'name="username" type="text" value="{username}"' in response.text
         assert 'name="next" value="/settings/tokens"' in response.text

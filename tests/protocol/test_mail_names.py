@@ -24,6 +24,7 @@ ENCODED = (
 def test_an_encoded_word_in_a_name_is_text(hub: RunningHub, name: str) -> None:
     ada = make_user(hub, "ada")
     make_token(hub, ada, name=name)
+    hub.clock.advance(1)
     make_token(hub, ada, name="the next")
     first, second = mails_to(hub, "ada@example.org", 2)
     assert first.keys()[: len(HEADERS)] == HEADERS

@@ -1,11 +1,10 @@
 """What every request reads of a user is bounded: nobody makes the hub slow for all by having more and more of it."""
 
 import pytest
-from tests.bed.organizations import role_in
+from tests.bed.organizations import put_into_organizations, role_in
 from tests.bed.people import PASSWORD, browser_of, make_organization, make_user, submit
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.sessions.model import MOST_PER_USER as MOST_SESSIONS
@@ -13,24 +12,6 @@ from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import Unprocessable
 from hubgate.server.storage.database import Tx
-
-
-def put_into_organizations(hub: RunningHub, user: User, count: int) -> None:
-    async def unit(tx: Tx) -> None:
-        ids = [f"{number:024x}" for number in range(count)]
-        await tx.exec_many(
-            """
-            INSERT INTO organizations (id, name, fullname, website, plan, can_pay, created_at, members_version)
-            VALUES (:id, :name, '', '', 'free', 0, 1, 0)
-            """,
-            [{"id": i, "name": f"org{i}"} for i in ids],
-        )
-        await tx.exec_many(
-            "INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org, :user, 4, 1)",
-            [{"org": i, "user": user.id} for i in ids],
-        )
-
-    hub.call(lambda opened: opened.db.write_long(unit))
 
 
 def test_organizations(hub: RunningHub) -> None:

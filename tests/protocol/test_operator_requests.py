@@ -1,6 +1,7 @@
 """Owners of apps ask the operator for token exchange or a scope; the operator grants or refuses."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tests.bed.apps import Client, make_app, tokens_for
 from tests.bed.at_once import at_once
 from tests.bed.engines import Engine, settings_for
-from tests.bed.organizations import entries_of, post
+from tests.bed.organizations import entries_of
 from tests.bed.people import (
     api,
     browser_of,
@@ -19,6 +20,7 @@ from tests.bed.people import (
     make_organization,
     make_token,
     make_user,
+    post,
     submit,
 )
 from tests.bed.running import RunningHub, running
@@ -87,8 +89,11 @@ def test_token_exchange_is_asked_for_and_granted(hub: RunningHub) -> None:
     assert link_in(mail) == at(client)
     with api(hub, make_token(hub, ada)) as program:
         assert program.get(f"/api{at(client)}").json()["tokenExchange"] is True
-    last = entries_of(hub, acme)[-1]
-    assert (last["type"], last["author_name"]) == ("oauth.grant_token_exchange", "boss")
+    assert {(entry["type"], entry["author_name"]) for entry in entries_of(hub, acme)} == {
+        ("org.create", "system"),
+        ("oauth.create_app", "system"),
+        ("oauth.grant_token_exchange", "boss"),
+    }
 
 
 def test_a_refusal_changes_nothing(hub: RunningHub) -> None:
@@ -101,7 +106,7 @@ def test_a_refusal_changes_nothing(hub: RunningHub) -> None:
         (mail,) = mails_to(hub, ada.email)
         assert mail["Subject"] == "Refused: token exchange for Bridge"
         assert submit(owner, ask, reason="again").status_code == 303, "it may be asked again"
-    assert [entry["type"] for entry in entries_of(hub, acme)][-1] == "oauth.create_app"
+    assert sorted(entry["type"] for entry in entries_of(hub, acme)) == ["oauth.create_app", "org.create"]
 
 
 @pytest.mark.parametrize("of", ["user", "organization"])
@@ -182,7 +187,32 @@ def test_nobody_floods_the_operators(hub: RunningHub) -> None:
             for number in range(12)
         ]
     assert statuses == [*[303] * 10, 429, 429]
-    assert len(mails_to(hub, "boss@example.org", 10)) == 10
+
+
+def test_an_operator_gets_five_mails_an_hour_however_many_ask(hub: RunningHub) -> None:
+    """What is not mailed is on the list all the same."""
+    boss, *_ = people(hub)
+    askers = [make_user(hub, f"asker-{number}") for number in range(4)]
+    own = [f"/settings/applications/{make_app(hub, asker).id}/ask/scope" for asker in askers]
+    with ExitStack() as stack:
+        browsers = [stack.enter_context(browser_of(hub, asker)) for asker in askers]
+        ready = [
+            filled(browser, ask, wanted=f"scope-{number}", reason="x")
+            for browser, ask in zip(browsers, own, strict=True)
+            for number in range(2)
+        ]
+        assert {answer.status_code for answer in at_once(ready)} == {303}
+        assert len(mails_to(hub, boss.email, 5)) == 5
+        make_user(hub, "second", operator=True)
+        submit(browsers[0], own[0], wanted="one-more", reason="x")
+        assert len(mails_to(hub, boss.email, 5)) == 5
+        assert len(mails_to(hub, "second@example.org")) == 1, "each has their own five"
+        with browser_of(hub, boss) as operator:
+            assert operator.get(REQUESTS).text.count("/grant") == 9
+            assert submit(operator, "/reset", email=boss.email).status_code == 429, "of all mail together"
+        hub.clock.advance(seconds=3600)
+        submit(browsers[0], own[0], wanted="another", reason="x")
+    assert len(mails_to(hub, boss.email, 6)) == 6
 
 
 def test_two_operators_decide_at_once(hub: RunningHub) -> None:

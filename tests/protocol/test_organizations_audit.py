@@ -7,8 +7,18 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-from tests.bed.organizations import entries_of, post
-from tests.bed.people import api, browser_of, link_in, mails_to, make_organization, make_token, make_user, submit
+from tests.bed.organizations import entries_of
+from tests.bed.people import (
+    api,
+    browser_of,
+    link_in,
+    mails_to,
+    make_organization,
+    make_token,
+    make_user,
+    post,
+    submit,
+)
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import store

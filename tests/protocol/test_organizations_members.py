@@ -4,11 +4,12 @@ import re
 
 import httpx
 import pytest
-from tests.bed.organizations import fill, post, role_in
-from tests.bed.people import browser_of, link_in, mails_to, make_organization, make_user, submit
+from tests.bed.organizations import fill, role_in
+from tests.bed.people import browser_of, link_in, mails_to, make_organization, make_user, post, submit
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import by_operator
+from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.app import Hub
@@ -215,6 +216,7 @@ def test_a_second_invitation_is_no_way_back(hub: RunningHub) -> None:
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as member:
         invite(admin, "bob")
+        hub.clock.advance(1)
         invite(admin, "bob@example.org")
         by_name, by_address = (link_in(mail) for mail in mails_to(hub, "bob@example.org", 2))
         assert submit(member, by_name, decision="accept").status_code == 303
@@ -250,6 +252,33 @@ def test_a_long_list_has_pages_and_a_search(hub: RunningHub, address: str) -> No
         assert client.get(address, params={"cursor": "nonsense"}).status_code == 400
 
 
+def way(page: httpx.Response, word: str) -> list[str]:
+    """Where the links with this word lead: to a page of members, and to one of invitations."""
+    return [address.replace("&amp;", "&") for address in re.findall(rf'href="([^"]+)">{word}</a>', page.text)]
+
+
+@pytest.mark.parametrize("address", [MEMBERS, "/organizations/acme/members"])
+def test_the_first_page_keeps_the_search(hub: RunningHub, address: str) -> None:
+    ada = make_user(hub, "ada")
+    fill(hub, make_organization(hub, "acme", ada), 120)
+    with browser_of(hub, ada) as client:
+        (onward,) = way(client.get(address, params={"search": "m0"}), "Next")
+        (first,) = way(client.get(onward), "First")
+        assert first == f"{address}?search=m0"
+
+
+def test_a_saved_role_leads_back_to_the_same_list(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "m0last")
+    fill(hub, make_organization(hub, "acme", ada, m0last="read"), 60)
+    action = f"{MEMBERS}/m0last/role"
+    with browser_of(hub, ada) as client:
+        (here,) = way(client.get(MEMBERS, params={"search": "m0"}), "Next")
+        assert submit(client, here, action, role="write").headers["location"] == here
+        for elsewhere in ("https://evil.example/", "//evil.example", "/theme", f"{MEMBERS}@evil"):
+            assert post(client, action, role="read", back=elsewhere).headers["location"] == MEMBERS
+
+
 def test_admins_find_a_member_by_address(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
@@ -272,10 +301,8 @@ def test_the_roster_is_for_members(hub: RunningHub) -> None:
         assert visitor.get(roster).status_code == 303
 
 
-def test_only_so_many_invitations_are_open(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    row = {"org": acme.id, "until": hub.clock() + 1_000_000}
+def fill_invitations(hub: RunningHub, organization: Organization, count: int) -> None:
+    row = {"org": organization.id, "until": hub.clock() + 1_000_000}
 
     async def unit(tx: Tx) -> None:
         await tx.exec_many(
@@ -283,10 +310,28 @@ def test_only_so_many_invitations_are_open(hub: RunningHub) -> None:
             INSERT INTO invitations (id, key, org_id, email, role, created_at, expires_at)
             VALUES (:id, :key, :org, :email, 1, 1, :until)
             """,
-            [{**row, "id": f"{n:024x}", "key": n.to_bytes(4), "email": f"{n}@x.org"} for n in range(500)],
+            [{**row, "id": f"{n:024x}", "key": n.to_bytes(4), "email": f"{n}@x.org"} for n in range(count)],
         )
 
     hub.call(lambda opened: opened.db.write(unit))
+
+
+def test_later_pages_of_invitations_lead_back(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    fill_invitations(hub, make_organization(hub, "acme", ada), 120)
+    with browser_of(hub, ada) as client:
+        first = client.get(MEMBERS, params={"search": "ada"})
+        assert way(first, "First") == []
+        (here,) = way(first, "Next")
+        second = client.get(here)
+        assert way(second, "First") == [f"{MEMBERS}?search=ada"]
+        address = WITHDRAW.findall(second.text)[0]
+        assert submit(client, here, address).headers["location"] == here
+
+
+def test_only_so_many_invitations_are_open(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    fill_invitations(hub, make_organization(hub, "acme", ada), 500)
     with browser_of(hub, ada) as client:
         refused = invite(client, "one-more@example.org")
         assert refused.status_code == 422

@@ -2,8 +2,7 @@
 
 import httpx
 import pytest
-from tests.bed.organizations import post
-from tests.bed.people import browser_of, make_organization, make_user, submit
+from tests.bed.people import browser_of, make_organization, make_user, post, submit
 from tests.bed.running import RunningHub
 
 NEW = "/organizations/new"

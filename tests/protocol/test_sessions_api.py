@@ -3,7 +3,7 @@
 from typing import Any
 
 import httpx
-from tests.bed.people import api, browser_of, make_token, make_user
+from tests.bed.people import PASSWORD, api, browser_of, make_token, make_user, submit
 from tests.bed.running import RunningHub
 
 PATH = "/api/settings/sessions"
@@ -30,6 +30,14 @@ def test_the_list(hub: RunningHub) -> None:
             "userAgent": "tests",
         }
         assert mine.cookies["token"] not in str(session)
+
+
+def test_of_a_long_user_agent_the_beginning_is_kept(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with hub.client(headers={"user-agent": "Mozilla/5.0 " + "x" * 5000}) as browser:
+        assert submit(browser, "/login", username="ada", password=PASSWORD).status_code == 303
+    (session,) = listed(hub, make_token(hub, ada))
+    assert session["userAgent"] == "Mozilla/5.0 " + "x" * 288
 
 
 def test_paging(hub: RunningHub) -> None:

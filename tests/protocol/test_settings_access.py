@@ -59,6 +59,7 @@ FORMS = [
     f"/settings/applications/{CLIENT}",
     f"/settings/applications/{CLIENT}/secret",
     f"/settings/applications/{CLIENT}/secret/delete",
+    f"/settings/applications/{CLIENT}/secret/end",
     f"/settings/applications/{CLIENT}/delete",
     f"/settings/applications/{CLIENT}/ask/scope",
 ]

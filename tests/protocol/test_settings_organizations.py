@@ -2,8 +2,8 @@
 
 import re
 
-import httpx
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, submit
+from tests.bed.organizations import put_into_organizations
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user, post, submit
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import Organization
@@ -18,11 +18,6 @@ DECLINE = re.compile(rf'action="({PATH}/invitations/[0-9a-f]{{24}}/decline)"')
 
 def invite(hub: RunningHub, organization: Organization, invitee: str, role: Role = Role.WRITE) -> None:
     hub.call(lambda opened: invitations.invite(opened.accounts, organization, invitee, role, SYSTEM))
-
-
-def post(client: httpx.Client, address: str) -> httpx.Response:
-    """A form that the page no longer shows, or never did."""
-    return client.post(address, data=Page(client.get("/settings/profile")).hidden())
 
 
 def roles(hub: RunningHub, token: str) -> dict[str, str]:
@@ -41,6 +36,27 @@ def test_yours_are_listed_with_your_role(hub: RunningHub) -> None:
         empty = other.get(PATH).text
         assert "acme" not in empty
         assert 'href="/organizations/new"' in empty
+
+
+def test_many_have_pages_to_go_on_and_back(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    put_into_organizations(hub, ada, 120)
+    with browser_of(hub, ada) as client:
+
+        def names(page: str) -> list[str]:
+            return re.findall(rf'href="{PATH}/(\w+)/leave"', page)
+
+        def way(page: str, word: str) -> str | None:
+            found = re.search(rf'href="([^"]+)">{word}</a>', page)
+            return f"{PATH}{found.group(1)}" if found else None
+
+        first = client.get(PATH).text
+        second = client.get(way(first, "Next") or "").text
+        third = client.get(way(second, "Next") or "").text
+        assert names(first) + names(second) + names(third) == [f"org{number:03x}" for number in range(120)]
+        assert (way(first, "Previous"), way(third, "Next")) == (None, None)
+        assert names(client.get(way(third, "Previous") or "").text) == names(second)
+        assert "120 in all" in third
 
 
 def test_an_invitation_by_name_is_accepted(hub: RunningHub) -> None:
@@ -104,6 +120,17 @@ def test_leaving_has_its_own_page_and_takes_effect_at_once(hub: RunningHub) -> N
         assert client.get(address).status_code == 404
 
 
+def test_admins_leave_on_the_same_page(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="admin")
+    with browser_of(hub, ada) as client:
+        members = client.get("/organizations/acme/settings/members").text
+        assert f'href="{PATH}/acme/leave">Leave' in members
+        assert 'href="/organizations/acme/settings/members/ada/remove"' not in members
+        assert "Invitations you made are withdrawn." in client.get(f"{PATH}/acme/leave").text
+
+
 def test_the_last_admin_cannot_leave(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
@@ -111,7 +138,10 @@ def test_the_last_admin_cannot_leave(hub: RunningHub) -> None:
     with browser_of(hub, ada) as client:
         refused = submit(client, f"{PATH}/acme/leave")
         assert refused.status_code == 409
-        assert "The last admin cannot leave. Make someone else admin first." in refused.text
+        assert '<a href="#leave">The last admin cannot leave. Make someone else admin first.</a>' in refused.text
+        assert '<form class="row" id="leave"' in refused.text
+        assert "autofocus" in refused.text
+        assert "<title>Error: " in refused.text
     assert roles(hub, make_token(hub, ada)) == {"acme": "admin"}
 
 

@@ -12,6 +12,7 @@ from tests.bed.people import (
     make_token,
     make_user,
     submit,
+    wait_for_mail,
 )
 from tests.bed.running import RunningHub
 
@@ -106,7 +107,7 @@ def test_an_address_changes_where_it_is_confirmed_and_the_old_one_is_told(hub: R
         assert "ada@example.org" in client.get(PROFILE).text, "nothing changes before it is confirmed"
         link = link_in(mails_to(hub, "ada@new.example")[0])
         assert link.startswith("/change-email/")
-        assert submit(client, link).status_code in (200, 303)
+        assert submit(client, link).status_code == 303
         page = client.get(PROFILE).text
         assert "ada@new.example" in page
         assert "Verified" in page
@@ -133,6 +134,7 @@ def test_an_address_that_is_refused(hub: RunningHub, email: str, password: str, 
         assert response.status_code == 422
         assert f'href="#{field}"' in response.text
         assert not password or f'value="{password}"' not in response.text
+    wait_for_mail(hub)
     assert not list((hub.settings.data_dir / "mail").glob("*")), "nobody is written to"
 
 
@@ -144,10 +146,10 @@ def test_who_has_an_address_is_told_to_nobody_but_its_owner(hub: RunningHub) -> 
         for email in ("bob@example.org", "new@example.org"):
             asked = submit(client, PROFILE, EMAIL, email=email, password=PASSWORD)
             shown = client.get(PROFILE).text
-            answers.append((asked.status_code, shown.replace(email, "{email}").partition("<footer")[0]))
-        start, end = (answers[0][1].index("<h1>"), answers[0][1].index("<h1>") + 200)
-        assert answers[0][0] == answers[1][0] == 303
-        assert answers[0][1][start:end] == answers[1][1][start:end]
+            answers.append((asked.status_code, shown.replace(email, "{email}")))
+        assert answers[0] == answers[1]
+        assert "A link is on its way to {email}." in answers[0][1]
+        assert answers[0][0] == 303
     assert mails_to(hub, "bob@example.org")[0]["Subject"] == "You already have an account"
     assert mails_to(hub, "new@example.org")[0]["Subject"] == "Confirm your e-mail"
 
@@ -178,10 +180,13 @@ def test_confirmation_can_be_asked_for_again_but_not_without_end(hub: RunningHub
         page = client.get(PROFILE)
         assert "Not verified" in page.text
         older_form = Page(page).hidden(CONFIRMATION)
-        statuses = [submit(client, PROFILE, CONFIRMATION).status_code for _ in range(6)]
+        statuses = []
+        for _ in range(6):
+            hub.clock.advance(1)
+            statuses.append(submit(client, PROFILE, CONFIRMATION).status_code)
         assert statuses == [303] * 5 + [429]
         # The first mail is the one from joining.
-        assert submit(client, link_in(mails_to(hub, ada.email, 6)[-1])).status_code in (200, 303)
+        assert submit(client, link_in(mails_to(hub, ada.email, 6)[-1])).status_code == 303
         shown = client.get(PROFILE).text
         assert "Not verified" not in shown
         assert CONFIRMATION not in shown

@@ -2,8 +2,7 @@
 
 import re
 
-import httpx
-from tests.bed.people import Page, browser_of, make_user, submit
+from tests.bed.people import browser_of, make_user, post, submit
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
 
@@ -22,11 +21,6 @@ def sign_in_from(hub: RunningHub, user: User, visitor: Visitor) -> str:
         return await opened.db.write(lambda tx: browsers.start(tx, user.id, visitor, opened.clock()))
 
     return hub.call(work)
-
-
-def post(client: httpx.Client, address: str) -> httpx.Response:
-    """A form that the page no longer shows, or never did."""
-    return client.post(address, data=Page(client.get("/settings/profile")).hidden())
 
 
 def test_each_is_listed_and_this_one_marked(hub: RunningHub) -> None:

@@ -4,7 +4,7 @@ import re
 
 import httpx
 import pytest
-from tests.attacks.test_o50_dump import dump
+from tests.bed.dump import dump
 from tests.bed.people import Page, api, browser_of, link_in, mails_to, make_token, make_user, submit
 from tests.bed.processes import until
 from tests.bed.running import RunningHub

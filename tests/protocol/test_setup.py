@@ -3,19 +3,11 @@
 from contextlib import ExitStack
 
 from tests.bed.at_once import at_once
-from tests.bed.people import PASSWORD, filled, link_in, mails_to, make_user, submit
+from tests.bed.people import PASSWORD, filled, link_in, mails_to, make_user, setup_link, submit
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import store
-from hubgate.server.accounts.signup import setup_path
 from hubgate.server.app import Hub
-
-
-def link_of(hub: RunningHub) -> str:
-    async def work(opened: Hub) -> str:
-        return setup_path(opened.accounts)
-
-    return hub.call(work)
 
 
 def is_operator(hub: RunningHub, name: str) -> bool:
@@ -27,7 +19,7 @@ def is_operator(hub: RunningHub, name: str) -> bool:
 
 
 def test_it_makes_the_operator_and_signs_them_in(hub: RunningHub) -> None:
-    link = link_of(hub)
+    link = setup_link(hub)
     with hub.client() as client:
         response = submit(client, link, username="root1", email="root@example.org", password=PASSWORD)
         assert (response.status_code, response.headers["location"]) == (303, "/")
@@ -42,7 +34,7 @@ def test_it_makes_the_operator_and_signs_them_in(hub: RunningHub) -> None:
 
 
 def test_a_wrong_link_is_none(hub: RunningHub) -> None:
-    link = link_of(hub)
+    link = setup_link(hub)
     with hub.client() as client:
         for wrong in (link[:-1], link + "A", "/setup/x", "/setup/%C3%A9", link.lower()):
             assert client.get(wrong).status_code == 404, wrong
@@ -50,7 +42,7 @@ def test_a_wrong_link_is_none(hub: RunningHub) -> None:
 
 def test_what_has_to_be_mended_does_not_use_it_up(hub: RunningHub) -> None:
     make_user(hub, "ada")
-    link = link_of(hub)
+    link = setup_link(hub)
     with hub.client() as client:
         for name, email in (("ada", "new@example.org"), ("boss", "ada@example.org"), ("boss", "no address")):
             response = submit(client, link, username=name, email=email, password=PASSWORD)
@@ -60,14 +52,14 @@ def test_what_has_to_be_mended_does_not_use_it_up(hub: RunningHub) -> None:
 
 
 def test_an_operator_made_otherwise_closes_it(hub: RunningHub) -> None:
-    link = link_of(hub)
+    link = setup_link(hub)
     make_user(hub, "boss", operator=True)
     with hub.client() as client:
         assert client.get(link).status_code == 404
 
 
 def test_of_several_one_wins(hub: RunningHub) -> None:
-    link = link_of(hub)
+    link = setup_link(hub)
     with ExitStack() as stack:
         forms = []
         for number in range(6):

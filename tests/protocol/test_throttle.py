@@ -51,6 +51,24 @@ async def test_a_place_given_back_does_not_count(engine: Engine, clock: FrozenCl
         assert row["hits"] == 1, "giving back a place of an ended window must not free one of the next"
 
 
+async def test_who_comes_when_it_is_full_takes_no_place(engine: Engine, clock: FrozenClock) -> None:
+    """Honest tries at once, whose places come back, leave nothing behind: neither those that passed nor the rest."""
+    url = engine.fresh_url()
+    async with opened(url) as here, opened(url) as there:
+        limiters = [Limiter(here, clock), Limiter(there, clock)]
+        for _ in range(3):
+            tries = await asyncio.gather(
+                *(limiters[i % 2].take(LIMIT, "honest") for i in range(40)), return_exceptions=True
+            )
+            places = [outcome for outcome in tries if isinstance(outcome, Place)]
+            assert len(places) == 10
+            for place in places:
+                await limiters[0].give_back(place)
+        row = await here.one("SELECT hits FROM rate_limits")
+        assert row is not None
+        assert row["hits"] == 0
+
+
 async def test_the_sweep_drops_ended_windows_and_nothing_else(engine: Engine, clock: FrozenClock) -> None:
     async with opened(engine.fresh_url()) as db:
         limiter = Limiter(db, clock)

@@ -1,8 +1,11 @@
 """`/api/settings/tokens`: a token lists and revokes, and never makes another."""
 
-from collections.abc import Iterator
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 import schemathesis
@@ -15,6 +18,8 @@ from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts import by_operator
 from hubgate.server.app import Hub
+from hubgate.server.storage.engines import sqlite_path
+from hubgate.server.storage.postgres import CONNECTIONS
 
 PATH = "/api/settings/tokens"
 WHOAMI = "/api/whoami-v2"
@@ -38,6 +43,23 @@ def listed(hub: RunningHub, token: str) -> list[dict[str, Any]]:
 def named(hub: RunningHub, token: str, name: str) -> str:
     (found,) = [item["id"] for item in listed(hub, token) if item["name"] == name]
     return str(found)
+
+
+@contextlib.asynccontextmanager
+async def unwritable(hub: RunningHub) -> AsyncIterator[None]:
+    """A stranger keeps tokens from being written; they can be read."""
+    if hub.settings.on_sqlite:
+        with contextlib.closing(sqlite3.connect(sqlite_path(hub.settings.database_url))) as stranger:
+            stranger.execute("BEGIN IMMEDIATE")
+            yield
+        return
+    stranger = await asyncpg.connect(hub.settings.database_url)
+    try:
+        async with stranger.transaction():
+            await stranger.execute("LOCK TABLE access_tokens IN EXCLUSIVE MODE")
+            yield
+    finally:
+        await stranger.close()
 
 
 def test_the_list(hub: RunningHub) -> None:
@@ -210,3 +232,10 @@ def test_what_a_token_is_answered_matches_the_document(hub: RunningHub) -> None:
         examine()
     assert {200, 403, 404} <= seen
     assert max(seen) < 500
+
+
+async def test_a_use_that_cannot_be_noted_yet_holds_no_answer_up(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+        async with unwritable(hub):
+            answers = [client.get(WHOAMI).status_code for _ in range(CONNECTIONS + 2)]
+    assert set(answers) == {200}

@@ -1,14 +1,11 @@
 """Renames and deletions of one user at once, by two hubs on one database: one name stays, or none."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-import pytest
 from tests.bed.at_once import at_once
-from tests.bed.engines import Engine, settings_for
 from tests.bed.people import make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import own_account, store
 from hubgate.server.accounts.model import User
@@ -17,13 +14,6 @@ from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import HubError
 
 ROUNDS = 12
-
-
-@pytest.fixture
-def hubs(engine: Engine, tmp_path: Path) -> Iterator[tuple[RunningHub, RunningHub]]:
-    url = engine.fresh_url()
-    with running(settings_for(url, tmp_path)) as one, running(settings_for(url, tmp_path)) as other:
-        yield one, other
 
 
 def tried(hub: RunningHub, work: Callable[[Hub], object]) -> bool:
@@ -57,7 +47,8 @@ def test_after_two_renames_a_user_has_one_name(hubs: tuple[RunningHub, RunningHu
     one, other = hubs
     for number in range(ROUNDS):
         user = make_user(one, f"user{number}")
-        assert at_once([partial(rename, one, user, f"left{number}"), partial(rename, other, user, f"right{number}")])
+        renames = [partial(rename, one, user, f"left{number}"), partial(rename, other, user, f"right{number}")]
+        assert at_once(renames) == [True, True]
         latest = one.call(lambda opened, user=user: store.user(opened.db, user.id))
         assert latest is not None
         assert current_names(one, user) == [latest.name]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from tests.bed.audit_log import ACME, ADA, OTHER, SECRET, found, sealer_on, verified, write_entries
+from tests.bed.audit_log import ACME, ADA, OTHER, forget_all, found, sealer_on, verified, write_entries
 from tests.bed.blocking import blocking
 from tests.bed.clock import START, FrozenClock
 from tests.bed.engines import Engine, opened
@@ -22,7 +22,6 @@ from hubgate.server.audit.model import Kind
 from hubgate.server.audit.read import START as BEGINNING
 from hubgate.server.audit.read import follow
 from hubgate.server.audit.record import record
-from hubgate.server.audit.retention import Retention
 from hubgate.server.audit.seal import BATCH
 from hubgate.server.clock import DAY
 from hubgate.server.storage.database import Database
@@ -251,9 +250,7 @@ async def test_retention_drops_whole_batches_and_keeps_their_hashes(storage: Eng
             await sealer_on(db, clock).seal(ACME)
         await write_entries(db, 2, at=START)
         before = await db.read_long(lambda tx: store.batches(tx, ACME, 0, 10))
-        forgetting = Retention(db, clock, SECRET, days=15)
-        while await forgetting.step():
-            continue
+        await forget_all(db, clock, days=15)
         after = await db.read_long(lambda tx: store.batches(tx, ACME, 0, 10))
         assert [batch.dropped_at for batch in after] == [clock(), clock(), None, None]
         assert [batch.hash for batch in after] == [batch.hash for batch in before]
@@ -264,8 +261,7 @@ async def test_retention_drops_whole_batches_and_keeps_their_hashes(storage: Eng
         # The chain goes on, and what was dropped does not come back.
         await sealer_on(db, clock).seal(ACME)
         clock.now += 100 * DAY
-        while await forgetting.step():
-            continue
+        await forget_all(db, clock, days=15)
         assert await sealed_messages(db) == []
         assert (await verified(db)).flaws == []
 
@@ -279,18 +275,13 @@ async def test_retention_beside_sealing(storage: Engine, clock: FrozenClock) -> 
             await sealer_on(here, clock).seal(ACME)
         clock.now += 30 * DAY
 
-        async def forget() -> None:
-            forgetting = Retention(there, clock, SECRET, days=7)
-            while await forgetting.step():
-                continue
-
         async def go_on() -> None:
             for number in range(12):
                 await write_entries(here, 2, at=clock() + number)
                 while await unsealed(here):
                     await sealer_on(here, clock).seal(ACME)
 
-        await asyncio.gather(forget(), go_on())
+        await asyncio.gather(forget_all(there, clock, days=7), go_on())
         batches = await here.read_long(lambda tx: store.batches(tx, ACME, 0, 100))
         assert [batch.dropped_at is not None for batch in batches] == [True] * 12 + [False] * 12
         assert (await verified(here)).flaws == []
@@ -303,9 +294,7 @@ async def test_what_does_not_verify_is_evidence_and_stays(storage: Engine, clock
             await sealer_on(db, clock).seal(org_id)
         await db.write(lambda tx: tx.exec("UPDATE audit_entries SET message = 'x' WHERE org_id = :o", {"o": ACME}))
         clock.now += 30 * DAY
-        forgetting = Retention(db, clock, SECRET, days=7)
-        while await forgetting.step():
-            continue
+        await forget_all(db, clock, days=7)
         assert await sealed_messages(db) == ["x"]
         assert await sealed_messages(db, OTHER) == [], "the others are not kept for it"
         assert len((await verified(db)).flaws) == 1

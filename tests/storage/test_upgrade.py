@@ -58,7 +58,7 @@ async def structure(url: str) -> list[tuple[object, ...]]:
 
 
 async def test_migrated_equals_declared(storage: Engine) -> None:
-    """What the migrations build is what schema.py says, for the metadata's eyes and for the engine's own."""
+    """What the migrations build is what the schema says, for the metadata's eyes and for the engine's own."""
     migrated, declared = storage.empty_url(), storage.empty_url()
     async with opened(migrated) as db:
         assert await schema_state(db) is SchemaState.EMPTY

@@ -7,7 +7,7 @@ from hubgate.server.clock import SECOND, iso
 from hubgate.server.ids import is_id, new_id
 
 
-def test_ids_are_24_hex_and_ordered_by_second() -> None:
+def test_ids_are_24_hex_and_ordered_by_microsecond() -> None:
     made = [new_id(moment) for moment in (SECOND, SECOND + 1, 2 * SECOND - 1, 2 * SECOND, 4_000_000_000 * SECOND)]
     assert made == sorted(made)
     assert all(is_id(one) for one in made)

@@ -32,7 +32,8 @@ def _announce(settings: Settings, setup_link: str | None) -> None:
         print(f"  mail          is written to {settings.data_dir / 'mail'} (HUBGATE_SMTP_URL sends it)")
     if settings.metrics_listen:
         print(f"  metrics       http://{settings.metrics_listen}/metrics")
-    print(f"  look around   {settings.base_url}/docs/api")
+    print(f"  look around   {settings.base_url}/docs")
+    print(f"  build apps    {settings.base_url}/docs/sign-in")
     print(f"  check it      {program} doctor --data-dir {shlex.quote(str(settings.data_dir))}")
     print("  stop          Ctrl-C")
     sys.stdout.flush()

@@ -176,7 +176,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *sessions.routes(hub.accounts),
         *credentials.routes(hub.accounts),
         *overviews.routes(hub.accounts),
-        *members.routes(hub.accounts, settings.base_url),
+        *members.routes(hub.accounts),
         *audit.routes(hub.accounts),
         *applications.routes(hub.oauth, hub.accounts),
         *repo_lifecycle.routes(hub.repos),
@@ -203,10 +203,9 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *door_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts),
         *theme.routes(pages),
-        *static_routes(),
         *extra_routes,
     ]
-    table = RouteTable([*documented, *apidocs.routes(pages, settings.base_url, documented)])
+    table = RouteTable([*documented, *static_routes(), *apidocs.routes(pages, settings.base_url, documented)])
     return Edge(
         table=table,
         guard=guard,

@@ -4,7 +4,6 @@ import stat
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from hubgate.server.hub.git.version import require_git
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import signer
 from hubgate.server.secret import CannotOpen, secret_file
+from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings
 from hubgate.server.storage.engines import sqlite_path
 from hubgate.server.storage.health import clock_of, integrity
@@ -86,10 +86,10 @@ def _permissions(path: Path, limit: int, cure: str) -> Finding:
 
 def _public_address(settings: Settings) -> Finding:
     host = urlsplit(settings.base_url).hostname or ""
-    if _is_loopback(host) and not _is_loopback(settings.host):
+    if is_loopback(host) and not is_loopback(settings.host):
         text = f"others reach {settings.host}, but are told {settings.base_url}. Set HUBGATE_BASE_URL."
         return Finding("public address", "warn", text)
-    if settings.secure or _is_loopback(host):
+    if settings.secure or is_loopback(host):
         return Finding("public address", "ok", settings.base_url)
     return Finding(
         "public address", "warn", f"{settings.base_url} is plain http: passwords and tokens travel readable. Use https."
@@ -99,15 +99,8 @@ def _public_address(settings: Settings) -> Finding:
 def _mail(settings: Settings) -> Finding:
     if settings.smtp_url:
         return Finding("mail", "ok", "is sent through HUBGATE_SMTP_URL")
-    level: Literal["ok", "warn"] = "ok" if _is_loopback(urlsplit(settings.base_url).hostname or "") else "warn"
+    level: Literal["ok", "warn"] = "ok" if is_loopback(urlsplit(settings.base_url).hostname or "") else "warn"
     return Finding("mail", level, f"is written to {settings.data_dir / 'mail'}. Set HUBGATE_SMTP_URL to send it.")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def _database(hub: Hub) -> AsyncIterator[Finding]:

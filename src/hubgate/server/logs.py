@@ -87,12 +87,17 @@ def _line(record: logging.LogRecord) -> _Line:
 
 def _described(error: BaseException) -> Iterator[str]:
     """The chain of causes, the innermost first, as a traceback shows it."""
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None:
-        yield from _described(cause)
-        yield "which led to\n"
-    yield from traceback.format_tb(error.__traceback__)
-    yield summary_of(error) + "\n"
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    # What is raised from itself, or goes round in any other way, is told once.
+    while cause is not None and cause not in chain:
+        chain.insert(0, cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    for number, each in enumerate(chain):
+        if number:
+            yield "which led to\n"
+        yield from traceback.format_tb(each.__traceback__)
+        yield summary_of(each) + "\n"
 
 
 def summary_of(error: BaseException) -> str:

@@ -31,6 +31,10 @@ class PageRequest:
         """One row more than shown, so that the last page is known without counting."""
         return self.limit + 1
 
+    def last_shown(self, otherwise: str = "") -> str:
+        """Where a list goes on that is sorted by one text; `otherwise` on its first page."""
+        return str(self.after[0]) if self.after else otherwise
+
 
 @dataclass(frozen=True)
 class Page(Generic[T]):

@@ -1,4 +1,4 @@
-"""From settings to a running hub, in this order: socket, folder, schema, secret, first key, children."""
+"""From settings to a running hub, in this order: socket, folder, secret, schema, first key, set-up link, children."""
 
 import asyncio
 import contextlib
@@ -41,8 +41,10 @@ def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, w
         # Before anything is prepared: asyncio would answer Ctrl-C by cancelling whatever runs, and may lose it.
         supervisor.catch_signals()
         with prepared(settings):
+            # Before the children: once they serve, a database that is away for a moment must not end the hub.
+            setup_link = asyncio.run(_setup_link(settings))
             if supervisor.start():
-                announce(settings, asyncio.run(_setup_link(settings)))
+                announce(settings, setup_link)
             supervisor.watch()
 
 

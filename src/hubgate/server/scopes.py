@@ -4,6 +4,7 @@ Consent text, discovery and the access matrix are generated from these rows. Add
 rule in `access/policy.py`; the matrix test then demands its rows.
 """
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -46,11 +47,12 @@ BUILT_IN: tuple[Scope, ...] = (
         "See whether you, and ticked organizations, have a payment method; no details",
     ),
     Scope("email", Risk.PRIVATE, "See your e-mail address"),
-    Scope("profile", Risk.IDENTITY, "See your name, avatar and website"),
+    Scope("profile", Risk.IDENTITY, "See your name, avatar, website and organizations"),
     Scope("openid", Risk.IDENTITY, "Recognise you when you return"),
 )
 
 NAMES = frozenset(scope.name for scope in BUILT_IN)
+LONGEST_SHOWN = 60
 
 
 def parse_scopes(text: str) -> tuple[str, ...]:
@@ -63,3 +65,10 @@ def join_scopes(names: Iterable[str]) -> str:
     wanted = set(names)
     ordered = [scope.name for scope in BUILT_IN if scope.name in wanted]
     return " ".join([*ordered, *sorted(wanted - NAMES)])
+
+
+def no_such_scope(name: str, known: Iterable[str]) -> str:
+    """What to say of a name that is none of the known ones."""
+    shown = name[:LONGEST_SHOWN]
+    close = difflib.get_close_matches(shown, list(known), n=1)
+    return f"There is no scope {shown}." + (f" Did you mean {close[0]}?" if close else "")

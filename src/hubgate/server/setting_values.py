@@ -135,6 +135,14 @@ def listen_address(value: str) -> str:
     return value.strip()
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a setting names this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def from_toml(value: Any) -> str:
     """A TOML value as the text an environment variable would hold."""
     if isinstance(value, bool):

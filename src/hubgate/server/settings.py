@@ -43,7 +43,9 @@ class Settings:
     )
     server: str = option("granian", values.one_of("granian", "uvicorn"), "HTTP server: granian or uvicorn")
     egress_allow: Networks = option("", values.networks, "private CIDRs that outgoing requests may reach")
-    cimd_allow_http_loopback: bool = option("false", values.flag, "development: client documents on http loopback")
+    cimd_allow_http_loopback: bool = option(
+        "false", values.flag, "development: client documents on http loopback, with egress_allow"
+    )
     secret_key: str = option("", values.secret_key, "comma-separated; the first seals, all open", secret=True)
     smtp_url: str = option("", values.address("smtp", "smtps"), "outgoing mail; files when empty", secret=True)
     signup: str = option("open", values.one_of("open", "invite", "closed"), "sign-up: open, invite or closed")

@@ -4,7 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 SITE, HUB, SCOPES = os.environ["SITE"], os.environ["HUB"], os.environ["SCOPES"].split()
@@ -27,7 +27,8 @@ def serve(login: Callable[[], str], callback: Callable[[str], Any]) -> None:
             self.end_headers()
             self.wfile.write(json.dumps(callback(SITE + self.path)).encode() if known else b"{}")
 
-    server = HTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
+    # A thread for each, as browsers open connections that they may never use.
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
     server.socket.close()
     server.socket = socket.socket(fileno=int(os.environ["LISTEN_FD"]))
     server.serve_forever()

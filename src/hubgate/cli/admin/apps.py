@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.cli.admin import leaf, named
-from hubgate.cli.output import print_json, print_table
 from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
@@ -15,8 +14,6 @@ from hubgate.server.oauth.apps import owning, privileges
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App, Exchange
 from hubgate.server.oauth.apps.owning import Owner
-
-_ONCE = "Copy it now. We store only a fingerprint and cannot show it again."
 
 
 def configure(subjects: Any) -> None:
@@ -31,6 +28,9 @@ def configure(subjects: Any) -> None:
         "--scope", action="append", default=[], metavar="S", help=f"several times; {' '.join(DEFAULT_SCOPES)} if none"
     )
     create.add_argument("--public", action="store_true", help="without a secret")
+    create.add_argument(
+        "--refresh-tokens", action="store_true", help="people stay signed in: 90 days after the last use"
+    )
     create.add_argument("--client-id", default="", metavar="ID", help="instead of a random one")
     create.add_argument("--token-exchange", action="store_true", help="with the privilege; for an organization's app")
     leaf.add(commands, "list", "every app", _list)
@@ -66,6 +66,7 @@ def _create(options: argparse.Namespace) -> int:
             redirect_uris=tuple(options.redirect_uri),
             scopes=tuple(options.scope or DEFAULT_SCOPES),
             confidential=not options.public,
+            refresh_tokens=options.refresh_tokens,
             exchange=Exchange(privileged=options.token_exchange),
         )
         app, secret = await owning.create(hub.oauth, owner, draft, SYSTEM)
@@ -90,7 +91,7 @@ def _say_secret(options: argparse.Namespace, made: dict[str, Any], sentence: str
     if made["client_secret"] is not None:
         lines.append(f"client_secret  {made['client_secret']}")
         if sys.stdout.isatty():
-            lines.append(_ONCE)
+            lines.append(leaf.ONCE)
     return leaf.say(options, made, "\n".join(lines))
 
 
@@ -99,14 +100,8 @@ def _list(options: argparse.Namespace) -> int:
         return [await _described(hub, app) for app in await privileges.every(hub.oauth)]
 
     rows = leaf.with_hub(options, work)
-    if options.json:
-        print_json(rows)
-    else:
-        print_table(
-            ["CLIENT ID", "NAME", "OWNER", "KIND", "CREATED"],
-            [[r["client_id"], r["name"], r["owner"], _kind(r), r["created_at"][:10]] for r in rows],
-        )
-    return 0
+    cells = [[r["client_id"], r["name"], r["owner"], _kind(r), r["created_at"][:10]] for r in rows]
+    return leaf.show(options, rows, ["CLIENT ID", "NAME", "OWNER", "KIND", "CREATED"], cells)
 
 
 def _kind(row: dict[str, Any]) -> str:
@@ -178,6 +173,7 @@ async def _described(hub: Hub, app: App) -> dict[str, Any]:
         "scopes": list(app.scopes),
         "extra_scopes": list(app.extra_scopes),
         "confidential": app.confidential,
+        "refresh_tokens": app.refresh_tokens,
         "token_exchange": app.exchange.privileged,
         "created_at": iso(app.created_at),
     }

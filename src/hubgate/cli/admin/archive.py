@@ -1,12 +1,12 @@
 """`hubgate admin backup FILE | restore FILE`."""
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
 from hubgate.cli import hub_settings
 from hubgate.cli.admin import leaf
-from hubgate.cli.output import print_json
 from hubgate.server.errors import StartupError
 from hubgate.server.secret import secret_file
 from hubgate.server.storage import archive
@@ -28,8 +28,7 @@ def _backup(options: argparse.Namespace) -> int:
     said = {"file": str(options.file), "bytes": size, "withKeys": options.with_keys}
     where = "HUBGATE_SECRET_KEY" if settings.secret_key else str(secret_file(settings.data_dir))
     keys = "with the server secret: guard it" if options.with_keys else f"without the server secret: keep {where} too"
-    print_json(said) if options.json else print(f"Wrote {options.file}, {size:,} bytes, {keys}.")
-    return 0
+    return leaf.say(options, said, f"Wrote {options.file}, {size:,} bytes, {keys}.")
 
 
 def _restore(options: argparse.Namespace) -> int:
@@ -39,6 +38,5 @@ def _restore(options: argparse.Namespace) -> int:
     has_key = bool(settings.secret_key) or key.exists()
     said = {"restored": str(settings.data_dir), "hasSecret": has_key}
     missing = "" if has_key else f" The server secret was not in it: put {key} back or set HUBGATE_SECRET_KEY."
-    text = f"Restored into {settings.data_dir}.{missing} Then run: hubgate doctor --data-dir {settings.data_dir}"
-    print_json(said) if options.json else print(text)
-    return 0
+    run = f"hubgate doctor --data-dir {shlex.quote(str(settings.data_dir))}"
+    return leaf.say(options, said, f"Restored into {settings.data_dir}.{missing} Then run: {run}")

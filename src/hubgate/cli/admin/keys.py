@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from hubgate.cli.admin import leaf
-from hubgate.cli.output import print_json, print_table
 from hubgate.server.app import Hub
 from hubgate.server.audit.reseal import reseal as reseal_audit
 from hubgate.server.clock import iso
@@ -31,14 +30,8 @@ def _list(options: argparse.Namespace) -> int:
         return [_described(key, keys, hub.clock()) for key in keys]
 
     rows = leaf.with_hub(options, read)
-    if options.json:
-        print_json(rows)
-    else:
-        print_table(
-            ["KID", "STATE", "SIGNS FROM", "PUBLISHED UNTIL"],
-            [[str(value or "") for value in (r["kid"], r["state"], r["signsFrom"], r["publishedUntil"])] for r in rows],
-        )
-    return 0
+    cells = [[str(value or "") for value in (r["kid"], r["state"], r["signsFrom"], r["publishedUntil"])] for r in rows]
+    return leaf.show(options, rows, ["KID", "STATE", "SIGNS FROM", "PUBLISHED UNTIL"], cells)
 
 
 def _revoke(options: argparse.Namespace) -> int:

@@ -2,16 +2,19 @@
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from hubgate.cli import hub_settings
-from hubgate.cli.output import print_json
+from hubgate.cli.output import print_json, print_table
 from hubgate.server.app import Hub
 from hubgate.server.running import opened_for_operator
 
 Subparsers = Any
 T = TypeVar("T")
+
+# Beside a secret, for people; not in a pipe, where a script wants the secret alone.
+ONCE = "Copy it now. We store only a fingerprint and cannot show it again."
 
 
 def group(subjects: Subparsers, name: str, summary: str) -> Subparsers:
@@ -42,4 +45,9 @@ def with_hub(options: argparse.Namespace, work: Callable[[Hub], Awaitable[T]]) -
 
 def say(options: argparse.Namespace, value: Any, sentence: str) -> int:
     print_json(value) if options.json else print(sentence)
+    return 0
+
+
+def show(options: argparse.Namespace, value: Any, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    print_json(value) if options.json else print_table(headings, rows)
     return 0

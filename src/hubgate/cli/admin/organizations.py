@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.cli.admin import leaf, named
-from hubgate.cli.output import print_json, print_table
 from hubgate.server.accounts import by_operator
 from hubgate.server.accounts.model import PLANS, Organization
 from hubgate.server.accounts.organizations import members, settings
@@ -56,12 +55,9 @@ def _create(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     found = leaf.with_hub(options, lambda hub: by_operator.every_organization(hub.accounts))
-    if options.json:
-        print_json([{**named.described_organization(each), "members": count} for each, count in found])
-    else:
-        rows = [[each.name, each.plan, str(count), iso(each.created_at)[:10]] for each, count in found]
-        print_table(["NAME", "PLAN", "MEMBERS", "CREATED"], rows)
-    return 0
+    said = [{**named.described_organization(each), "members": count} for each, count in found]
+    cells = [[each.name, each.plan, str(count), iso(each.created_at)[:10]] for each, count in found]
+    return leaf.show(options, said, ["NAME", "PLAN", "MEMBERS", "CREATED"], cells)
 
 
 def _set_plan(options: argparse.Namespace) -> int:

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from hubgate.cli.admin import leaf, named
-from hubgate.cli.output import print_json, print_table
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.wire import described
@@ -36,12 +35,7 @@ def _create(options: argparse.Namespace) -> int:
         return {"token": text, "user": user.name, **msgspec.to_builtins(described(token))}
 
     made = leaf.with_hub(options, work)
-    if options.json or not sys.stdout.isatty():
-        # In a pipe the token alone, as a script wants it.
-        return leaf.say(options, made, made["token"])
-    return leaf.say(
-        options, made, f"{made['token']}\nCopy it now. We store only a fingerprint and cannot show it again."
-    )
+    return leaf.say(options, made, f"{made['token']}\n{leaf.ONCE}" if sys.stdout.isatty() else made["token"])
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -50,24 +44,11 @@ def _list(options: argparse.Namespace) -> int:
         return [msgspec.to_builtins(described(token)) for token in await personal.of_user(hub.accounts, user.id)]
 
     rows = leaf.with_hub(options, work)
-    if options.json:
-        print_json(rows)
-    else:
-        print_table(
-            ["ID", "NAME", "ROLE", "ENDS IN", "CREATED", "LAST USED"],
-            [
-                [
-                    row["id"],
-                    row["name"],
-                    row["role"],
-                    row["lastFour"],
-                    row["createdAt"][:10],
-                    (row["lastUsedAt"] or "never")[:10],
-                ]
-                for row in rows
-            ],
-        )
-    return 0
+    cells = [
+        [r["id"], r["name"], r["role"], r["lastFour"], r["createdAt"][:10], (r["lastUsedAt"] or "never")[:10]]
+        for r in rows
+    ]
+    return leaf.show(options, rows, ["ID", "NAME", "ROLE", "ENDS IN", "CREATED", "LAST USED"], cells)
 
 
 def _revoke(options: argparse.Namespace) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.cli.admin import leaf, named
-from hubgate.cli.output import print_json, print_table
 from hubgate.server.accounts import by_operator, own_account, signup
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
@@ -79,14 +78,9 @@ def _password() -> str:
 
 def _list(options: argparse.Namespace) -> int:
     found = leaf.with_hub(options, lambda hub: by_operator.every_user(hub.accounts))
-    if options.json:
-        print_json([named.described_user(user) for user in found])
-    else:
-        print_table(
-            ["NAME", "E-MAIL", "CREATED", "STATE"],
-            [[user.name, user.email, iso(user.created_at)[:10], _state(user)] for user in found],
-        )
-    return 0
+    said = [named.described_user(user) for user in found]
+    cells = [[user.name, user.email, iso(user.created_at)[:10], _state(user)] for user in found]
+    return leaf.show(options, said, ["NAME", "E-MAIL", "CREATED", "STATE"], cells)
 
 
 def _state(user: User) -> str:

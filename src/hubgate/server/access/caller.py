@@ -12,6 +12,9 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Unauthorized
 from hubgate.server.http.request import HubRequest
 
+# Of what browsers say about themselves, this much is kept.
+LONGEST_USER_AGENT = 300
+
 
 class AppCredential(msgspec.Struct, frozen=True):
     """The access token of an app."""
@@ -60,7 +63,7 @@ def caller_of(request: HubRequest) -> Caller:
 
 
 def visitor_of(request: HubRequest) -> Visitor:
-    return Visitor(request.client_ip, request.headers.get("user-agent", ""))
+    return Visitor(request.client_ip, request.headers.get("user-agent", "")[:LONGEST_USER_AGENT])
 
 
 def actor_of(request: HubRequest) -> Actor:
@@ -84,5 +87,4 @@ def _described(token: PersonalToken | None) -> dict[str, Any] | None:
         "id": token.id,
         "role": token.role.value,
         "last4": token.last_four,
-        "deleted": False,
     }

@@ -72,7 +72,7 @@ class Guard:
             return ANONYMOUS
         person, session = found
         if browsers.is_to_be_noted(session, now):
-            self.aside.write(lambda tx: session_store.note_use(tx, session.id, now, request.client_ip))
+            self.aside.note(session.id, lambda tx: session_store.note_use(tx, session.id, now, request.client_ip))
         return Caller.with_session(person, session)
 
     async def again(self, request: HubRequest) -> Caller:
@@ -102,7 +102,7 @@ class Guard:
         person, token = found
         now = self.clock()
         if personal.is_to_be_noted(token, now):
-            self.aside.write(lambda tx: token_store.note_use(tx, token.id, now))
+            self.aside.note(token.id, lambda tx: token_store.note_use(tx, token.id, now))
         return Caller.with_token(person, token)
 
 

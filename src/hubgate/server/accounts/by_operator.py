@@ -1,6 +1,6 @@
 """What only the operator does to an account: switch it off and on, vouch for its address, help with its password."""
 
-from collections.abc import Sequence
+import sys
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
@@ -13,35 +13,15 @@ from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.errors import Conflict
 from hubgate.server.storage.database import Tx
 
-PAGE = 500
 
-
-async def every_user(accounts: Accounts) -> Sequence[User]:
+async def every_user(accounts: Accounts) -> list[User]:
     """Oldest first."""
-
-    async def unit(tx: Tx) -> list[User]:
-        found: list[User] = []
-        while True:
-            rows = await store.list_users(tx, "", found[-1].id if found else "", PAGE)
-            found += [User(*row) for row in rows]
-            if len(rows) < PAGE:
-                return found
-
-    return await accounts.db.read_long(unit)
+    return await accounts.db.read_long(lambda tx: store.list_users(tx, "", "", sys.maxsize))
 
 
-async def every_organization(accounts: Accounts) -> Sequence[tuple[Organization, int]]:
+async def every_organization(accounts: Accounts) -> list[tuple[Organization, int]]:
     """Oldest first, each with its number of members."""
-
-    async def unit(tx: Tx) -> list[tuple[Organization, int]]:
-        found: list[tuple[Organization, int]] = []
-        while True:
-            rows = await org_store.list_all(tx, "", found[-1][0].id if found else "", PAGE)
-            found += [(Organization(*tuple(row)[:-1]), row["members"]) for row in rows]
-            if len(rows) < PAGE:
-                return found
-
-    return await accounts.db.read_long(unit)
+    return await accounts.db.read_long(lambda tx: org_store.list_all(tx, "", "", sys.maxsize))
 
 
 async def disable(accounts: Accounts, user: User) -> None:

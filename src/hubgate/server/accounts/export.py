@@ -7,7 +7,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Membership, Person, User
 from hubgate.server.accounts.names import name_key
 from hubgate.server.accounts.organizations import invitations
-from hubgate.server.accounts.organizations.store import Invitation
+from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import wire as sessions
 from hubgate.server.accounts.tokens import personal

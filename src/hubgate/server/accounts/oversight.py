@@ -8,7 +8,7 @@ from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.mail import store as mail_store
 from hubgate.server.paging import Page, PageRequest, page_of
-from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.database import Tx
 
 CURSOR = (str,)
 
@@ -41,21 +41,12 @@ async def counts(accounts: Accounts) -> Counts:
 
 
 async def users(accounts: Accounts, asked: PageRequest, search: str) -> Page[User]:
-    """Oldest first. `search` is part of a name or an address."""
-    rows = await accounts.db.read_long(lambda tx: store.list_users(tx, search, _after(asked), asked.fetch))
-    return page_of([User(*row) for row in rows], asked, lambda user: (user.id,))
+    """Oldest first. `search` is part of a name, a full name or an address."""
+    found = await accounts.db.read_long(lambda tx: store.list_users(tx, search, asked.last_shown(), asked.fetch))
+    return page_of(found, asked, lambda user: (user.id,))
 
 
 async def organizations(accounts: Accounts, asked: PageRequest, search: str) -> Page[tuple[Organization, int]]:
-    """Oldest first, each with its number of members."""
-    rows = await accounts.db.read_long(lambda tx: org_store.list_all(tx, search, _after(asked), asked.fetch))
-    return page_of([_with_members(row) for row in rows], asked, lambda listed: (listed[0].id,))
-
-
-def _after(asked: PageRequest) -> str:
-    return str(asked.after[0]) if asked.after else ""
-
-
-def _with_members(row: Row) -> tuple[Organization, int]:
-    *organization, members = row
-    return Organization(*organization), members
+    """Oldest first, each with its number of members. `search` is part of a name or a full name."""
+    found = await accounts.db.read_long(lambda tx: org_store.list_all(tx, search, asked.last_shown(), asked.fetch))
+    return page_of(found, asked, lambda listed: (listed[0].id,))

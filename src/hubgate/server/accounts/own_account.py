@@ -1,7 +1,7 @@
 """What users do with their own account: profile, rename, deletion."""
 
 from hubgate.server.accounts import store
-from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.checking import Checking, check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import User
@@ -24,9 +24,7 @@ async def set_profile(accounts: Accounts, user: User, fullname: str, website: st
 
 async def rename(accounts: Accounts, user: User, name: str) -> None:
     """The old name stays with this account for good; it may return to it."""
-    checking = Checking()
-    name = checking.field("username", check_name, name)
-    checking.done()
+    name = check_field("username", check_name, name)
 
     async def unit(tx: Tx) -> None:
         old = await hold(tx, user)
@@ -42,7 +40,7 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
 async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
     """For good; the name stays reserved. Organizations that only this user administers come first."""
     now = accounts.clock()
-    await accounts.db.write(lambda tx: remove(tx, user, actor, now))
+    await accounts.db.write_long(lambda tx: remove(tx, user, actor, now))
 
 
 async def remove(tx: Tx, user: User, actor: Actor, now: int) -> None:

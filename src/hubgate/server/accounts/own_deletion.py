@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from hubgate.server.accounts import own_account
-from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person, User
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.password_again import hold_password, require_password
 from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.audit.model import Actor
+from hubgate.server.errors import FieldErrors
 from hubgate.server.storage.database import Tx
 
 
@@ -30,14 +30,12 @@ async def consequences(accounts: Accounts, person: Person) -> Consequences:
 
 async def delete_own(accounts: Accounts, user: User, typed: str, password: str, actor: Actor) -> None:
     """Conflict while the user is the only admin somewhere."""
-    checking = Checking()
     if typed.strip() != user.name:
-        checking.refuse("name", f"Type {user.name}, as it is written here.")
-    checking.done()
+        raise FieldErrors({"name": f"Type {user.name}, as it is written here."})
     known_hash, now = await require_password(accounts, user, "password", password), accounts.clock()
 
     async def unit(tx: Tx) -> None:
         await hold_password(tx, user, "password", known_hash)
         await own_account.remove(tx, user, actor, now)
 
-    await accounts.db.write(unit)
+    await accounts.db.write_long(unit)

@@ -1,7 +1,7 @@
 """Changing a password, and setting a new one through a mailed link."""
 
 from hubgate.server.accounts import store
-from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.checking import check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
@@ -22,9 +22,7 @@ from hubgate.server.storage.database import Tx
 
 async def change(accounts: Accounts, user: User, current: str, new: str, visitor: Visitor) -> str:
     """Ends every session; the value is for this browser's new cookie (attack O55)."""
-    checking = Checking()
-    checking.field("new_password", check_password, new)
-    checking.done()
+    check_field("new_password", check_password, new)
     known_hash = await require_password(accounts, user, "current_password", current)
     password_hash, now = await hash_password(new), accounts.clock()
 
@@ -45,9 +43,7 @@ async def change(accounts: Accounts, user: User, current: str, new: str, visitor
 
 async def ask_reset(accounts: Accounts, email: str) -> None:
     """The same for every address; an unknown one gets no mail."""
-    checking = Checking()
-    email = checking.field("email", check_email, email)
-    checking.done()
+    email = check_field("email", check_email, email)
     place = await accounts.limiter.take(MAILS_TO_RECIPIENT, email)
     now = accounts.clock()
 
@@ -72,9 +68,7 @@ async def mail_reset(accounts: Accounts, tx: Tx, user: User, now: int) -> str:
 
 
 async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> User:
-    checking = Checking()
-    checking.field("password", check_password, new)
-    checking.done()
+    check_field("password", check_password, new)
     await mailed.look(accounts.db, secret, Purpose.RESET, accounts.clock())
     password_hash, now = await hash_password(new), accounts.clock()
 

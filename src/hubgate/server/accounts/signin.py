@@ -29,16 +29,16 @@ async def sign_in(
 ) -> str:
     """The value for the session cookie. `old` is the session this browser had, which ends."""
     async with turn():
-        user, stored = await _proven(accounts, username.strip(), password, visitor)
+        user, known_hash = await _proven(accounts, username.strip(), password, visitor)
     if user.disabled_at is not None:
         raise Forbidden("This account is disabled. Ask whoever runs this hub.")
-    user_id, known_hash, now = user.id, stored, accounts.clock()
+    now = accounts.clock()
 
     async def unit(tx: Tx) -> str | None:
         # Changed or disabled while it was being compared, it opens nothing: that has ended all sessions.
-        if not await store.hold_password(tx, user_id, known_hash):
+        if not await store.hold_password(tx, user.id, known_hash):
             return None
-        return await browsers.replace(tx, old, user_id, visitor, now)
+        return await browsers.replace(tx, old, user.id, visitor, now)
 
     cookie = await accounts.db.write(unit)
     if cookie is None:

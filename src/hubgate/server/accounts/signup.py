@@ -17,7 +17,7 @@ from hubgate.server.accounts.names import check_name
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.organizations.invitations import Opened
-from hubgate.server.accounts.organizations.store import Invitation
+from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.passwords import check_password, hash_password
 from hubgate.server.accounts.profile_fields import check_fullname
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound

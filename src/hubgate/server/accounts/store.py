@@ -1,10 +1,9 @@
-"""Statements on names and users, and how a person is read with all memberships in one go."""
-
-from collections.abc import Sequence
+"""Statements on names and users, look-ups by name, and how a person is read with all memberships in one go."""
 
 from hubgate.server.accounts.model import Organization, Person, User, person_of
 from hubgate.server.accounts.names import name_key
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import containing
 
 # In the order of model.User, model.Organization and the role. Statements that read a credential begin with these.
 USER = """u.id, u.name, u.fullname, u.email, u.email_verified_at, u.website, u.operator, u.can_pay, u.created_at,
@@ -48,6 +47,11 @@ async def user_by_email(tx: Tx | Database, email: str) -> User | None:
     return User(*row) if row else None
 
 
+async def organization(tx: Tx | Database, org_id: str) -> Organization | None:
+    row = await tx.one(f"SELECT {ORGANIZATION} FROM organizations o WHERE o.id = :id", {"id": org_id})
+    return Organization(*row) if row else None
+
+
 async def organization_by_name(tx: Tx | Database, name: str) -> Organization | None:
     row = await tx.one(
         f"""
@@ -69,10 +73,7 @@ async def account_named(tx: Tx | Database, name: str) -> User | Organization | N
     row = await tx.one("SELECT kind, owner_id FROM names WHERE key = :key", {"key": name_key(name)})
     if row is None:
         return None
-    if row["kind"] == "user":
-        return await user(tx, row["owner_id"])
-    found = await tx.one(f"SELECT {ORGANIZATION} FROM organizations o WHERE o.id = :id", {"id": row["owner_id"]})
-    return Organization(*found) if found else None
+    return await (user if row["kind"] == "user" else organization)(tx, row["owner_id"])
 
 
 async def hold_password(tx: Tx, user_id: str, password_hash: str) -> bool:
@@ -197,12 +198,14 @@ async def set_user_can_pay(tx: Tx, user_id: str, can_pay: int) -> None:
 
 
 async def remove_user(tx: Tx, user_id: str) -> None:
+    # Apps that refresh hold a consent before they look whose it is: in the other order each would wait for the other.
+    await tx.exec("DELETE FROM consents WHERE user_id = :id", {"id": user_id})
     await tx.exec("DELETE FROM users WHERE id = :id", {"id": user_id})
 
 
-async def list_users(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
-    """By id, so by age. `search` is part of a name or an address."""
-    return await tx.all(
+async def list_users(tx: Tx, search: str, after: str, most: int) -> list[User]:
+    """By id, so by age. `search` is part of a name, a full name or an address."""
+    rows = await tx.all(
         f"""
         SELECT {USER} FROM users u
         WHERE u.id > :after
@@ -210,8 +213,9 @@ async def list_users(tx: Tx, search: str, after: str, most: int) -> Sequence[Row
                 OR lower(u.fullname) LIKE lower(:pattern) ESCAPE '!' OR u.email LIKE lower(:pattern) ESCAPE '!')
         ORDER BY u.id LIMIT :most
         """,
-        {"after": after, "search": search, "pattern": like(search), "most": most},
+        {"after": after, "search": search, "pattern": containing(search), "most": most},
     )
+    return [User(*row) for row in rows]
 
 
 async def count_users(tx: Tx) -> Row:
@@ -223,13 +227,6 @@ async def count_users(tx: Tx) -> Row:
         """
     )
     return rows[0]
-
-
-def like(part: str) -> str:
-    """A LIKE pattern, escaped with `!`, for texts that contain `part`."""
-    for special in "!%_":
-        part = part.replace(special, "!" + special)
-    return f"%{part}%"
 
 
 async def reach(tx: Tx, milestone: str, now: int) -> bool:

@@ -9,15 +9,11 @@ from hubgate.server.audit.model import Actor, Entry, Kind
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
-LONGEST_USER_AGENT = 300
-
 
 async def record(
     tx: Tx, org_id: str, kind: Kind, message: str, actor: Actor, now: int, data: Mapping[str, Any] | None = None
 ) -> None:
     """`message` is a sentence without its subject: "added ada as admin"."""
-    # Whether the token is still there is no fact of this moment.
-    token = {name: value for name, value in actor.token.items() if name != "deleted"} if actor.token else None
     entry = Entry(
         id=new_id(now),
         org_id=org_id,
@@ -27,11 +23,11 @@ async def record(
         author_id=actor.user_id,
         author_name=actor.name,
         ip=actor.ip,
-        user_agent=actor.user_agent[:LONGEST_USER_AGENT] if actor.user_agent else None,
+        user_agent=actor.user_agent or None,
         data=_json(data),
-        token=_json(token),
+        token=_json(actor.token),
         oauth=_json(actor.oauth),
-        token_id=token["id"] if token else None,
+        token_id=actor.token["id"] if actor.token else None,
     )
     await store.add(tx, entry)
 

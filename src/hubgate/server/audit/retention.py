@@ -6,12 +6,13 @@ verify stays: it is evidence, and `hubgate doctor` names it.
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from hubgate.server.audit import chain, store
 from hubgate.server.audit.head import Heads
 from hubgate.server.audit.model import Batch, Head
+from hubgate.server.audit.rounds import Rounds
 from hubgate.server.audit.seal import BATCH, Overtaken
 from hubgate.server.clock import DAY, Clock
 from hubgate.server.secret import ServerSecret
@@ -19,10 +20,8 @@ from hubgate.server.storage.database import Database, Tx
 
 log = logging.getLogger("hubgate.audit")
 
-BATCHES_AT_ONCE = 20
 
-
-@dataclass
+@dataclass(frozen=True)
 class Retention:
     """`days` is at least 1: kept for ever, nothing runs."""
 
@@ -30,26 +29,24 @@ class Retention:
     clock: Clock
     secret: ServerSecret
     days: int
-    _after: str = field(default="", init=False)
-    _more: bool = field(default=False, init=False)
+
+    @cached_property
+    def _rounds(self) -> Rounds:
+        return Rounds(self._following, self._drop)
 
     async def step(self) -> bool:
-        """A few organizations, a batch each, in turn."""
-        sealed_before = self.clock() - self.days * DAY
-        for _ in range(BATCHES_AT_ONCE):
-            org_id = await self.db.read_long(
-                partial(store.next_droppable, sealed_before=sealed_before, after=self._after)
-            )
-            if org_id is None:
-                more, self._after, self._more = self._more, "", False
-                return more
-            self._after = org_id
-            if await self._drop(org_id, sealed_before):
-                self._more = True
-        return True
+        """A few organizations, a batch each."""
+        return await self._rounds.step()
 
-    async def _drop(self, org_id: str, sealed_before: int) -> bool:
-        found = await self.db.read_long(partial(self._droppable, org_id=org_id, sealed_before=sealed_before))
+    @property
+    def _sealed_before(self) -> int:
+        return self.clock() - self.days * DAY
+
+    async def _following(self, after: str) -> str | None:
+        return await self.db.read_long(partial(store.next_droppable, sealed_before=self._sealed_before, after=after))
+
+    async def _drop(self, org_id: str) -> bool:
+        found = await self.db.read_long(partial(self._droppable, org_id=org_id))
         if found is None:
             return False
         # Overtaken by a sealer, its turn comes again.
@@ -57,12 +54,12 @@ class Retention:
             await self.db.write_long(partial(self._forget, old=found[0], batch=found[1]))
         return True
 
-    async def _droppable(self, tx: Tx, org_id: str, sealed_before: int) -> tuple[Head, Batch] | None:
+    async def _droppable(self, tx: Tx, org_id: str) -> tuple[Head, Batch] | None:
         head = await store.head(tx, org_id)
         if head is None or not Heads(self.secret).is_genuine(head):
             return None
         kept = await store.batches(tx, org_id, head.dropped, 1)
-        if not kept or kept[0].sealed_at >= sealed_before or not await self._is_sound(tx, head, kept[0]):
+        if not kept or kept[0].sealed_at >= self._sealed_before or not await self._is_sound(tx, head, kept[0]):
             return None
         return head, kept[0]
 

@@ -7,12 +7,14 @@ the chain as it was before or after; of two sealers at once, one finds the numbe
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from hubgate.server import failpoint
 from hubgate.server.audit import chain, store
 from hubgate.server.audit.head import Heads
 from hubgate.server.audit.model import Batch, Entry, Head
+from hubgate.server.audit.rounds import Rounds
 from hubgate.server.clock import Clock
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
@@ -20,8 +22,6 @@ from hubgate.server.storage.database import Database, Tx
 log = logging.getLogger("hubgate.audit")
 
 BATCH = 500
-# One step stays far below the time for which a loop is leased.
-ORGANIZATIONS_AT_ONCE = 20
 
 
 class Overtaken(Exception):
@@ -38,27 +38,22 @@ class Draft:
     new: Head
 
 
-@dataclass
+@dataclass(frozen=True)
 class Sealer:
     db: Database
     clock: Clock
     secret: ServerSecret
-    # Where this round has come to, and whether somebody will have entries left when it ends.
-    _after: str = field(default="", init=False)
-    _more: bool = field(default=False, init=False)
+
+    @cached_property
+    def _rounds(self) -> Rounds:
+        return Rounds(partial(store.next_unsealed, self.db), self._has_more)
 
     async def step(self) -> bool:
-        """A few organizations, a batch each: one with a hundred thousand entries waits for its next turn."""
-        for _ in range(ORGANIZATIONS_AT_ONCE):
-            org_id = await store.next_unsealed(self.db, self._after)
-            if org_id is None:
-                more, self._after, self._more = self._more, "", False
-                return more
-            # Before it is tried: one that fails must not keep the others.
-            self._after = org_id
-            if await self.seal(org_id) == BATCH:
-                self._more = True
-        return True
+        """A few organizations, a batch each."""
+        return await self._rounds.step()
+
+    async def _has_more(self, org_id: str) -> bool:
+        return await self.seal(org_id) == BATCH
 
     async def seal(self, org_id: str) -> int:
         """One batch. How many entries it holds."""

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from hubgate.server.audit.filters import Filter
 from hubgate.server.audit.model import Batch, Entry, Head, Listed
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import containing
 
 # In the order of model.Entry, model.Batch and model.Head.
 ENTRY = """e.id, e.org_id, e.created_at, e.type, e.message, e.author_id, e.author_name, e.ip, e.user_agent, e.data,
@@ -315,16 +316,9 @@ def _condition(only: Filter) -> tuple[str, dict[str, str]]:
         if term.key:
             values[name] = term.value.lower()
         else:
-            values[name], values[f"{name}_as_given"] = _containing(term.value.lower()), _containing(term.value)
+            values[name], values[f"{name}_as_given"] = containing(term.value.lower()), containing(term.value)
         groups.setdefault(term.key or name, []).append(_TERMS[term.key].format(name=name))
     return "".join(f" AND ({' OR '.join(group)})" for group in groups.values()), values
-
-
-def _containing(part: str) -> str:
-    """A LIKE pattern, escaped with `!`."""
-    for special in "!%_":
-        part = part.replace(special, "!" + special)
-    return f"%{part}%"
 
 
 def _listed(row: Row) -> Listed:

@@ -4,7 +4,7 @@ A stretch at a time, each as the database stood at one moment, so that memory st
 retention has to pause.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -97,13 +97,18 @@ async def _walk(tx: Tx, heads: Heads, org_id: str, so_far: _Stretch) -> _Stretch
 
 
 def _few(batches: list[Batch]) -> list[Batch]:
-    """As many as have ENTRIES_AT_ONCE together, at least one. What a row claims to hold is not to be trusted."""
+    """As many as have ENTRIES_AT_ONCE together, at least one."""
     total = 0
     for number, batch in enumerate(batches):
-        total += min(abs(batch.entries), BATCH)
+        total += _claimed(batch)
         if total > ENTRIES_AT_ONCE:
             return batches[:number]
     return batches
+
+
+def _claimed(batch: Batch) -> int:
+    """How many entries it says it has; what a row says is not to be trusted."""
+    return min(abs(batch.entries), BATCH)
 
 
 async def _entries_of(tx: Tx, batches: Sequence[Batch]) -> dict[int, list[Entry]]:
@@ -171,17 +176,40 @@ async def glance(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable[int]
     if _flaw_of_head(Heads(secret), head) or (last.seq, last.hash) != (head.seq, head.hash):
         return Glance(last.sealed_at, broken=True)
     left = ENTRIES_AT_A_GLANCE
-    for seq in sorted({head.seq, *shown}, reverse=True):
-        batch = await store.batch(tx, org_id, seq)
-        left -= batch.entries if batch else 0
+    for run in _runs({head.seq, *shown}):
+        # With the one before the run, whose hash is in its oldest.
+        known = {batch.seq: batch for batch in await store.batches(tx, org_id, max(run[-1] - 2, 0), len(run) + 1)}
+        affordable = []
+        for seq in run:
+            left -= _claimed(known[seq]) if seq in known else 0
+            if left >= 0:
+                affordable.append(seq)
+        if await _is_flawed(tx, head, known, affordable):
+            return Glance(last.sealed_at, broken=True)
         if left < 0:
             break
-        if batch is None or await _is_flawed(tx, head, batch):
-            return Glance(last.sealed_at, broken=True)
     return Glance(last.sealed_at, broken=False)
 
 
-async def _is_flawed(tx: Tx, head: Head, batch: Batch) -> bool:
-    before = await store.last_batch(tx, batch.org_id, batch.seq)
-    entries = await store.in_batches(tx, batch.org_id, batch.seq, batch.seq, BATCH + 1)
-    return _flaw_of_batch(head, batch, batch.seq - 1, before.hash if before else chain.FIRST, entries) is not None
+def _runs(seqs: Iterable[int]) -> list[list[int]]:
+    """Neighbours together, the newest first: 4, 8, 9 are [9, 8] and [4]."""
+    runs: list[list[int]] = []
+    for seq in sorted(seqs, reverse=True):
+        if runs and runs[-1][-1] == seq + 1:
+            runs[-1].append(seq)
+        else:
+            runs.append([seq])
+    return runs
+
+
+async def _is_flawed(tx: Tx, head: Head, known: Mapping[int, Batch], run: Sequence[int]) -> bool:
+    """Whether one of these neighbours is missing or not as it was sealed. `known` has the batch before them too."""
+    batches = [known[seq] for seq in reversed(run) if seq in known]
+    if len(batches) < len(run):
+        return True
+    entries = await _entries_of(tx, batches)
+    for batch in batches:
+        previous = known[batch.seq - 1].hash if batch.seq - 1 in known else chain.FIRST
+        if _flaw_of_batch(head, batch, batch.seq - 1, previous, entries.get(batch.seq, [])):
+            return True
+    return False

@@ -12,7 +12,12 @@ def _networks(text: str) -> tuple[Network, ...]:
 
 
 # Services that hand out a machine's credentials. No allow-list opens them.
-_METADATA = _networks("169.254.169.254/32 169.254.170.2/32 168.63.129.16/32 100.100.100.200/32 fd00:ec2::254/128")
+_METADATA = _networks(
+    """
+    169.254.169.254/32 169.254.170.2/32 169.254.170.23/32 168.63.129.16/32 100.100.100.200/32
+    fd00:ec2::254/128 fd00:ec2::23/128 fd20:ce::254/128
+    """
+)
 
 # What an operator may open for development or for receivers at home.
 _PRIVATE = _networks(
@@ -31,6 +36,10 @@ _NOWHERE = _networks(
 )
 
 _NAT64 = _networks("64:ff9b::/96")
+# IPv4-translated (RFC 2765), as stateless translators write it.
+_TRANSLATED = _networks("::ffff:0:0:0/96")
+# All that IPv6 gives to the public so far: whatever else comes is closed until somebody has looked at it.
+_PUBLIC_V6 = _networks("2000::/3")
 
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
@@ -40,7 +49,9 @@ def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
         return False
     if _within(judged, _METADATA) or _within(judged, _NOWHERE):
         return False
-    return not _within(judged, _PRIVATE) or _within(judged, allowed)
+    if _within(judged, _PRIVATE):
+        return _within(judged, allowed)
+    return judged.version == 4 or _within(judged, _PUBLIC_V6)
 
 
 def embedded_in(address: Address) -> Address | None:
@@ -53,7 +64,7 @@ def embedded_in(address: Address) -> Address | None:
     inner = address.ipv4_mapped or address.sixtofour
     if inner is None and address.teredo is not None:
         inner = address.teredo[1]
-    if inner is None and _within(address, _NAT64):
+    if inner is None and (_within(address, _NAT64) or _within(address, _TRANSLATED)):
         inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     if inner is not None:
         return inner

@@ -13,6 +13,8 @@ from hubgate.server.egress.resolve import NotReached
 
 # All of the answer before its body, interim answers included.
 MOST_HEAD_BYTES = 64 * 1024
+# Chunks of one byte each, the worst honest framing, make a body this much longer on the wire.
+_FRAMING = 8
 
 
 @dataclass(slots=True)
@@ -73,6 +75,11 @@ class Connection(asyncio.Protocol):
             return
         if not self._in_body:
             self._head_bytes += len(data)
+        self._received += len(data)
+        if self._received > 2 * MOST_HEAD_BYTES + _FRAMING * self._cap and self._in_body:
+            # Neither head nor body: trailers, or the extensions of chunks.
+            self._fail("more framing than body")
+            return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -99,6 +106,9 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_body:
+            # A trailer: nothing here reads one, so nothing is kept of it.
+            return
         lower = name.lower()
         if lower in (b"content-length", b"transfer-encoding"):
             self._length_is_known = True
@@ -124,6 +134,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, answer: Answer, cap: int, head_bytes: int = 0) -> None:
         self._answer, self._cap, self._head_bytes = answer, cap, head_bytes
+        self._received = head_bytes
         self._body = bytearray()
         self._in_body = self._length_is_known = False
         if head_bytes == 0:

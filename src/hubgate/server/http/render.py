@@ -14,6 +14,7 @@ from hubgate.server.errors import (
     Unauthorized,
     Unavailable,
 )
+from hubgate.server.http.oauth_text import oauth_text
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import ErrorShape, Surface
 
@@ -22,9 +23,10 @@ ErrorPage = Callable[[HubRequest, HubError], Response]
 REALM = "hubgate"
 LONGEST_HEADER_TEXT = 300
 
-# RFC 6749 section 5.2 and RFC 6750 name these; a refusal with a code of its own keeps that.
+# RFC 6749 section 5.2 and RFC 6750 name these; a refusal with a code of its own keeps that. Refusals of clients have
+# one, so a 401 without is about a bearer token.
 _BUSY = "temporarily_unavailable"
-_OAUTH_CODES = {401: "invalid_client", 403: "access_denied", 429: _BUSY, 500: "server_error", 503: _BUSY}
+_OAUTH_CODES = {401: "invalid_token", 403: "access_denied", 429: _BUSY, 500: "server_error", 503: _BUSY}
 
 
 class JsonResponse(Response):
@@ -45,8 +47,9 @@ class ErrorRenderer:
             case ErrorShape.PAGE:
                 response = self._page(request, error)
             case ErrorShape.OAUTH:
-                explained_at = self._explain + request.request_id
-                response = JsonResponse({**_oauth_body(error), "error_uri": explained_at}, error.status)
+                # RFC 6749, section 5.2: only where it leads to something.
+                more = {"error_uri": self._explain + request.request_id} if request.is_explained else {}
+                response = JsonResponse({**_oauth_body(error), **more}, error.status)
             case ErrorShape.TEXT:
                 response = PlainTextResponse(error.message + "\n", error.status)
             case ErrorShape.API:
@@ -71,6 +74,8 @@ class ErrorRenderer:
             return error.challenge
         if isinstance(error, Unauthorized) and surface in (Surface.API, Surface.FILE):
             return f'Bearer realm="{REALM}", resource_metadata="{self._metadata}"'
+        if isinstance(error, Unauthorized) and surface.value.errors is ErrorShape.OAUTH:
+            return 'Bearer error="invalid_token"'
         if isinstance(error, Unauthorized) and surface is not Surface.PAGE:
             # git ignores every scheme but Basic.
             return f'Basic realm="{REALM}"'
@@ -81,7 +86,7 @@ class ErrorRenderer:
 
 def _oauth_body(error: HubError) -> dict[str, str]:
     code = error.code or _OAUTH_CODES.get(error.status, "invalid_request")
-    return {"error": code, "error_description": error.message}
+    return {"error": code, "error_description": oauth_text(error.message)}
 
 
 def _one_ascii_line(text: str) -> str:

@@ -20,6 +20,8 @@ class HubRequest(Request):
     request_id: str
     client_ip: str
     secret_address: bool = False
+    # Its refusal is kept for the owner of the app that sent it.
+    is_explained: bool = False
     form_fields: Fields
 
     def bound_body(self, receive: Receive) -> None:

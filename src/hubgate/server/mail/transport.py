@@ -8,9 +8,10 @@ import ssl
 import threading
 from collections.abc import Awaitable, Callable
 from email.message import EmailMessage
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
+
+from hubgate.server.setting_values import is_loopback
 
 # The mail's id, the mail, and whom it goes to: never read back from a header.
 Transport = Callable[[str, EmailMessage, str], Awaitable[None]]
@@ -123,7 +124,7 @@ def _introduce(server: smtplib.SMTP, url: SplitResult) -> None:
         server.ehlo()
         private = True
     if url.username:
-        if not private and not _is_loopback(host):
+        if not private and not is_loopback(host):
             # Someone in between may have taken the offer out (RFC 3207, section 6).
             raise NotSent("the server offers no encryption, and the password is not sent without")
         server.login(unquote(url.username), unquote(url.password or ""))
@@ -131,7 +132,7 @@ def _introduce(server: smtplib.SMTP, url: SplitResult) -> None:
 
 def _context(host: str) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    if _is_loopback(host):
+    if is_loopback(host):
         # A mail server on this machine has a certificate that it made itself, and no line to be tapped.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -148,10 +149,3 @@ def _hand_over(server: smtplib.SMTP, mail: EmailMessage, recipient: str) -> None
         raise NotSent(f"the mail was refused with {error.smtp_code}", permanent=error.smtp_code >= 500) from error
     except smtplib.SMTPNotSupportedError as error:
         raise NotSent("the server knows ASCII addresses only", permanent=True) from error
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -9,6 +9,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.apps import store
 from hubgate.server.oauth.apps.finding import find_app
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.cimd.documents import DocumentRefused
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import ClientRefused, invalid_request
 from hubgate.server.oauth.parameters import Parameters
@@ -56,29 +57,42 @@ def presented(request: HubRequest, parameters: Parameters) -> Presented | None:
         raise ClientRefused("The Authorization header is not Basic credentials.", basic=True)
     found = Presented(unquote_plus(name), unquote_plus(password), basic=True, raw=(name, password))
     if body_id is not None and body_id not in (found.client_id, name):
-        raise invalid_request("client_id in the body is not the one in the Authorization header.")
+        raise invalid_request("client_id in the body is not the one in the Authorization header.", "client_id")
     return found
 
 
 async def authenticate(oauth: OAuth, given: Presented, ip: str) -> App:
-    """The app, proven to be what it says. A public one proves nothing here: its code or device does."""
-    app = await find_app(oauth, given.client_id, caller=ip)
-    if app is not None and not app.confidential and not given.secret:
-        return app
-    subject = f"{network_of(ip)} {given.client_id}"
-    place = await oauth.limiter.take(FAILED_AUTHENTICATIONS, subject)
-    proven = await _proven(oauth, given)
-    if proven is None:
+    """The app, proven to be what it says. A public one proves nothing here: its code or device does.
+
+    A right secret is good however many wrong ones came before: who guesses a secret of 256 bits is not stopped by
+    counting, and an app that shares an address with a broken one must go on.
+    """
+    app = await (_proven(oauth, given) if given.secret else _public(oauth, given, ip))
+    if app is None:
+        await oauth.limiter.take(FAILED_AUTHENTICATIONS, f"{network_of(ip)} {given.client_id}")
         raise ClientRefused(basic=given.basic)
-    await oauth.limiter.give_back(place)
-    return proven
+    return app
 
 
 async def _proven(oauth: OAuth, given: Presented) -> App | None:
-    pairs = [(given.client_id, given.secret), *([given.raw] if given.raw else [])]
+    pairs = dict.fromkeys([(given.client_id, given.secret), *([given.raw] if given.raw else [])])
     for client_id, secret in pairs:
-        if secret:
+        # PostgreSQL cannot even look for a NUL.
+        if secret and "\0" not in client_id:
             key = fingerprint(secret)
             if app := await store.find_with_secret(oauth.db, client_id, key, oauth.clock()):
                 return app
     return None
+
+
+async def _public(oauth: OAuth, given: Presented, ip: str) -> App | None:
+    app = await find_client(oauth, given.client_id, ip, basic=given.basic)
+    return app if app is not None and not app.confidential else None
+
+
+async def find_client(oauth: OAuth, client_id: str, ip: str, *, basic: bool = False) -> App | None:
+    """As `find_app`; an app whose document is no good is a client that did not prove itself (RFC 6749, section 5.2)."""
+    try:
+        return await find_app(oauth, client_id, caller=ip)
+    except DocumentRefused as error:
+        raise ClientRefused(error.message, basic=basic) from error

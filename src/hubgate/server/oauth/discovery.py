@@ -7,16 +7,15 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Handler, Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth import userinfo
 from hubgate.server.oauth.authorize.request import RESPONSE_MODES
 from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.keys.model import ALGORITHM
 from hubgate.server.oauth.pkce import METHOD
+from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.scopes import BUILT_IN
 
-_CLAIMS = (
-    "sub iss aud exp iat auth_time nonce at_hash name preferred_username profile picture website email email_verified "
-    "isPro canPay billingMode orgs organizations"
-)
+_CLAIMS = (*idtoken.ALWAYS, *userinfo.ALWAYS, *(claim for claims in userinfo.OF_SCOPE.values() for claim in claims))
 _HEADERS = {"cache-control": "public, max-age=300"}
 
 
@@ -43,7 +42,7 @@ def routes(base_url: str) -> list[Route]:
         "revocation_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
         "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
         "scopes_supported": [scope.name for scope in BUILT_IN],
-        "claims_supported": _CLAIMS.split(),
+        "claims_supported": list(dict.fromkeys(_CLAIMS)),
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
         "authorization_response_iss_parameter_supported": True,
         # The modelled service's name and the draft's.

@@ -1,15 +1,20 @@
 """OAuth's own errors: a code of the RFC, a sentence for the developer, a status. (RFC 6749 section 5.2)"""
 
 from hubgate.server.errors import BadRequest, Unauthorized
+from hubgate.server.http.oauth_text import oauth_text
 
 _NOT_PROVEN = "The client is unknown, or its credentials do not fit."
 
 
 class OAuthRefused(BadRequest):
-    """Status 400, as every refusal of the token endpoint but one."""
+    """Status 400, as every refusal of the token endpoint but one.
 
-    def __init__(self, code: str, description: str) -> None:
-        super().__init__(description, code=code)
+    `about` names the parameter to mark in the explanation, where comparing with what is registered would not tell.
+    """
+
+    def __init__(self, code: str, description: str, about: str = "") -> None:
+        super().__init__(oauth_text(description), code=code)
+        self.about = about
 
 
 class ClientRefused(Unauthorized):
@@ -19,16 +24,16 @@ class ClientRefused(Unauthorized):
         super().__init__(description, code="invalid_client", challenge='Basic realm="hubgate"' if basic else "")
 
 
-def invalid_request(description: str) -> OAuthRefused:
-    return OAuthRefused("invalid_request", description)
+def invalid_request(description: str, about: str = "") -> OAuthRefused:
+    return OAuthRefused("invalid_request", description, about)
 
 
-def invalid_grant(description: str) -> OAuthRefused:
-    return OAuthRefused("invalid_grant", description)
+def invalid_grant(description: str, about: str = "") -> OAuthRefused:
+    return OAuthRefused("invalid_grant", description, about)
 
 
-def invalid_scope(description: str) -> OAuthRefused:
-    return OAuthRefused("invalid_scope", description)
+def invalid_scope(description: str, about: str = "") -> OAuthRefused:
+    return OAuthRefused("invalid_scope", description, about)
 
 
 def unauthorized_client(description: str) -> OAuthRefused:

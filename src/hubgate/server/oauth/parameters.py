@@ -1,12 +1,16 @@
 """The parameters of a protocol request: each at most once, but for the few that may repeat (attack O17)."""
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
 
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.oauth.errors import invalid_request
 
 MAY_REPEAT = frozenset({"resource", "audience", "orgIds"})
+_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
 class Parameters:
@@ -18,7 +22,7 @@ class Parameters:
             self._values.setdefault(name, []).append(value)
         for name, values in self._values.items():
             if len(values) > 1 and name not in MAY_REPEAT:
-                raise invalid_request(f"{name[:60]} was sent more than once.")
+                raise invalid_request(f"{name[:60]} was sent more than once.", name)
 
     def get(self, name: str) -> str | None:
         values = self._values.get(name)
@@ -27,7 +31,7 @@ class Parameters:
     def need(self, name: str) -> str:
         value = self.get(name)
         if value is None:
-            raise invalid_request(f"{name} is missing.")
+            raise invalid_request(f"{name} is missing.", name)
         return value
 
     def all(self, name: str) -> list[str]:
@@ -41,15 +45,36 @@ async def read_body(request: HubRequest) -> Parameters:
 async def read_pairs(request: HubRequest) -> list[tuple[str, str]]:
     """As they were sent: a form, or the same as a flat JSON object."""
     if request.content_type == "application/json":
-        given = await request.read_json(dict[str, str | list[str] | int])
-        return list(_flat(given))
+        return list(_flat(_members(await request.body())))
     if request.content_type != FORM_TYPE:
         raise invalid_request(f"Send this as {FORM_TYPE} or application/json.")
     fields: Fields = await request.read_form()
     return fields.pairs
 
 
-def _flat(given: Mapping[str, str | list[str] | int]) -> Iterable[tuple[str, str]]:
-    for name, value in given.items():
+def _members(body: bytes) -> Iterable[tuple[str, Any]]:
+    """Of a JSON object, in order. A decoder that makes a dict would keep the last of two and say nothing."""
+    try:
+        found = json.loads(body.decode(), object_pairs_hook=tuple)
+    except (ValueError, RecursionError):
+        raise invalid_request("The body is not JSON.") from None
+    # Objects are tuples here, arrays lists.
+    if not isinstance(found, tuple):
+        raise invalid_request("Send a JSON object.")
+    return found
+
+
+def _flat(members: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, str]]:
+    for name, value in members:
         for one in value if isinstance(value, list) else [value]:
-            yield name, str(one)
+            # Null is absent, as an empty value is.
+            yield _text(name), _text("" if one is None else one)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise invalid_request("Every member of the body is a text or a number.")
+    text = str(value)
+    if _NO_CHARACTER.search(text):
+        raise invalid_request("A text holds a NUL or half a character.")
+    return text

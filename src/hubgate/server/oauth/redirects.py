@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote_plus, urlsplit
 
 from hubgate.server.errors import Unprocessable
 
@@ -21,6 +21,12 @@ _NO_APP = frozenset(
 # Printable ASCII without quotes, angle brackets and the backslash, about which parsers disagree (attack O2).
 _CLEAN = re.compile(r"[!#-;=?-\[\]_a-z~]+\Z")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*\Z")
+# A host and its port, where the scheme was left out: `localhost:5000/cb` would be a scheme called localhost.
+_HOST_AND_PORT = re.compile(r"(localhost|\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)+):[0-9]+(?:[/?]|\Z)", re.IGNORECASE)
+# A loopback address up to its path, the port apart; and the origin of an address, as it is written.
+_HERE = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::([0-9]{1,5}))?(?=[/?]|\Z)", re.IGNORECASE)
+_ORIGIN = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
+_OF_ANSWERS = frozenset({"code", "state", "iss", "error", "error_description", "error_uri"})
 
 
 def check_redirect_uri(uri: str) -> str:
@@ -28,6 +34,9 @@ def check_redirect_uri(uri: str) -> str:
     if len(uri) > LONGEST:
         raise Unprocessable(f"A redirect URI has at most {LONGEST:,} characters.")
     parts = _split(uri)
+    if parts is not None and (found := _HOST_AND_PORT.match(uri)):
+        scheme = "http" if found.group(1).lower() in LOOPBACK else "https"
+        raise Unprocessable(f"{uri[:80]} has no scheme. Write {scheme}://{uri[:80]}.")
     if parts is None or not parts.scheme:
         raise Unprocessable(f"{uri[:80]} is no address such as https://app.example/callback.")
     if "#" in uri:
@@ -50,21 +59,37 @@ def matches(registered: Iterable[str], given: str, match: str = EXACT) -> bool:
 
 
 def _is_same(registered: str, given: str) -> bool:
+    """To the letter, but for a loopback port: what is compared by its parts is matched in spellings nobody wrote."""
     if registered == given:
         return True
-    ours, theirs = _split(registered), _split(given)
-    if ours is None or theirs is None or ours.scheme != "http" or theirs.scheme != "http":
+    ours, theirs = _HERE.match(registered), _HERE.match(given)
+    if ours is None or theirs is None or not _is_port(theirs.group(2)):
         return False
-    if host_of(ours) not in LOOPBACK or host_of(ours) != host_of(theirs) or "#" in given:
-        return False
-    return ours._replace(netloc="") == theirs._replace(netloc="")
+    return (ours.group(1), registered[ours.end() :]) == (theirs.group(1), given[theirs.end() :])
+
+
+def _is_port(text: str | None) -> bool:
+    return text is None or (text == str(int(text)) and 0 < int(text) < 65536)
 
 
 def _has_origin(registered: str, given: str) -> bool:
-    ours, theirs = _split(registered), _split(given)
-    if ours is None or theirs is None or "#" in given or ours.scheme not in ("http", "https"):
+    ours, theirs = _ORIGIN.match(registered), _ORIGIN.match(given)
+    if ours is None or theirs is None or ours.group() != theirs.group():
         return False
-    return host_of(theirs) is not None and (ours.scheme, ours.netloc) == (theirs.scheme, theirs.netloc)
+    return _split(given) is not None and "#" not in given and not answer_in(given)
+
+
+def answer_in(uri: str) -> str:
+    """The name of a parameter in its query that only our answer has; empty if there is none.
+
+    Where the query is the asker's to choose, they could give the app a code of their own ahead of ours.
+    """
+    for part in re.split("[&;]", uri.partition("?")[2]):
+        # As lenient as any app may be: `code[]` is a list called code to some.
+        name = unquote_plus(part.partition("=")[0]).partition("[")[0].strip().lower()
+        if name in _OF_ANSWERS:
+            return name
+    return ""
 
 
 def host_of(parts: SplitResult) -> str | None:

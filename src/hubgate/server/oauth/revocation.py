@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.clock import SECOND
 from hubgate.server.http.render import JsonResponse
@@ -24,6 +25,7 @@ from hubgate.server.oauth.explain.explained import explained
 from hubgate.server.oauth.grants.http import NO_STORE
 from hubgate.server.oauth.parameters import Parameters, read_body
 from hubgate.server.oauth.tokens import store
+from hubgate.server.oauth.tokens.issuing import left_of
 from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Tx
@@ -34,6 +36,22 @@ class TokenInQuestion(msgspec.Struct):
     token_type_hint: str | UnsetType = UNSET
     client_id: str | UnsetType = UNSET
     client_secret: str | UnsetType = UNSET
+
+
+class Introspection(msgspec.Struct):
+    """Of a token that is not good, or not the asking app's to know, `active` is all."""
+
+    active: bool
+    scope: str | UnsetType = UNSET
+    client_id: str | UnsetType = UNSET
+    username: str | UnsetType = UNSET
+    # Of an access token.
+    token_type: str | UnsetType = UNSET
+    exp: int | UnsetType = UNSET
+    iat: int | UnsetType = UNSET
+    sub: str | UnsetType = UNSET
+    aud: str | UnsetType = UNSET
+    iss: str | UnsetType = UNSET
 
 
 _INACTIVE: dict[str, Any] = {"active": False}
@@ -64,7 +82,7 @@ def routes(oauth: OAuth) -> list[Route]:
             explained(oauth, introspect),
             Surface.OAUTH_PRIVATE,
             "Whether a token is good, and what for",
-            {200: ("active, and if so what the token is.", dict[str, Any])},
+            {200: ("Whether it is good, and if so what it is.", Introspection)},
         ),
     ]
 
@@ -103,7 +121,7 @@ async def _revoke(oauth: OAuth, app: App, text: str) -> None:
         found: AppToken | RefreshToken | None = None
         if kind is TokenKind.OAUTH:
             found = await store.token(tx, key)
-        elif kind is TokenKind.REFRESH:
+        elif kind is TokenKind.REFRESH and await consent_store.hold_behind(tx, store.REFRESH_TOKENS, key) is not None:
             found = await store.refresh_token(tx, key)
         if found is None:
             return True
@@ -120,38 +138,65 @@ async def _revoke(oauth: OAuth, app: App, text: str) -> None:
 
 
 async def _described(oauth: OAuth, app: App, text: str) -> dict[str, Any]:
-    read = read_token(text)
-    if read is None or read[0] is not TokenKind.OAUTH:
-        return _INACTIVE
-    token = await store.token(oauth.db, read[1])
-    now = oauth.clock()
-    if token is None or token.expires_at <= now or not await _same_owner(oauth, app, token.client_id):
+    match read_token(text):
+        case (TokenKind.OAUTH, key):
+            return await _access_token(oauth, app, key)
+        case (TokenKind.REFRESH, key):
+            return await _refresh_token(oauth, app, key)
+    return _INACTIVE
+
+
+async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
+    token = await store.token(oauth.db, key)
+    if token is None or token.expires_at <= oauth.clock() or await _issued_to(oauth, app, token.client_id) is None:
         return _INACTIVE
     user = await account_store.user(oauth.db, token.user_id)
     if user is None or user.disabled_at is not None:
         return _INACTIVE
     scopes = set(parse_scopes(token.scopes))
     if token.consent_id is not None:
-        consent = await consent_store.find(oauth.db, token.user_id, token.client_id)
-        scopes &= consent.scopes if consent else set()
+        scopes &= await _consented(oauth, token)
+    said = _active(oauth, user, token, join_scopes(scopes), token.expires_at)
+    return {**said, "token_type": "bearer", "iat": token.created_at // SECOND}
+
+
+async def _refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
+    """Good if a refresh with it would be. It has no token_type: that is for access tokens (RFC 7662, section 2.2)."""
+    found = await store.refresh_token_with_user(oauth.db, key)
+    if found is None:
+        return _INACTIVE
+    token, user = found
+    good_until = min(token.expires_at, token.ended_at or token.expires_at)
+    issued_to = await _issued_to(oauth, app, token.client_id)
+    if good_until <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
+        return _INACTIVE
+    scopes = left_of(token.scopes, await _consented(oauth, token))
+    return _INACTIVE if scopes is None else _active(oauth, user, token, scopes, good_until)
+
+
+async def _consented(oauth: OAuth, token: AppToken | RefreshToken) -> frozenset[str]:
+    consent = await consent_store.find(oauth.db, token.user_id, token.client_id)
+    return consent.scopes if consent else frozenset()
+
+
+def _active(oauth: OAuth, user: User, token: AppToken | RefreshToken, scopes: str, expires_at: int) -> dict[str, Any]:
     return {
         "active": True,
-        "scope": join_scopes(scopes),
+        "scope": scopes,
         "client_id": token.client_id,
         "username": user.name,
-        "token_type": "bearer",
-        "exp": token.expires_at // SECOND,
-        "iat": token.created_at // SECOND,
+        "exp": expires_at // SECOND,
         "sub": user.id,
         "aud": token.client_id,
         "iss": oauth.base_url,
     }
 
 
-async def _same_owner(oauth: OAuth, app: App, client_id: str) -> bool:
+async def _issued_to(oauth: OAuth, app: App, client_id: str) -> App | None:
+    """The app that holds the token, if the one that asks is the same or has the same owner."""
     if app.client_id == client_id:
-        return True
+        return app
     other = await app_store.find(oauth.db, client_id)
-    if other is None:
-        return False
-    return (app.owner_id, app.org_id) == (other.owner_id, other.org_id)
+    if other is None or (app.owner_id, app.org_id) != (other.owner_id, other.org_id):
+        return None
+    return other

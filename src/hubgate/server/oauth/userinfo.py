@@ -1,6 +1,10 @@
 """`GET|POST /oauth/userinfo`: who the token's user is, and every organization they belong to."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
@@ -11,18 +15,58 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.oauth.tokens.idtoken import about
 
-BILLING_MODE = "postpaid"
+# What is said whatever the token's scopes are, and what each scope adds.
+ALWAYS = ("sub", "isPro", "orgs", "organizations")
+OF_SCOPE: Mapping[str, tuple[str, ...]] = {**idtoken.OF_SCOPE, "read-billing": ("canPay", "billingMode")}
+# Of every organization the user is in, and of those the user ticked besides (canPay with read-billing).
+OF_ORGANIZATION = ("sub", "name", "preferred_username", "picture")
+OF_TICKED_ORGANIZATION = ("roleInOrg", "plan", "canPay", "securityRestrictions", "resourceGroups")
+
+
+class UserinfoResourceGroup(msgspec.Struct):
+    sub: str
+    name: str
+    role: str
+
+
+class UserinfoOrganization(msgspec.Struct):
+    sub: str
+    name: str
+    preferred_username: str
+    picture: str
+    role_in_org: str | UnsetType = msgspec.field(name="roleInOrg", default=UNSET)
+    plan: str | UnsetType = UNSET
+    can_pay: bool | UnsetType = msgspec.field(name="canPay", default=UNSET)
+    security_restrictions: list[str] | UnsetType = msgspec.field(name="securityRestrictions", default=UNSET)
+    resource_groups: list[UserinfoResourceGroup] | UnsetType = msgspec.field(name="resourceGroups", default=UNSET)
+
+
+class Userinfo(msgspec.Struct):
+    """Orgs and organizations are the same list: each name has its readers."""
+
+    sub: str
+    is_pro: bool = msgspec.field(name="isPro")
+    orgs: list[UserinfoOrganization]
+    organizations: list[UserinfoOrganization]
+    name: str | UnsetType = UNSET
+    preferred_username: str | UnsetType = UNSET
+    profile: str | UnsetType = UNSET
+    picture: str | UnsetType = UNSET
+    website: str | UnsetType = UNSET
+    email: str | UnsetType = UNSET
+    email_verified: bool | UnsetType = UNSET
+    can_pay: bool | UnsetType = msgspec.field(name="canPay", default=UNSET)
+    billing_mode: Literal["postpaid"] | UnsetType = msgspec.field(name="billingMode", default=UNSET)
 
 
 def routes(base_url: str) -> list[Route]:
     async def userinfo(request: HubRequest) -> JsonResponse:
         caller = caller_of(request)
         if caller.app is None or caller.identity.lapsed:
-            raise Unauthorized(
-                "Send an access token of an app.", code="invalid_token", challenge='Bearer error="invalid_token"'
-            )
+            raise Unauthorized("Send an access token of an app.")
         return JsonResponse(claims(caller, base_url))
 
     return [
@@ -34,7 +78,7 @@ def routes(base_url: str) -> list[Route]:
             Action.ACCOUNT_IDENTIFY.rule.name,
             "Who the token's user is (OpenID Connect)",
             answers={
-                200: ("Claims, as far as the token's scopes reach.", dict[str, Any]),
+                200: ("Claims, as far as the token's scopes reach.", Userinfo),
                 401: ("No token of an app, or one that is no longer good.", None),
             },
         )
@@ -42,19 +86,12 @@ def routes(base_url: str) -> list[Route]:
     ]
 
 
-def claims(caller: Caller, base_url: str) -> dict[str, Any]:
+def claims(caller: Caller, base_url: str) -> Userinfo:
     user, identity = caller.user, caller.identity
     organizations = [_organization(membership, identity, base_url) for membership in _listed(caller)]
-    said: dict[str, Any] = {
-        "sub": user.id,
-        "isPro": False,
-        # Twice under two names: each has its readers.
-        "orgs": organizations,
-        "organizations": organizations,
-        **about(user, identity.scopes, base_url),
-    }
+    said = Userinfo(user.id, False, organizations, organizations, **about(user, identity.scopes, base_url))
     if "read-billing" in identity.scopes:
-        said |= {"canPay": bool(user.can_pay), "billingMode": BILLING_MODE}
+        said.can_pay, said.billing_mode = bool(user.can_pay), "postpaid"
     return said
 
 
@@ -64,18 +101,20 @@ def _listed(caller: Caller) -> list[Membership]:
     return [m for m in caller.signed_in.memberships if fence is None or m.organization.id == fence]
 
 
-def _organization(membership: Membership, identity: Identity, base_url: str) -> dict[str, Any]:
+def _organization(membership: Membership, identity: Identity, base_url: str) -> UserinfoOrganization:
     organization = membership.organization
-    said: dict[str, Any] = {
-        "sub": organization.id,
-        "name": organization.shown_name,
-        "preferred_username": organization.name,
-        "picture": f"{base_url}/avatars/{organization.id}.svg",
-    }
+    said = UserinfoOrganization(
+        sub=organization.id,
+        name=organization.shown_name,
+        preferred_username=organization.name,
+        picture=f"{base_url}/avatars/{organization.id}.svg",
+    )
     if identity.role_in(organization.id) is not None:
-        said |= {"roleInOrg": membership.role.label}
+        said.role_in_org = membership.role.label
+        # This hub has neither; apps written for others read them all the same.
+        said.security_restrictions, said.resource_groups = [], []
         if organization.plan != "free":
-            said["plan"] = organization.plan
+            said.plan = organization.plan
         if "read-billing" in identity.scopes:
-            said["canPay"] = bool(organization.can_pay)
+            said.can_pay = bool(organization.can_pay)
     return said

@@ -31,6 +31,13 @@ def positional(sql: str) -> tuple[str, tuple[str, ...]]:
     return _TOKEN.sub(number, sql), tuple(numbers)
 
 
+def containing(part: str) -> str:
+    """A LIKE pattern, escaped with `!`, for texts that contain `part`."""
+    for special in "!%_":
+        part = part.replace(special, "!" + special)
+    return f"%{part}%"
+
+
 @cache
 def require_read(sql: str) -> None:
     """A look-up outside a unit may be repeated after a lost connection, so it must change nothing."""

@@ -33,16 +33,31 @@ class Limiter:
     clock: Clock
 
     async def take(self, limit: Limit, subject: str) -> Place:
-        """Count one hit; TooManyRequests when the bucket is full. Counting first leaves no gap for parallel tries."""
+        """Count one hit; TooManyRequests when the bucket is full. Counting first leaves no gap for parallel tries.
+
+        A try that is refused counts for nothing: otherwise honest ones at the same moment, whose places come back,
+        would fill the bucket with those that found it full.
+        """
         now = self.clock()
-        bucket = hashlib.sha256(f"{limit.name}\0{subject}".encode()).digest()[:16]
+        bucket = _bucket(limit, subject)
+        full_until = await store.full_until(self.db, bucket, limit.most, now)
+        if full_until is not None:
+            # A flood is only read about.
+            raise _refusal(limit, full_until - now)
         row = await self.db.batch(store.TAKE, {"bucket": bucket, "now": now, "resets_at": now + limit.seconds * SECOND})
         if row is None:
             raise RuntimeError("counting a hit returned nothing")
         hits, resets_at = row["hits"], row["resets_at"]
+        place = Place(bucket, resets_at)
         if hits > limit.most:
+            await self.give_back(place)
             raise _refusal(limit, resets_at - now)
-        return Place(bucket, resets_at)
+        return place
+
+    async def take_in(self, tx: Tx, limit: Limit, subject: str) -> bool:
+        """The same in the transaction of what is limited, so that both happen or neither; False when it is full."""
+        now = self.clock()
+        return await store.take_place(tx, _bucket(limit, subject), limit.most, now, now + limit.seconds * SECOND)
 
     async def give_back(self, place: Place) -> None:
         """For limits that count failures only: the attempt succeeded."""
@@ -51,6 +66,10 @@ class Limiter:
     async def keep(self, tx: Tx, place: Place) -> None:
         """Change nothing, but as a write: for the path of a form that has nothing to save and must not be faster."""
         await store.keep(tx, place.bucket)
+
+
+def _bucket(limit: Limit, subject: str) -> bytes:
+    return hashlib.sha256(f"{limit.name}\0{subject}".encode()).digest()[:16]
 
 
 def _refusal(limit: Limit, remaining: int) -> TooManyRequests:

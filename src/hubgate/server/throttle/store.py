@@ -1,6 +1,6 @@
 """Statements on rate-limit buckets."""
 
-from hubgate.server.storage.database import Batch, Tx
+from hubgate.server.storage.database import Batch, Database, Tx
 
 # A window starts with its first hit. Counting and judging is one statement, so that parallel tries cannot slip through.
 # The rows of one run are milliseconds apart and share the latest `now`: looking each one's up would cost the square.
@@ -19,6 +19,31 @@ TAKE = Batch(
     RETURNING bucket, hits, resets_at
     """,
 )
+
+
+async def full_until(db: Database, bucket: bytes, most: int, now: int) -> int | None:
+    """The end of a window in which no place is left."""
+    row = await db.one(
+        "SELECT resets_at FROM rate_limits WHERE bucket = :bucket AND hits >= :most AND resets_at > :now",
+        {"bucket": bucket, "most": most, "now": now},
+    )
+    return row["resets_at"] if row else None
+
+
+async def take_place(tx: Tx, bucket: bytes, most: int, now: int, resets_at: int) -> bool:
+    """In the transaction of what is limited; False if no place is left."""
+    row = await tx.one(
+        """
+        INSERT INTO rate_limits (bucket, hits, resets_at) VALUES (:bucket, 1, :resets_at)
+        ON CONFLICT (bucket) DO UPDATE SET
+            hits = CASE WHEN rate_limits.resets_at <= :now THEN 1 ELSE rate_limits.hits + 1 END,
+            resets_at = CASE WHEN rate_limits.resets_at <= :now THEN excluded.resets_at ELSE rate_limits.resets_at END
+        WHERE rate_limits.resets_at <= :now OR rate_limits.hits < :most
+        RETURNING bucket
+        """,
+        {"bucket": bucket, "most": most, "now": now, "resets_at": resets_at},
+    )
+    return row is not None
 
 
 async def take_only_place(tx: Tx, bucket: bytes, resets_at: int) -> bool:

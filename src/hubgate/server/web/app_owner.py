@@ -15,7 +15,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.owning import Owner
-from hubgate.server.web.named import organization_route
+from hubgate.server.web.named import address_of, organization_route
 from hubgate.server.web.own_account import require_own
 
 OWN = "/settings/applications"
@@ -37,7 +37,7 @@ class Desk:
     @property
     def root(self) -> str:
         """The page that lists them."""
-        return f"/organizations/{self.organization.name}/settings/applications" if self.organization else OWN
+        return address_of(ORGANIZATION, self.organization.name) if self.organization else OWN
 
     def at(self, client_id: str) -> str:
         return f"{self.root}/{client_id}"

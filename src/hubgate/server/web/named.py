@@ -34,6 +34,11 @@ async def user_named(accounts: Accounts, name: str) -> User:
     return found
 
 
+def address_of(path: str, name: str) -> str:
+    """Where `path`, a route's, is for the account of that name."""
+    return path.replace("{name}", name)
+
+
 def moved(request: HubRequest, path: str, name: str) -> Response | None:
     """Where `path`, a route's, is now; nothing if this is the place.
 

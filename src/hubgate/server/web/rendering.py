@@ -1,11 +1,13 @@
 """Turning a template into an answer: autoescaped, with the visitor's theme and a CSRF field ready for any form."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from hubgate import __version__
@@ -40,6 +42,8 @@ class Pages:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            # Templates change with the code, at a restart: no look at the files for every page.
+            auto_reload=False,
         )
         self._templates.globals.update(
             asset=asset_url,
@@ -50,7 +54,9 @@ class Pages:
             signup=settings.signup,
             avatar=avatar_url,
         )
-        self._templates.filters.update(shown=shown, iso=iso, moment=moment, going_on=going_on)
+        self._templates.filters.update(
+            shown=shown, clean=clean, iso=iso, moment=moment, going_on=going_on, breakable=breakable
+        )
 
     def page(
         self,
@@ -114,13 +120,16 @@ class Pages:
         )
 
 
-def _for_its_maker(request: HubRequest, error: HubError) -> tuple[str, str] | None:
-    """Where whoever built the app sees what is wrong with it, and what that link says."""
-    if isinstance(error, StoppedHere):
-        return f"/oauth/explain/{request.request_id}", "See what it sent"
-    if isinstance(error, DocumentRefused):
-        return "/docs/cimd", "Check its document"
-    return None
+def _for_its_maker(request: HubRequest, error: HubError) -> tuple[str, str, str] | None:
+    """For whoever built the app: words, then a link to where they see what is wrong with it, and what it says."""
+    if not isinstance(error, (StoppedHere, DocumentRefused)):
+        return None
+    if request.is_explained:
+        return "", f"/oauth/explain/{request.request_id}", "See what it sent"
+    if error.client_id.startswith(("https://", "http://")):
+        return "", f"/docs/cimd?{urlencode({'url': error.client_id})}", "Check its document"
+    known = error.client_id and error.code != "invalid_client"
+    return "See its errors under" if known else "Check client_id under", "/settings/applications", "Apps you build"
 
 
 def _has_all_its_cookies(request: HubRequest) -> bool:
@@ -135,7 +144,7 @@ def chosen_theme(request: HubRequest) -> str:
 
 
 def _here(request: HubRequest) -> str:
-    """Where the theme form leads back to: this page, or home where this page is the answer to another form."""
+    """This page's address, to come back to; home where the page is the answer to a form, or its address too long."""
     if request.method not in ("GET", "HEAD"):
         return "/"
     path = request.scope["raw_path"].decode("latin-1")
@@ -147,3 +156,9 @@ def _here(request: HubRequest) -> str:
 def moment(when: int) -> str:
     """A time for people; `iso` is the one for machines beside it."""
     return iso(when)[:16].replace("T", " ") + " UTC"
+
+
+def breakable(address: str) -> Markup:
+    """Where it does not fit, it breaks between its parts."""
+    parts = re.split(r"(?<=[/:])(?![/:])", address)
+    return Markup("<wbr>").join(parts)

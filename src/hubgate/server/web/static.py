@@ -43,13 +43,14 @@ def asset_url(name: str) -> str:
 
 
 def static_routes() -> list[Route]:
-    return [Route("GET", "/static/{digest}/{name}", _static, Surface.PAGE, "hub.public", "Styles, scripts and icons")]
+    """No page's surface: who is looking is not looked up, so an error page has its style while the database is away."""
+    return [Route("GET", "/static/{digest}/{name}", _static, Surface.PROBE, "hub.public", "Styles, scripts and icons")]
 
 
 async def _static(request: HubRequest) -> Response:
     asset = _assets().get(request.param("name"))
     if asset is None or asset.digest != request.param("digest"):
-        raise NotFound("Nothing here, or not for you. Another account may see more.")
+        raise NotFound("There is no such file.")
     headers = {
         "content-type": asset.kind,
         "cache-control": "public, max-age=31536000, immutable",

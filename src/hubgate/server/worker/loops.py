@@ -14,7 +14,8 @@ from hubgate.server.worker import store
 
 log = logging.getLogger("hubgate.worker")
 
-# Half of it is far beyond clock skew and beyond any step; a step begins with at least that much left.
+# Half of it is far beyond clock skew, and a step begins with at least that much left. One that takes longer, as mail
+# to a slow server may, gets a second runner beside it: every step is made so that this does no harm.
 LEASE_SECONDS = 60
 RELEASE_SECONDS = 2.0
 

@@ -9,6 +9,7 @@ from hubgate.server.accounts.sessions.model import LASTS as SESSION_LASTS
 from hubgate.server.clock import Clock
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.cimd import store as document_store
+from hubgate.server.oauth.cimd.documents import STANDS_IN_FOR
 from hubgate.server.oauth.explain import store as refusal_store
 from hubgate.server.oauth.explain.model import KEPT_FOR as REFUSALS_KEPT_FOR
 from hubgate.server.oauth.tokens import store as token_store
@@ -47,6 +48,6 @@ class Sweep:
             await write(lambda tx: token_store.drop_expired(tx, "app_tokens", now, BATCH)),
             await write(lambda tx: token_store.drop_expired(tx, "refresh_tokens", now, BATCH)),
             await write(lambda tx: app_store.drop_expired_secrets(tx, now, BATCH)),
-            await write(lambda tx: document_store.drop_expired(tx, now, BATCH)),
+            await write(lambda tx: document_store.drop_expired(tx, now - STANDS_IN_FOR, BATCH)),
             await write(lambda tx: refusal_store.drop_expired(tx, now - REFUSALS_KEPT_FOR, BATCH)),
         ]

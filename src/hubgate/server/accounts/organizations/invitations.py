@@ -4,16 +4,16 @@ import secrets
 from dataclasses import dataclass
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.checking import check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
-from hubgate.server.accounts.model import Organization, Person, User
+from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.changing import begin_as_admin
 from hubgate.server.accounts.organizations.members import begin_joining, join, record_added
-from hubgate.server.accounts.organizations.store import Invitation
+from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
@@ -56,7 +56,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
             await hold(tx, user)
         await begin_as_admin(tx, organization, actor)
         if member := await _member(tx, organization, user, recipient):
-            raise FieldErrors({"invitee": f"{member.name} is a member already."})
+            raise FieldErrors({"invitee": f"{member} is a member already."})
         await store.drop_same_invitations(tx, organization.id, email, user_id)
         if await store.count_invitations(tx, organization.id, now) >= MOST_OPEN:
             raise FieldErrors({"invitee": f"{MOST_OPEN} invitations are open. Withdraw some first."})
@@ -73,9 +73,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
 
 async def invite_to_hub(accounts: Accounts, email: str) -> str:
     """The link, also mailed. Works whatever the sign-up setting but `closed`."""
-    checking = Checking()
-    email = checking.field("email", check_email, email)
-    checking.done()
+    email = check_field("email", check_email, email)
     if accounts.signup == "closed":
         raise Conflict("HUBGATE_SIGNUP is closed: nobody could accept it. Run: hubgate admin user create")
     now, secret = accounts.clock(), secrets.token_urlsafe(32)
@@ -100,14 +98,14 @@ async def open_link(accounts: Accounts, secret: str) -> Opened:
         raise NotFound(GONE)
     if invitation.org_id is None:
         return Opened(invitation, None)
-    return Opened(invitation, await store.organization(accounts.db, invitation.org_id))
+    return Opened(invitation, await account_store.organization(accounts.db, invitation.org_id))
 
 
 async def of_organization(
     accounts: Accounts, organization: Organization, asked: PageRequest
 ) -> Page[tuple[Invitation, str]]:
     """Oldest first, each with the name or address of who is invited."""
-    now, after = accounts.clock(), str(asked.after[0]) if asked.after else ""
+    now, after = accounts.clock(), asked.last_shown()
 
     async def unit(tx: Tx) -> list[tuple[Invitation, str]]:
         return await store.invitations_of_organization(tx, organization.id, now, after, asked.fetch)
@@ -127,13 +125,13 @@ def require_addressed(invitation: Invitation, user: User) -> None:
         raise Forbidden("This invitation is for another account. Sign in with that one.")
 
 
-async def accept(accounts: Accounts, person: Person, invitation: Invitation, actor: Actor) -> None:
-    """The caller has seen to it that the person holds the link or is the one invited."""
-    now, user = accounts.clock(), person.user
+async def accept(accounts: Accounts, user: User, invitation: Invitation, actor: Actor) -> None:
+    """The caller has seen to it that the user holds the link or is the one invited."""
+    now = accounts.clock()
     require_addressed(invitation, user)
 
     async def unit(tx: Tx) -> None:
-        organization = await store.organization(tx, invitation.org_id) if invitation.org_id else None
+        organization = await account_store.organization(tx, invitation.org_id) if invitation.org_id else None
         if organization is None:
             raise NotFound(GONE)
         organization = await begin_joining(tx, organization, user)
@@ -183,11 +181,8 @@ async def revoke(accounts: Accounts, organization: Organization, invitation_id: 
 
 async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
     """Where to write to, and the user if it was a name; never the user behind an address, who is not given away."""
-    checking = Checking()
     if "@" in invitee:
-        email = checking.field("invitee", check_email, invitee)
-        checking.done()
-        return None, email
+        return None, check_field("invitee", check_email, invitee)
     if not invitee:
         raise FieldErrors({"invitee": "Type a user name or an e-mail address."})
     user = await account_store.user_by_name(accounts.db, invitee)
@@ -196,9 +191,8 @@ async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
     return user, user.email
 
 
-async def _member(tx: Tx, organization: Organization, user: User | None, email: str) -> User | None:
-    """The one invited, if a member by now. Admins see verified addresses of members, so this gives nobody away."""
+async def _member(tx: Tx, organization: Organization, user: User | None, email: str) -> str | None:
+    """Who is invited, if a member by now. Admins see verified addresses of members, so this gives nobody away."""
     if user is not None:
-        return user if await store.role_of(tx, organization.id, user.id) else None
-    found = await store.members(tx, organization.id, email=email, most=1)
-    return found[0].user if found else None
+        return user.name if await store.role_of(tx, organization.id, user.id) else None
+    return await store.member_at(tx, organization.id, email)

@@ -5,7 +5,7 @@ from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
-from hubgate.server.accounts.organizations.store import Member
+from hubgate.server.accounts.organizations.model import Member
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
@@ -25,10 +25,10 @@ async def listed(
     accounts: Accounts, organization: Organization, asked: PageRequest, search: str = "", email: str = ""
 ) -> Page[Member]:
     """By name. `search` is part of a name or full name, `email` a whole verified address."""
-    after = str(asked.after[0]) if asked.after else ""
+    after, most = asked.last_shown(), asked.fetch
 
     async def unit(tx: Tx) -> list[Member]:
-        return await store.members(tx, organization.id, search=search, email=email, after=after, most=asked.fetch)
+        return await store.members(tx, organization.id, search=search, email=email, after=after, most=most)
 
     return page_of(await accounts.db.read_long(unit), asked, lambda member: (member.user.name.lower(),))
 

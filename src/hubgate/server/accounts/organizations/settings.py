@@ -1,7 +1,7 @@
 """Founding an organization, its profile, its name, its plan, and its end."""
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.checking import Checking, check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import PLANS, Organization, User
@@ -64,9 +64,7 @@ async def set_profile(
 
 async def rename(accounts: Accounts, organization: Organization, name: str, actor: Actor) -> None:
     """The old name stays with the organization for good; it may return to it."""
-    checking = Checking()
-    name = checking.field("name", check_name, name)
-    checking.done()
+    name = check_field("name", check_name, name)
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -137,7 +135,7 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
         await store.remove(tx, organization.id)
         await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)
 
-    await accounts.db.write(unit)
+    await accounts.db.write_long(unit)
 
 
 def _known_plan(plan: str) -> str:

@@ -1,34 +1,11 @@
 """Statements on organizations, memberships and invitations."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations.model import Invitation, Member
 from hubgate.server.accounts.roles import Role
-from hubgate.server.accounts.store import ORGANIZATION, USER, like
+from hubgate.server.accounts.store import ORGANIZATION, USER, organization
 from hubgate.server.storage.database import Database, Row, Tx
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    user: User
-    role: Role
-    joined_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Invitation:
-    """Into `org_id`, or to the hub alone. Either `email` or `user_id` says who is invited."""
-
-    id: str
-    org_id: str | None
-    email: str | None
-    user_id: str | None
-    role: Role
-    invited_by: str | None
-    created_at: int
-    expires_at: int
-
+from hubgate.server.storage.sqltext import containing
 
 _INVITATION = "i.id, i.org_id, i.email, i.user_id, i.role, i.invited_by, i.created_at, i.expires_at"
 
@@ -74,9 +51,9 @@ async def remove(tx: Tx, org_id: str) -> None:
     await tx.exec("DELETE FROM organizations WHERE id = :id", {"id": org_id})
 
 
-async def list_all(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
-    """By id, so by age, each followed by its number of members."""
-    return await tx.all(
+async def list_all(tx: Tx, search: str, after: str, most: int) -> list[tuple[Organization, int]]:
+    """By id, so by age, each with its number of members. `search` is part of a name or a full name."""
+    rows = await tx.all(
         f"""
         SELECT {ORGANIZATION}, (SELECT count(*) FROM memberships m WHERE m.org_id = o.id) AS members
         FROM organizations o
@@ -84,8 +61,9 @@ async def list_all(tx: Tx, search: str, after: str, most: int) -> Sequence[Row]:
             OR lower(o.fullname) LIKE lower(:pattern) ESCAPE '!')
         ORDER BY o.id LIMIT :most
         """,
-        {"after": after, "search": search, "pattern": like(search), "most": most},
+        {"after": after, "search": search, "pattern": containing(search), "most": most},
     )
+    return [(Organization(*tuple(row)[:-1]), row["members"]) for row in rows]
 
 
 async def count_by_plan(tx: Tx) -> dict[str, int]:
@@ -162,9 +140,9 @@ async def set_role(tx: Tx, org_id: str, user_id: str, role: Role) -> None:
     )
 
 
-async def remove_member(tx: Tx, org_id: str, user_id: str) -> bool:
+async def remove_member(tx: Tx, org_id: str, user_id: str) -> None:
     sql = "DELETE FROM memberships WHERE org_id = :org_id AND user_id = :user_id"
-    return await tx.exec(sql, {"org_id": org_id, "user_id": user_id}) == 1
+    await tx.exec(sql, {"org_id": org_id, "user_id": user_id})
 
 
 async def count_memberships(tx: Tx, user_id: str) -> int:
@@ -177,10 +155,20 @@ async def count_members(tx: Tx | Database, org_id: str) -> int:
     return int(row["n"]) if row else 0
 
 
-async def members(
-    tx: Tx, org_id: str, *, search: str = "", email: str = "", after: str = "", most: int = 1000
-) -> list[Member]:
-    """By name, whatever its case. `search` is part of a name, `email` a whole verified address."""
+async def member_at(tx: Tx, org_id: str, email: str) -> str | None:
+    """The name of the member who has proven this address. Two look-ups by key, however many members there are."""
+    row = await tx.one(
+        """
+        SELECT u.name FROM users u JOIN memberships m ON m.user_id = u.id AND m.org_id = :org_id
+        WHERE u.email = :email AND u.email_verified_at IS NOT NULL
+        """,
+        {"org_id": org_id, "email": email},
+    )
+    return row["name"] if row else None
+
+
+async def members(tx: Tx, org_id: str, *, search: str, email: str, after: str, most: int) -> list[Member]:
+    """By name, whatever its case. `search` is part of a name or a full name, `email` a whole verified address."""
     rows = await tx.all(
         f"""
         SELECT {USER}, m.role, m.joined_at FROM memberships m JOIN users u ON u.id = m.user_id
@@ -194,7 +182,7 @@ async def members(
             "org_id": org_id,
             "after": after,
             "search": search,
-            "pattern": like(search),
+            "pattern": containing(search),
             "email": email,
             "most": most,
         },
@@ -224,12 +212,14 @@ async def add_invitation(tx: Tx, key: bytes, invitation: Invitation) -> None:
 
 async def invitation_by_key(tx: Tx | Database, key: bytes, now: int) -> Invitation | None:
     sql = f"SELECT {_INVITATION} FROM invitations i WHERE i.key = :key AND i.expires_at > :now"
-    return _invitation(await tx.one(sql, {"key": key, "now": now}))
+    row = await tx.one(sql, {"key": key, "now": now})
+    return _invitation(row) if row else None
 
 
 async def invitation_by_id(tx: Tx | Database, invitation_id: str, now: int) -> Invitation | None:
     sql = f"SELECT {_INVITATION} FROM invitations i WHERE i.id = :id AND i.expires_at > :now"
-    return _invitation(await tx.one(sql, {"id": invitation_id, "now": now}))
+    row = await tx.one(sql, {"id": invitation_id, "now": now})
+    return _invitation(row) if row else None
 
 
 async def take_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
@@ -284,7 +274,7 @@ async def invitations_of_organization(
         """,
         {"org_id": org_id, "now": now, "after": after, "most": most},
     )
-    return [(_required(row), row["invitee"]) for row in rows]
+    return [(_invitation(row), row["invitee"]) for row in rows]
 
 
 async def invitations_of_user(tx: Tx, user_id: str, email: str | None, now: int) -> list[tuple[Invitation, str]]:
@@ -296,7 +286,7 @@ async def invitations_of_user(tx: Tx, user_id: str, email: str | None, now: int)
         """,
         {"user_id": user_id, "email": email, "now": now},
     )
-    return [(_required(row), row["organization"]) for row in rows]
+    return [(_invitation(row), row["organization"]) for row in rows]
 
 
 async def drop_expired_invitations(tx: Tx, now: int, most: int) -> int:
@@ -309,16 +299,7 @@ async def drop_expired_invitations(tx: Tx, now: int, most: int) -> int:
     )
 
 
-async def organization(tx: Tx | Database, org_id: str) -> Organization | None:
-    row = await tx.one(f"SELECT {ORGANIZATION} FROM organizations o WHERE o.id = :id", {"id": org_id})
-    return Organization(*row) if row else None
-
-
-def _invitation(row: Row | None) -> Invitation | None:
-    return _required(row) if row else None
-
-
-def _required(row: Row) -> Invitation:
+def _invitation(row: Row) -> Invitation:
     return Invitation(
         row["id"],
         row["org_id"],

@@ -8,17 +8,17 @@ from hubgate.server.accounts.model import Person, Visitor
 from hubgate.server.accounts.sessions import store
 from hubgate.server.accounts.sessions.model import LASTS, MOST_PER_USER, NOTED_EVERY, Session
 from hubgate.server.ids import AFTER_ALL, new_id
-from hubgate.server.paging import PageRequest
+from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Database, Tx
 
-LONGEST_USER_AGENT = 300
+CURSOR = (str,)
 
 
 async def start(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
     """The value for the cookie. Always a new one: an id that was there before sign-in is never taken over (O55)."""
     cookie = secrets.token_urlsafe(32)
-    session = Session(new_id(now), user_id, now, now, visitor.ip, visitor.user_agent[:LONGEST_USER_AGENT])
+    session = Session(new_id(now), user_id, now, now, visitor.ip, visitor.user_agent)
     await store.add(tx, fingerprint(cookie), session)
     await store.drop_beyond(tx, user_id, MOST_PER_USER)
     return cookie
@@ -45,9 +45,14 @@ async def of_user(accounts: Accounts, user_id: str) -> Sequence[Session]:
     return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, alive_since))
 
 
-async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Sequence[Session]:
-    alive_since, before = accounts.clock() - LASTS, str(asked.after[0]) if asked.after else AFTER_ALL
-    return await accounts.db.read_long(lambda tx: store.page_of_user(tx, user_id, alive_since, before, asked.fetch))
+async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Page[Session]:
+    """The newest first."""
+    alive_since, before = accounts.clock() - LASTS, asked.last_shown(AFTER_ALL)
+
+    async def unit(tx: Tx) -> Sequence[Session]:
+        return await store.page_of_user(tx, user_id, alive_since, before, asked.fetch)
+
+    return page_of(await accounts.db.read_long(unit), asked, lambda session: (session.id,))
 
 
 async def end(accounts: Accounts, user_id: str, session_id: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.checking import check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import OneUse, use_up
 from hubgate.server.accounts.holding import hold
@@ -16,9 +16,10 @@ from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL, new_id
 from hubgate.server.mail import texts
-from hubgate.server.paging import PageRequest
+from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Database, Tx
 
+CURSOR = (str,)
 _ABSENT = "There is no such token."
 _LIST = "/settings/tokens"
 
@@ -30,7 +31,7 @@ async def create(
 
     With `use`, of the same form sent twice the second raises AlreadyUsed.
     """
-    now, name = accounts.clock(), _checked_name(name)
+    now, name = accounts.clock(), check_field("name", check_token_name, name)
     text, key = new_token(TokenKind.PERSONAL, now)
     token = PersonalToken(new_id(now), user.id, name, role, last_four(text), now, None)
 
@@ -54,9 +55,10 @@ async def of_user(accounts: Accounts, user_id: str) -> Sequence[PersonalToken]:
     return await _some(accounts, user_id, AFTER_ALL, MOST_PER_USER)
 
 
-async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Sequence[PersonalToken]:
-    before = str(asked.after[0]) if asked.after else AFTER_ALL
-    return await _some(accounts, user_id, before, asked.fetch)
+async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Page[PersonalToken]:
+    """The newest first."""
+    before = asked.last_shown(AFTER_ALL)
+    return page_of(await _some(accounts, user_id, before, asked.fetch), asked, lambda token: (token.id,))
 
 
 async def _some(accounts: Accounts, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:
@@ -68,7 +70,7 @@ async def get(accounts: Accounts, user_id: str, token_id: str) -> PersonalToken:
 
 
 async def rename(accounts: Accounts, user_id: str, token_id: str, name: str) -> PersonalToken:
-    name = _checked_name(name)
+    name = check_field("name", check_token_name, name)
 
     async def unit(tx: Tx) -> PersonalToken:
         await store.rename(tx, user_id, token_id, name)
@@ -117,19 +119,12 @@ async def revoke_leaked(accounts: Accounts, leaked: Iterable[str]) -> None:
                     await accounts.outbox.add(tx, texts.token_revoked(user.email, name, accounts.link(_LIST)))
 
     if known:
-        await accounts.db.write(unit)
+        await accounts.db.write_long(unit)
         accounts.outbox.hurry()
 
 
 def is_to_be_noted(token: PersonalToken, now: int) -> bool:
     return token.last_used_at is None or now - token.last_used_at >= NOTED_EVERY
-
-
-def _checked_name(given: str) -> str:
-    checking = Checking()
-    name = checking.field("name", check_token_name, given)
-    checking.done()
-    return name
 
 
 async def _required(tx: Tx | Database, user_id: str, token_id: str) -> PersonalToken:

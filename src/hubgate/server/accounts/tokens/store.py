@@ -67,21 +67,20 @@ async def by_id(tx: Tx | Database, user_id: str, token_id: str) -> PersonalToken
     return PersonalToken.of(tuple(row)) if row else None
 
 
-async def rename(tx: Tx, user_id: str, token_id: str, name: str) -> bool:
+async def rename(tx: Tx, user_id: str, token_id: str, name: str) -> None:
     sql = "UPDATE access_tokens SET name = :name WHERE id = :id AND user_id = :user_id"
-    return await tx.exec(sql, {"id": token_id, "user_id": user_id, "name": name}) == 1
+    await tx.exec(sql, {"id": token_id, "user_id": user_id, "name": name})
 
 
-async def replace_key(tx: Tx, user_id: str, token_id: str, key: bytes, last_four: str, now: int) -> bool:
+async def replace_key(tx: Tx, user_id: str, token_id: str, key: bytes, last_four: str, now: int) -> None:
     """From here on the old text finds nothing."""
-    changed = await tx.exec(
+    await tx.exec(
         """
         UPDATE access_tokens SET key = :key, last_four = :last_four, created_at = :now, last_used_at = NULL
         WHERE id = :id AND user_id = :user_id
         """,
         {"id": token_id, "user_id": user_id, "key": key, "last_four": last_four, "now": now},
     )
-    return changed == 1
 
 
 async def remove(tx: Tx, user_id: str, token_id: str) -> bool:

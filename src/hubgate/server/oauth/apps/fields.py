@@ -10,7 +10,7 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, Exchange
 from hubgate.server.oauth.redirects import MATCHES, check_redirect_uri
-from hubgate.server.scopes import NAMES, join_scopes, parse_scopes
+from hubgate.server.scopes import NAMES, join_scopes, no_such_scope, parse_scopes
 
 LONGEST_NAME = 96
 LONGEST_HOMEPAGE = 300
@@ -20,7 +20,7 @@ MOST_NETWORKS = 100
 LARGEST_QUOTA = 1_000_000_000
 DEFAULT_SCOPES = ("openid", "profile")
 
-_LIFETIME = f"lives from {SHORTEST_LIFETIME} to {LONGEST_LIFETIME} seconds."
+_LIFETIME = f"is {SHORTEST_LIFETIME} to {LONGEST_LIFETIME:,} seconds."
 # Unreserved characters alone: the id stands in addresses and before the colon of a Basic header. The operator's own
 # words for pages below the list of apps are no ids.
 _CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z")
@@ -43,12 +43,11 @@ def checked(app: App) -> App:
         checking.refuse("redirectUris", f"An app has at most {MOST_REDIRECT_URIS} redirect URIs.")
     for uri in uris:
         checking.field("redirectUris", check_redirect_uri, uri)
-    if unknown := _outside(app.scopes, {*NAMES, *app.extra_scopes}):
-        checking.refuse("scopes", f"{unknown[:60]} is not a scope of this app. Ask the operator for extra ones.")
+    _known_scopes(checking, "scopes", app.scopes, app)
     if missing := _outside(app.required_scopes, {*app.scopes, *app.extra_scopes}):
         checking.refuse("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
     if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
-        checking.refuse("tokenLifetime", f"A token {_LIFETIME}")
+        checking.refuse("tokenLifetime", f"tokenLifetime {_LIFETIME}")
     if app.redirect_match not in MATCHES:
         checking.refuse("redirectMatch", f"Redirects match by {' or '.join(MATCHES)}.")
     exchange = _exchange(checking, app)
@@ -67,9 +66,8 @@ def checked(app: App) -> App:
 def _exchange(checking: Checking, app: App) -> Exchange:
     limits = app.exchange
     if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
-        checking.refuse("tokenDuration", f"An exchanged token {_LIFETIME}")
-    if unknown := _outside(limits.scopes or (), {*NAMES, *app.extra_scopes}):
-        checking.refuse("allowedScopes", f"{unknown[:60]} is not a scope of this app.")
+        checking.refuse("tokenDuration", f"tokenDuration {_LIFETIME}")
+    _known_scopes(checking, "allowedScopes", limits.scopes or (), app)
     if unknown := _outside(limits.roles or (), [role.label for role in Role]):
         checking.refuse("allowedRoles", f"{unknown[:60]} is not a role.")
     networks = limits.networks or ()
@@ -85,6 +83,18 @@ def _exchange(checking: Checking, app: App) -> Exchange:
         roles=_once(limits.roles or ()) or None,
         networks=_once(networks) or None,
     )
+
+
+def _known_scopes(checking: Checking, field: str, names: Collection[str], app: App) -> None:
+    known = [*NAMES, *app.extra_scopes]
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is None:
+        return
+    if not unknown or {",", " "} & set(unknown):
+        checking.refuse(field, "Name each scope by itself, without commas and spaces.")
+        return
+    said = no_such_scope(unknown, known)
+    checking.refuse(field, said if said.endswith("?") else f"{said} Ask the operator for extra ones.")
 
 
 def _in_order(scopes: Collection[str]) -> tuple[str, ...]:

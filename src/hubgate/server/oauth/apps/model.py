@@ -54,6 +54,11 @@ class App:
     first_party: bool = False
 
     @property
+    def is_registered(self) -> bool:
+        """Whether it has a row here."""
+        return not self.document_host and not self.first_party
+
+    @property
     def needs_pkce(self) -> bool:
         return not self.confidential or self.require_pkce
 

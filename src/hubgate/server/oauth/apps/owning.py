@@ -82,7 +82,7 @@ async def owner_name(oauth: OAuth, app: App) -> str:
         user = await account_store.user(oauth.db, app.owner_id)
         return f"@{user.name}" if user else ""
     if app.org_id is not None:
-        organization = await org_store.organization(oauth.db, app.org_id)
+        organization = await account_store.organization(oauth.db, app.org_id)
         return f"@{organization.name}" if organization else ""
     return ""
 
@@ -122,7 +122,7 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
 async def refresh_secret(oauth: OAuth, app: App, overlap: int, actor: Actor, use: OneUse | None = None) -> str:
     """A new secret; the old ones are good for `overlap` seconds more. A public app becomes confidential."""
     if not 0 <= overlap <= LONGEST_OVERLAP:
-        raise FieldErrors({"overlapSeconds": f"An overlap lasts from 0 to {LONGEST_OVERLAP} seconds."})
+        raise FieldErrors({"overlapSeconds": f"overlapSeconds is 0 to {LONGEST_OVERLAP:,} seconds."})
     now, secret = oauth.clock(), _new_secret()
 
     async def unit(tx: Tx) -> None:
@@ -146,6 +146,20 @@ async def secrets_of(oauth: OAuth, app: App) -> Sequence[Row]:
     """last_four, created_at, expires_at of the good ones, the current one last."""
     now = oauth.clock()
     return await oauth.db.read(lambda tx: store.secrets_of(tx, app.client_id, now))
+
+
+async def end_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -> None:
+    """Before its overlap is over. What it ends in is all that anybody still knows of it."""
+    now = oauth.clock()
+
+    async def unit(tx: Tx) -> None:
+        before = await _held(tx, app, actor)
+        if not await store.end_old_secret(tx, app.client_id, last_four, now):
+            raise NotFound("There is no such old secret, or it has ended.")
+        what = f"ended an old secret of the app {before.name}"
+        await _tell(tx, before, Kind.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
+
+    await oauth.db.write(unit)
 
 
 async def delete_secret(oauth: OAuth, app: App, actor: Actor) -> App:

@@ -109,6 +109,18 @@ async def end_secrets(tx: Tx, client_id: str, expires_at: int) -> None:
     )
 
 
+async def end_old_secret(tx: Tx, client_id: str, last_four: str, now: int) -> bool:
+    """One that has a successor and an end; False if none such is good any more."""
+    ended = await tx.exec(
+        """
+        UPDATE app_secrets SET expires_at = :now
+        WHERE client_id = :client_id AND last_four = :last_four AND expires_at > :now
+        """,
+        {"client_id": client_id, "last_four": last_four, "now": now},
+    )
+    return ended > 0
+
+
 async def remove_secrets(tx: Tx, client_id: str) -> None:
     await tx.exec("DELETE FROM app_secrets WHERE client_id = :client_id", {"client_id": client_id})
 

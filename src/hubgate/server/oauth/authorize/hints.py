@@ -13,7 +13,10 @@ from hubgate.server.oauth.keys.model import ALGORITHM
 
 
 async def user_of_hint(oauth: OAuth, hint: str) -> str | None:
-    """The user's id; None unless a key of ours signed it with RS256 (attack O48: alg none, HS256)."""
+    """The user's id; None unless a key of ours signed it with RS256 (attack O48: alg none, HS256).
+
+    A key that retired counts as long as it was not revoked: an app may keep an ID token for years.
+    """
     try:
         head, body, signature = hint.split(".")
         header, claims = _object(head), _object(body)
@@ -21,9 +24,10 @@ async def user_of_hint(oauth: OAuth, hint: str) -> str | None:
         return None
     if header.get("alg") != ALGORITHM or claims.get("iss") != oauth.base_url:
         return None
-    jwk = next((key for key in await oauth.keys.published() if key["kid"] == header.get("kid")), None)
-    if jwk is None:
+    key = next((key for key in await oauth.keys.every() if key.kid == header.get("kid")), None)
+    if key is None or key.revoked_at is not None:
         return None
+    jwk = json.loads(key.public_jwk)
     public = rsa.RSAPublicNumbers(_integer(jwk["e"]), _integer(jwk["n"])).public_key()
     try:
         public.verify(_decoded(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())

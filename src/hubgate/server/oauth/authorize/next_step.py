@@ -50,11 +50,11 @@ class Visit:
     @property
     def is_fresh(self) -> bool:
         """They signed in for this very request."""
-        return self.mark is not None and self.session is not None and self.mark.is_left_behind(self.session.id)
+        return self.mark is not None and self.session is not None and self.mark.is_left_behind(self.session)
 
     @property
     def is_chosen(self) -> bool:
-        return self.mark is not None and self.session is not None and self.mark.is_kept(self.session.id)
+        return self.mark is not None and self.session is not None and self.mark.is_kept(self.session)
 
 
 def next_step(request: AuthorizationRequest, visit: Visit) -> Step:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from hubgate.server.errors import BadRequest
+from hubgate.server.http.oauth_text import oauth_text
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import with_parameters
 
@@ -33,27 +34,28 @@ class ReturnAddress:
 class StoppedHere(BadRequest):
     """A page of ours, status 400: the browser is never sent to an address nobody vouched for.
 
-    `app` and `redirect_uri` are for the explanation its owner may see.
+    `client_id` is what the request named, known here or not.
     """
 
-    def __init__(self, message: str, *, code: str, app: App | None = None, redirect_uri: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str, client_id: str = "", about: str = "") -> None:
         super().__init__(message, code=code)
-        self.app = app
-        self.redirect_uri = redirect_uri
+        self.client_id, self.about = client_id, about
 
 
 class SentBack(Exception):
-    """An error the app is told, at the address it registered."""
+    """An error the app is told, at the address it registered. For `about` see OAuthRefused."""
 
-    def __init__(self, to: ReturnAddress, app: App, error: str, description: str) -> None:
+    def __init__(self, to: ReturnAddress, error: str, description: str, about: str = "") -> None:
         super().__init__(description)
-        self.to, self.app, self.error, self.description = to, app, error, description
+        self.to, self.error, self.description, self.about = to, error, oauth_text(description), about
 
 
 @dataclass(frozen=True)
 class AuthorizationRequest:
     app: App
     to: ReturnAddress
+    # Said by the app, not only known from its registration: then it has to be said again with the code.
+    redirect_uri_sent: bool
     scopes: tuple[str, ...]
     organizations: tuple[str, ...]
     challenge: str | None

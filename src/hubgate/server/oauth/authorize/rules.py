@@ -23,7 +23,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.parameters import MAY_REPEAT
 from hubgate.server.oauth.pkce import METHOD, is_challenge
 from hubgate.server.oauth.redirects import is_web, matches
-from hubgate.server.scopes import parse_scopes
+from hubgate.server.scopes import NAMES, no_such_scope, parse_scopes
 
 # All that the checks read; whatever else an app sends means nothing here.
 PARAMETERS = frozenset(
@@ -50,6 +50,7 @@ class Draft:
     caller: str
     app: App = field(init=False)
     to: ReturnAddress = field(init=False)
+    redirect_uri_sent: bool = False
     scopes: tuple[str, ...] = ()
     organizations: tuple[str, ...] = ()
     challenge: str | None = None
@@ -63,8 +64,8 @@ class Draft:
         values = self.values.get(name)
         return values[0] or None if values else None
 
-    def send_back(self, error: str, description: str) -> SentBack:
-        return SentBack(self.to, self.app, error, description)
+    def send_back(self, error: str, description: str, about: str = "") -> SentBack:
+        return SentBack(self.to, error, description, about)
 
 
 async def understood(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> AuthorizationRequest:
@@ -77,6 +78,7 @@ async def understood(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) ->
     return AuthorizationRequest(
         app=draft.app,
         to=draft.to,
+        redirect_uri_sent=draft.redirect_uri_sent,
         scopes=draft.scopes,
         organizations=draft.organizations,
         challenge=draft.challenge,
@@ -91,14 +93,21 @@ async def understood(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) ->
 async def client_is_known(draft: Draft) -> None:
     for name in ("client_id", "redirect_uri"):
         if len(draft.values.get(name, [])) > 1:
-            raise StoppedHere(f"Stopped: {name} was sent more than once. Nothing was shared.", code="invalid_request")
+            raise StoppedHere(
+                f"Stopped: {name} was sent more than once. Nothing was shared.",
+                code="invalid_request",
+                client_id=draft.one("client_id") or "",
+                about=name,
+            )
     client_id = draft.one("client_id")
     if client_id is None:
         raise StoppedHere("Stopped: the app did not say who it is. Nothing was shared.", code="invalid_request")
     app = await find_app(draft.oauth, client_id, caller=draft.caller)
     if app is None:
         raise StoppedHere(
-            "Stopped: this hub does not know the app that sent you. Nothing was shared.", code="invalid_client"
+            "Stopped: this hub does not know the app that sent you. Nothing was shared.",
+            code="invalid_client",
+            client_id=client_id,
         )
     draft.app = app
 
@@ -106,14 +115,14 @@ async def client_is_known(draft: Draft) -> None:
 async def redirect_is_registered(draft: Draft) -> None:
     """The one check that keeps codes from strangers (O1-O6)."""
     app, given = draft.app, draft.one("redirect_uri")
+    draft.redirect_uri_sent = given is not None
     if given is None and len(app.redirect_uris) == 1 and app.redirect_match == "exact":
         given = app.redirect_uris[0]
     if given is None or not matches(app.redirect_uris, given, app.redirect_match):
         raise StoppedHere(
             f"Stopped: {app.name[:60]} asked us to send you to an address it has not registered. Nothing was shared.",
             code="invalid_request",
-            app=app,
-            redirect_uri=given,
+            client_id=app.client_id,
         )
     states = draft.values.get("state", [])
     state = states[0] if len(states) == 1 and _is_short(states[0]) else None
@@ -130,15 +139,15 @@ def _is_short(state: str) -> bool:
 async def nothing_is_doubled(draft: Draft) -> None:
     for name, values in draft.values.items():
         if len(values) > 1 and name not in MAY_REPEAT:
-            raise draft.send_back("invalid_request", f"{name[:60]} was sent more than once.")
+            raise draft.send_back("invalid_request", f"{name[:60]} was sent more than once.", name)
     if not _is_short(draft.one("state") or ""):
-        raise draft.send_back("invalid_request", f"state has more than {LONGEST_STATE:,} bytes.")
+        raise draft.send_back("invalid_request", f"state has more than {LONGEST_STATE:,} bytes.", "state")
 
 
 async def kind_is_supported(draft: Draft) -> None:
     for name in ("request", "request_uri", "registration"):
         if draft.one(name) is not None:
-            raise draft.send_back(f"{name}_not_supported", f"{name} is not supported. Send plain parameters.")
+            raise draft.send_back(f"{name}_not_supported", f"{name} is not supported. Send plain parameters.", name)
     kind = draft.one("response_type")
     if kind is None:
         raise draft.send_back("invalid_request", "response_type is missing. Send response_type=code.")
@@ -146,9 +155,11 @@ async def kind_is_supported(draft: Draft) -> None:
         raise draft.send_back("unsupported_response_type", "Send response_type=code.")
     mode = draft.one("response_mode")
     if mode is not None and mode not in RESPONSE_MODES:
-        raise draft.send_back("invalid_request", f"response_mode is one of {', '.join(RESPONSE_MODES)}.")
+        said = f"response_mode is one of {', '.join(RESPONSE_MODES)}."
+        raise draft.send_back("invalid_request", said, "response_mode")
     if mode == FORM_POST and not is_web(draft.to.redirect_uri):
-        raise draft.send_back("invalid_request", "A browser can post only to http and https: leave out response_mode.")
+        said = "A browser can post only to http and https: leave out response_mode."
+        raise draft.send_back("invalid_request", said, "response_mode")
 
 
 async def proof_is_promised(draft: Draft) -> None:
@@ -156,28 +167,49 @@ async def proof_is_promised(draft: Draft) -> None:
     challenge, method = draft.one("code_challenge"), draft.one("code_challenge_method")
     if challenge is None:
         if method is not None:
-            raise draft.send_back("invalid_request", "code_challenge_method came without code_challenge.")
+            said = "code_challenge_method came without code_challenge."
+            raise draft.send_back("invalid_request", said, "code_challenge_method")
         if draft.app.needs_pkce:
             raise draft.send_back("invalid_request", "This app must use PKCE: send code_challenge, S256.")
         return
     if method != METHOD:
         raise draft.send_back("invalid_request", "Send code_challenge_method=S256: plain proves nothing.")
     if not is_challenge(challenge):
-        raise draft.send_back("invalid_request", "code_challenge is not a base64url SHA-256.")
+        raise draft.send_back("invalid_request", "code_challenge is not a base64url SHA-256.", "code_challenge")
     draft.challenge = challenge
 
 
 async def scopes_are_the_apps(draft: Draft) -> None:
-    app = draft.app
-    asked = [name for name in parse_scopes(draft.one("scope") or "") if name not in IGNORED_SCOPES]
-    if not asked:
-        every = tuple(dict.fromkeys((*app.scopes, *app.extra_scopes)))
-        draft.scopes = every if app.default_scopes is None else app.default_scopes
+    app, given, own = draft.app, draft.one("scope"), _scopes_of(draft)
+    if given is None:
+        draft.scopes = own if app.default_scopes is None else app.default_scopes
         return
+    asked = tuple(name for name in parse_scopes(given) if name not in IGNORED_SCOPES)
+    if not asked:
+        # Nothing is left of it. To take that for no scope at all would give all the app has.
+        said = "That asks for nothing here. Name scopes of this app, or leave scope out."
+        raise draft.send_back("invalid_scope", said, "scope")
     for name in asked:
-        if name not in app.scopes and name not in app.extra_scopes:
-            raise draft.send_back("invalid_scope", f"{name[:60]} is not among the scopes of this app.")
-    draft.scopes = tuple(asked)
+        if name not in own:
+            raise draft.send_back("invalid_scope", _why_not(draft, name, own))
+    draft.scopes = asked
+
+
+def _scopes_of(draft: Draft) -> tuple[str, ...]:
+    """Of the app, less what the operator defines no longer: consent would have no words for it."""
+    known = NAMES | {extra.name for extra in draft.oauth.extra_scopes}
+    named = dict.fromkeys((*draft.app.scopes, *draft.app.extra_scopes))
+    return tuple(name for name in named if name in known)
+
+
+def _why_not(draft: Draft, scope: str, own: tuple[str, ...]) -> str:
+    if {",", ";", "\t", "\n"} & set(scope):
+        return "Separate scopes by spaces."
+    if scope in NAMES:
+        return f"{scope} is not ticked in this app's settings."
+    if scope in {extra.name for extra in draft.oauth.extra_scopes}:
+        return f"{scope} was not given to this app. Ask the operator for it in the app's settings."
+    return no_such_scope(scope, [*NAMES, *own])
 
 
 async def organizations_are_named(draft: Draft) -> None:
@@ -189,18 +221,18 @@ async def organizations_are_named(draft: Draft) -> None:
 async def prompt_is_clear(draft: Draft) -> None:
     words = frozenset((draft.one("prompt") or "").split())
     if words - PROMPTS:
-        raise draft.send_back("invalid_request", f"prompt is one of {', '.join(sorted(PROMPTS))}.")
+        raise draft.send_back("invalid_request", f"prompt is one of {', '.join(sorted(PROMPTS))}.", "prompt")
     if "none" in words and len(words) > 1:
-        raise draft.send_back("invalid_request", "prompt=none stands alone.")
+        raise draft.send_back("invalid_request", "prompt=none stands alone.", "prompt")
     draft.prompt = words
     age = draft.one("max_age")
     if age is not None:
         if not (age.isascii() and age.isdigit() and len(age) <= 10):
-            raise draft.send_back("invalid_request", "max_age is a number of seconds.")
+            raise draft.send_back("invalid_request", "max_age is a number of seconds.", "max_age")
         draft.max_age = int(age)
     draft.nonce = draft.one("nonce")
     if draft.nonce is not None and len(draft.nonce) > LONGEST_NONCE:
-        raise draft.send_back("invalid_request", f"nonce has more than {LONGEST_NONCE} characters.")
+        raise draft.send_back("invalid_request", f"nonce has more than {LONGEST_NONCE} characters.", "nonce")
 
 
 async def hint_is_ours(draft: Draft) -> None:
@@ -210,7 +242,7 @@ async def hint_is_ours(draft: Draft) -> None:
     if hint is not None:
         draft.expected_user = await user_of_hint(draft.oauth, hint)
         if draft.expected_user is None:
-            raise draft.send_back("invalid_request", "id_token_hint is not an ID token of this hub.")
+            raise draft.send_back("invalid_request", "id_token_hint is not an ID token of this hub.", "id_token_hint")
 
 
 Check = Callable[[Draft], Awaitable[None]]

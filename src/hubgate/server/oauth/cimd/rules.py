@@ -18,8 +18,16 @@ from hubgate.server.oauth.redirects import LOOPBACK, check_redirect_uri, host_of
 from hubgate.server.scopes import BUILT_IN
 
 LONGEST_NAME = 200
+LONGEST_FOUND = 200
 MOST_REDIRECT_URIS = 50
 DEFAULT_SCOPES = ("openid", "profile")
+_ANSWERS_200, _NOT_THERE = "It answers 200", "not there"
+_KINDS = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+# How an operator lets this hub fetch documents from its own computer, in development.
+_LOOPBACK_NETWORKS = {"127.0.0.1": "127.0.0.0/8", "localhost": "127.0.0.0/8,::1/128", "[::1]": "::1/128"}
+_DEVELOPMENT = (
+    " In development the hub is started with HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={networks}."
+)
 # What JSON can spell and no page or database takes: a NUL, and half a surrogate pair.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 
@@ -49,8 +57,16 @@ def _address(url: str, http_loopback: bool) -> Iterator[Finding]:
         yield Finding("It is an address", url, "Write an address such as https://app.example/.well-known/oauth-cimd.")
         return
     allowed = parts.scheme == "https" or (http_loopback and parts.scheme == "http" and host in LOOPBACK)
-    yield Finding("It begins with https://", parts.scheme, "" if allowed else "Serve the document over https.")
+    rule = "It begins with https://, or with http:// on this computer" if http_loopback else "It begins with https://"
+    yield _rule(rule, parts.scheme or _NOT_THERE, allowed, f"Serve the document over https.{in_development(host)}")
     yield _rule("It has a plain host, without a user name", parts.netloc, host is not None, "Write host and port only.")
+    plain = parts.netloc == parts.netloc.lower() and not parts.netloc.partition(":")[0].endswith(".")
+    yield _rule(
+        "Its host is in lower case, without a dot at its end",
+        parts.netloc,
+        plain,
+        "Write the host as browsers show it.",
+    )
     yield _rule("It has a path", parts.path, parts.path not in ("", "/"), "Put the document at a path of its own.")
     dots = any(unquote(segment) in (".", "..") for segment in parts.path.split("/"))
     yield _rule("Its path has no . or .. in it", parts.path, not dots, "Write the path without dot segments.")
@@ -59,79 +75,110 @@ def _address(url: str, http_loopback: bool) -> Iterator[Finding]:
     yield _rule("It is plain ASCII", url, clean, "Percent-encode what is not.")
 
 
+def in_development(host: str | None) -> str:
+    """How to have a document on one's own computer fetched; nothing for any other host."""
+    return _DEVELOPMENT.format(networks=_LOOPBACK_NETWORKS[host]) if host in LOOPBACK else ""
+
+
 def check_answer(answer: Answer) -> list[Finding]:
+    """Of anything but a 200 nothing else is asked: it is no document."""
+    status = str(answer.status)
+    if answer.status != 200:
+        cure = f"Answer 200, not {status}" + (": redirects are not followed." if 300 <= answer.status < 400 else ".")
+        return [Finding(_ANSWERS_200, status, cure)]
     kind = (answer.header("content-type") or "").partition(";")[0].strip().lower()
     is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
     return [
-        _rule(
-            "It answers 200",
-            str(answer.status),
-            answer.status == 200,
-            "Answer 200 at this very address: redirects are not followed.",
-        ),
-        _rule("It is sent as JSON", kind, is_json, "Send Content-Type: application/json."),
+        Finding(_ANSWERS_200, status),
+        _rule("It is sent as JSON", kind or "no Content-Type", is_json, "Send Content-Type: application/json."),
         _rule("It is small enough", f"{len(answer.body):,} bytes", not answer.truncated, "Make the document smaller."),
     ]
 
 
 def check_document(url: str, body: bytes) -> tuple[list[Finding], App | None]:
     """The app, if every rule holds."""
+    rule, cure = "It is one JSON object", "Write one JSON object."
     try:
-        document = json.loads(body)
+        # Strictly UTF-8 (RFC 8259, section 8.1), each member once: two readers must not see two documents.
+        document = json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        document = None
-    findings = [
-        _rule("It is one JSON object", type(document).__name__, isinstance(document, dict), "Write one JSON object.")
-    ]
+        return [Finding(rule, "not JSON in UTF-8, or a member twice", cure)], None
     if not isinstance(document, dict):
-        return findings, None
-    findings += _members(url, document)
+        return [Finding(rule, _KINDS.get(type(document), "a number"), cure)], None
+    findings = [Finding(rule, "object"), *_members(url, document)]
     if not all(finding.holds for finding in findings):
         return findings, None
     return findings, _app(url, document)
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member stands twice")
+    return members
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
 def _members(url: str, document: dict[str, Any]) -> Iterator[Finding]:
     given = document.get("client_id")
-    yield _rule("client_id is this address", str(given), given == url, f"Set client_id to {url}.")
+    yield _rule("client_id is this address", _found(document, "client_id"), given == url, f"Set client_id to {url}.")
     name = document.get("client_name")
     named = isinstance(name, str) and 0 < len(name.strip()) <= LONGEST_NAME and not _NOT_TEXT.search(name)
-    yield _rule(
-        "client_name is there", str(name)[:100], named, f"Give it a client_name of up to {LONGEST_NAME} characters."
-    )
+    cure = f"Give it a client_name of up to {LONGEST_NAME} characters."
+    yield _rule("client_name is there", _found(document, "client_name"), named, cure)
     method = document.get("token_endpoint_auth_method")
     yield _rule(
         "token_endpoint_auth_method is none",
-        str(method),
+        _found(document, "token_endpoint_auth_method"),
         method == "none",
         'Set it to "none": such an app has no secret.',
     )
     secrets = [member for member in ("client_secret", "client_secret_expires_at") if member in document]
-    yield _rule("It holds no secret", ", ".join(secrets), not secrets, "Remove it: everyone can read this document.")
-    yield _redirect_uris(document.get("redirect_uris"))
+    held = ", ".join(secrets) or "none"
+    yield _rule("It holds no secret", held, not secrets, "Remove it: everyone can read this document.")
+    yield from _redirect_uris(document)
     for member in ("logo_uri", "client_uri"):
         address = document.get(member, "")
         fine = isinstance(address, str) and (not address or urlsplit_is_web(address))
         yield _rule(
             f"{member} is a web address, if there is one",
-            str(address)[:100],
+            _found(document, member),
             fine,
             "Write an https address, or leave it out.",
         )
 
 
-def _redirect_uris(given: object) -> Finding:
-    rule = "redirect_uris are addresses of the app"
+def _redirect_uris(document: dict[str, Any]) -> Iterator[Finding]:
+    """Every one that has to be mended, or all of them as one."""
+    rule, given = "redirect_uris are addresses of the app", document.get("redirect_uris")
     if not isinstance(given, list) or not 0 < len(given) <= MOST_REDIRECT_URIS:
-        return Finding(rule, str(given)[:100], f"List 1 to {MOST_REDIRECT_URIS} redirect_uris.")
-    for uri in given:
-        if not isinstance(uri, str):
-            return Finding(rule, str(uri)[:100], "Write each as text.")
-        try:
-            check_redirect_uri(uri)
-        except Unprocessable as error:
-            return Finding(rule, uri[:100], error.message)
-    return Finding(rule, ", ".join(given)[:200])
+        yield Finding(rule, _found(document, "redirect_uris"), f"List 1 to {MOST_REDIRECT_URIS} redirect_uris.")
+        return
+    bad = [Finding(rule, _as_written(uri), cure) for uri in given if (cure := _cure_of(uri))]
+    yield from bad or [Finding(rule, ", ".join(given))]
+
+
+def _cure_of(uri: object) -> str:
+    if not isinstance(uri, str):
+        return "Write each as text."
+    try:
+        check_redirect_uri(uri)
+    except Unprocessable as error:
+        return error.message
+    return ""
+
+
+def _found(document: dict[str, Any], member: str) -> str:
+    return _as_written(document[member]) if member in document else _NOT_THERE
+
+
+def _as_written(value: object) -> str:
+    """As JSON has it; a text without its quotes."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text[:LONGEST_FOUND] or "an empty text"
 
 
 def urlsplit_is_web(address: str) -> bool:

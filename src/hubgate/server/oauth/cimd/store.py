@@ -3,19 +3,39 @@
 from hubgate.server.storage.database import Database, Tx
 
 
-async def find(db: Database, client_id: str, now: int) -> str | None:
-    sql = "SELECT document FROM cimd_documents WHERE client_id = :client_id AND expires_at > :now"
-    row = await db.one(sql, {"client_id": client_id, "now": now})
-    return row["document"] if row else None
+async def find(db: Database, client_id: str) -> tuple[str, int] | None:
+    """The document as it was last seen, and until when it need not be fetched again."""
+    sql = "SELECT document, expires_at FROM cimd_documents WHERE client_id = :client_id AND document <> ''"
+    row = await db.one(sql, {"client_id": client_id})
+    return (row["document"], row["expires_at"]) if row else None
+
+
+async def claim(tx: Tx, client_id: str, now: int, until: int) -> bool:
+    """Whether the fetch is this process's now: of all that want the document, one goes for it."""
+    row = await tx.one(
+        """
+        INSERT INTO cimd_documents (client_id, document, fetched_at, expires_at, fetching_until)
+        VALUES (:client_id, '', 0, :now, :until)
+        ON CONFLICT (client_id) DO UPDATE SET fetching_until = excluded.fetching_until
+            WHERE cimd_documents.fetching_until <= :now
+        RETURNING client_id
+        """,
+        {"client_id": client_id, "now": now, "until": until},
+    )
+    return row is not None
+
+
+async def release(tx: Tx, client_id: str) -> None:
+    await tx.exec("UPDATE cimd_documents SET fetching_until = 0 WHERE client_id = :id", {"id": client_id})
 
 
 async def save(tx: Tx, client_id: str, document: str, now: int, expires_at: int) -> None:
     await tx.exec(
         """
-        INSERT INTO cimd_documents (client_id, document, fetched_at, expires_at)
-        VALUES (:client_id, :document, :now, :expires_at)
+        INSERT INTO cimd_documents (client_id, document, fetched_at, expires_at, fetching_until)
+        VALUES (:client_id, :document, :now, :expires_at, 0)
         ON CONFLICT (client_id) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at,
-            expires_at = excluded.expires_at
+            expires_at = excluded.expires_at, fetching_until = 0
         """,
         {"client_id": client_id, "document": document, "now": now, "expires_at": expires_at},
     )

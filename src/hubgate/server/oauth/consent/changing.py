@@ -8,10 +8,11 @@ from hubgate.server.ids import AFTER_ALL
 from hubgate.server.oauth.consent import store
 from hubgate.server.oauth.consent.model import Connected
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.paging import PageRequest
+from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.scopes import NAMES
 from hubgate.server.storage.database import Tx
 
+CURSOR = (str,)
 _ABSENT = "You have not allowed such an app."
 
 
@@ -19,9 +20,11 @@ async def of_user(oauth: OAuth, user_id: str) -> Sequence[Connected]:
     return await oauth.db.read_long(lambda tx: store.of_user(tx, user_id))
 
 
-async def page_of_user(oauth: OAuth, user_id: str, asked: PageRequest) -> Sequence[Connected]:
-    before = str(asked.after[0]) if asked.after else AFTER_ALL
-    return await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, asked.fetch))
+async def page_of_user(oauth: OAuth, user_id: str, asked: PageRequest) -> Page[Connected]:
+    """The newest first."""
+    before = asked.last_shown(AFTER_ALL)
+    found = await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, asked.fetch))
+    return page_of(found, asked, lambda connected: (connected.consent.id,))
 
 
 async def get(oauth: OAuth, user_id: str, client_id: str) -> Connected:

@@ -15,7 +15,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_LASTS, Code
 from hubgate.server.scopes import join_scopes
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import ConstraintViolated, Tx
 
 # Who signs in cannot be left out of a sign-in.
 FIXED = frozenset({"openid", "profile", "email"})
@@ -42,20 +42,28 @@ def granted_organizations(person: Person, ticked: Ticked) -> frozenset[str]:
     return frozenset(ticked.organizations) & person.roles.keys()
 
 
-async def approve(oauth: OAuth, request: AuthorizationRequest, person: Person, ticked: Ticked, auth_time: int) -> str:
-    """The code. The consent becomes the union of what was allowed before and now, less what was shown and unticked.
-    Of two approvals at once neither undoes the other.
+async def approve(
+    oauth: OAuth, request: AuthorizationRequest, person: Person, ticked: Ticked, auth_time: int
+) -> str | None:
+    """The code; None if the app, the user or a ticked organization was deleted meanwhile.
+
+    The consent becomes the union of what was allowed before and now, less what was shown and unticked. Of two approvals
+    at once neither undoes the other.
     """
     app, now, approved = request.app, oauth.clock(), approved_scopes(request, ticked)
     organizations = granted_organizations(person, ticked)
 
     async def unit(tx: Tx) -> str:
-        consent_id, before = await store.hold(tx, person.user.id, app.client_id, new_id(now), now)
+        app_id = app.client_id if app.is_registered else None
+        consent_id, before = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
         await store.allow(tx, consent_id, approved | (before - set(request.scopes)), app.face, app.name, now)
         await store.set_organizations(tx, consent_id, organizations)
         return await _add_code(tx, request, person.user.id, consent_id, approved, auth_time, now)
 
-    return await oauth.db.write(unit)
+    try:
+        return await oauth.db.write(unit)
+    except ConstraintViolated:
+        return None
 
 
 async def give_code(oauth: OAuth, request: AuthorizationRequest, consent: Consent, auth_time: int) -> str | None:
@@ -86,6 +94,7 @@ async def _add_code(
         consent_id=consent_id,
         user_id=user_id,
         redirect_uri=request.to.redirect_uri,
+        redirect_uri_sent=int(request.redirect_uri_sent),
         scopes=join_scopes(scopes),
         challenge=request.challenge,
         nonce=request.nonce,

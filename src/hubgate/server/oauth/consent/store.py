@@ -59,21 +59,42 @@ async def users_of_app(tx: Tx, client_id: str, most: int) -> list[Row]:
     return list(rows)
 
 
-async def hold(tx: Tx, user_id: str, client_id: str, new_id: str, now: int) -> tuple[str, frozenset[str]]:
-    """The consent's id and scopes, an empty one if there was none; until the unit ends it is this unit's alone."""
+async def hold(
+    tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id: str, now: int
+) -> tuple[str, frozenset[str]]:
+    """The consent's id and scopes, an empty one if there was none; until the unit ends it is this unit's alone.
+
+    `app_id` is the client id of a registered app: if that is gone, so that the consent would outlive it, or the user
+    is, this raises ConstraintViolated.
+    """
     row = await tx.one(
         """
         INSERT INTO consents (id, user_id, client_id, app_id, scopes, face, app_name, created_at, updated_at)
-        VALUES (:id, :user_id, :client_id, (SELECT a.client_id FROM apps a WHERE a.client_id = :client_id), '', '', '',
-            :now, :now)
-        ON CONFLICT (user_id, client_id) DO UPDATE SET updated_at = excluded.updated_at
+        VALUES (:id, :user_id, :client_id, :app_id, '', '', '', :now, :now)
+        ON CONFLICT (user_id, client_id) DO UPDATE SET updated_at = excluded.updated_at, app_id = excluded.app_id
         RETURNING id, scopes
         """,
-        {"id": new_id, "user_id": user_id, "client_id": client_id, "now": now},
+        {"id": new_id, "user_id": user_id, "client_id": client_id, "app_id": app_id, "now": now},
     )
     if row is None:
         raise RuntimeError("holding a consent returned nothing")
     return row["id"], frozenset(parse_scopes(row["scopes"]))
+
+
+async def hold_behind(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
+    """The scopes of the consent behind a code or a refresh token; None if either is gone. `table` is one of ours.
+
+    Every unit that redeems, refreshes, ends a family or takes the consent back begins by holding the consent. So they
+    come one after another, and what ends a family sees all its tokens.
+    """
+    row = await tx.one(
+        f"""
+        UPDATE consents SET updated_at = updated_at WHERE id = (SELECT t.consent_id FROM {table} t WHERE t.key = :key)
+        RETURNING scopes
+        """,
+        {"key": key},
+    )
+    return frozenset(parse_scopes(row["scopes"])) if row else None
 
 
 async def allow(tx: Tx, consent_id: str, scopes: Iterable[str], face: str, app_name: str, now: int) -> None:

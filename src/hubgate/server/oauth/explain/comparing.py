@@ -1,36 +1,43 @@
-"""What was sent beside what is registered now, with what differs marked. Pure."""
+"""What was sent beside what is registered now, with what differs, or what the refusal is about, marked. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.authorize.rules import IGNORED_SCOPES
+from hubgate.server.oauth.authorize.request import RESPONSE_MODES
+from hubgate.server.oauth.authorize.rules import IGNORED_SCOPES, PROMPTS
+from hubgate.server.oauth.explain.marking import Text, difference, nearest, said
 from hubgate.server.oauth.explain.model import Refusal
 from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.pkce import METHOD
-from hubgate.server.oauth.redirects import ORIGIN, matches
+from hubgate.server.oauth.redirects import ORIGIN, answer_in, check_redirect_uri, is_loopback, matches
 from hubgate.server.scopes import parse_scopes
 
-# A piece of text, and whether it differs.
-Part = tuple[str, bool]
-Text = tuple[Part, ...]
-
-_AUTHORIZE, _TOKEN = "/oauth/authorize", "/oauth/token"
+_AUTHORIZE, _TOKEN, _INTROSPECT = "/oauth/authorize", "/oauth/token", "/oauth/introspect"
 _PROOFS = {
     "basic": "client ID and secret, by Basic",
     "body": "client ID and secret, in the body",
+    "both": "client ID and secret, by Basic and in the body",
+    "other": "an Authorization header other than Basic",
     "id": "client ID alone",
     "": "nothing",
 }
+_HERE = "localhost and 127.0.0.1 are different; the port does not matter."
+# What a parameter that is no matter of registration may be.
+_CHOICES = {"prompt": tuple(sorted(PROMPTS)), "response_mode": RESPONSE_MODES}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was asked about. Each side is a list of texts."""
+    """One thing that was asked about. Each side is a list of texts; `setting` is the app's field that decides it."""
 
     label: str
     sent: Sequence[Text]
     registered: Sequence[Text]
+    covers: tuple[str, ...] = ()
+    setting: str = ""
+    cure: str = ""
 
     @property
     def differs(self) -> bool:
@@ -45,87 +52,105 @@ def compared(refusal: Refusal, app: App) -> list[Line]:
         lines.append(_proof(refusal, app))
     if refusal.endpoint == _TOKEN:
         lines += [_one_of("grant_type", refusal, tuple(GRANTS)), _verifier(refusal, app)]
-    return [line for line in lines if line is not None]
+    found = [line for line in lines if line is not None]
+    about = refusal.sent.about
+    return found if not about or any(about in line.covers for line in found) else [*found, _other(refusal, about)]
 
 
 def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
-    given = refusal.sent.values.get("redirect_uri")
-    if refusal.endpoint not in (_AUTHORIZE, _TOKEN) or (given is None and refusal.endpoint == _TOKEN):
+    redeems = refusal.endpoint == _TOKEN and refusal.sent.values.get("grant_type") == "authorization_code"
+    if not redeems and refusal.endpoint != _AUTHORIZE:
         return None
+    given, registered = refusal.sent.values.get("redirect_uri"), app.redirect_uris
     label = "redirect_uri" + (", any path under" if app.redirect_match == ORIGIN else "")
-    registered = list(app.redirect_uris)
+    plain = [said(uri) for uri in registered]
+
+    def line(sent: Text, meant: Sequence[Text], cure: str = "") -> Line:
+        return Line(label, [sent], meant, ("redirect_uri",), "redirectUris", cure)
+
+    if refusal.sent.about == "redirect_uri":
+        meant = said("the one the code was asked for with" if redeems else "once")
+        return Line(label, [said(given or "not sent", marked=True)], [meant], ("redirect_uri",))
     if not registered:
-        return Line(label, [((given, False),)] if given else [_said("not sent")], [_said("none", marked=True)])
+        cure = _cure(given, registered) if given else "Add a redirect URI, then send it."
+        return line(said(given or "not sent"), [said("none", marked=True)], cure)
     if given is None:
-        return Line(label, [_said("not sent", marked=len(registered) > 1)], [_said(uri) for uri in registered])
+        unclear = not redeems and (len(registered) > 1 or app.redirect_match == ORIGIN)
+        return line(said("not sent", marked=unclear), plain, "Send the one to return to." if unclear else "")
     if matches(registered, given, app.redirect_match):
-        return Line(label, [_said(given)], [_said(uri) for uri in registered])
-    nearest = max(registered, key=lambda uri: _shared(uri, given))
-    sent, meant = _difference(given, nearest)
-    return Line(label, [sent], [meant, *(_said(uri) for uri in registered if uri != nearest)])
+        return line(said(given), plain)
+    if app.redirect_match == ORIGIN and (name := answer_in(given)):
+        return line(said(given, marked=True), plain, f"Leave {name} out of its query: only our answer has it.")
+    meant_uri = nearest(registered, given)
+    sent, meant = difference(given, meant_uri, any_path=app.redirect_match == ORIGIN)
+    return line(sent, [meant, *(said(uri) for uri in registered if uri != meant_uri)], _cure(given, registered))
 
 
-def _difference(given: str, meant: str) -> tuple[Text, Text]:
-    """Both with the part that differs marked: what lies between their common beginning and their common end."""
-    begin = _shared(given, meant)
-    rest = min(len(given), len(meant)) - begin
-    end = min(_shared(given[::-1], meant[::-1]), rest)
-    return _marked(given, begin, end), _marked(meant, begin, end)
-
-
-def _shared(one: str, other: str) -> int:
-    """How many characters they begin with alike."""
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
-
-
-def _marked(text: str, begin: int, end: int) -> Text:
-    stop = len(text) - end
-    parts = ((text[:begin], False), (text[begin:stop], True), (text[stop:], False))
-    return tuple(part for part in parts if part[0])
+def _cure(given: str, registered: Sequence[str]) -> str:
+    send = "send the registered one" if len(registered) == 1 else "send a registered one"
+    here = f" {_HERE}" if any(map(is_loopback, (given, *registered))) else ""
+    try:
+        check_redirect_uri(given)
+    except Unprocessable as error:
+        return f"{error.message} {send.capitalize()}.{here}"
+    return f"Add {given} to the redirect URIs{f', or {send}' if registered else ''}.{here}"
 
 
 def _scope(refusal: Refusal, app: App) -> Line | None:
     given = refusal.sent.values.get("scope")
     if given is None:
         return None
-    known = {*app.scopes, *app.extra_scopes, *IGNORED_SCOPES}
-    sent = [((name, name not in known),) for name in parse_scopes(given)]
-    return Line("scope", sent, [_said(name) for name in dict.fromkeys([*app.scopes, *app.extra_scopes])])
+    allowed = tuple(dict.fromkeys([*app.scopes, *app.extra_scopes]))
+    as_a_whole = refusal.sent.about == "scope"
+    known = {*allowed, *IGNORED_SCOPES}
+    sent = [said(name, marked=as_a_whole or name not in known) for name in parse_scopes(given)]
+    return Line("scope", sent, [said(name) for name in allowed], ("scope",), "" if as_a_whole else "scopes")
 
 
 def _proof(refusal: Refusal, app: App) -> Line:
-    proof = refusal.sent.proof
-    with_secret = proof in ("basic", "body")
-    wrong = with_secret is not app.confidential or (with_secret and refusal.error == "invalid_client")
-    registered = "an app with a secret" if app.confidential else "an app without a secret"
-    if with_secret and app.confidential and wrong:
-        registered = "another secret"
-    return Line("client authentication", [_said(_PROOFS.get(proof, proof), marked=wrong)], [_said(registered)])
+    proof, registered = refusal.sent.proof, "an app with a secret" if app.confidential else "an app without a secret"
+    with_secret = proof in ("basic", "body", "both")
+    wrong = with_secret is not app.confidential or proof in ("both", "other")
+    if refusal.sent.about in ("client_id", "client_secret"):
+        wrong = True
+    if with_secret and app.confidential and refusal.error == "invalid_client":
+        wrong, registered = True, "another secret"
+    if refusal.endpoint == _INTROSPECT and not app.confidential:
+        wrong, registered = True, "an app without a secret, which may not ask about tokens"
+    sent = said(_PROOFS.get(proof, proof), marked=wrong)
+    return Line("client authentication", [sent], [said(registered)], ("client_id", "client_secret"))
 
 
 def _challenge(refusal: Refusal, app: App) -> Line:
-    sent = "code_challenge" in refusal.sent.names
-    method = refusal.sent.values.get("code_challenge_method", "plain")
-    wrong = method != METHOD if sent else app.needs_pkce
-    said = f"code_challenge by {method}" if sent else "no code_challenge"
+    sent, method = "code_challenge" in refusal.sent.names, refusal.sent.values.get("code_challenge_method")
+    covers = ("code_challenge", "code_challenge_method")
+    wrong = (method != METHOD if sent else app.needs_pkce) or refusal.sent.about in covers
+    if sent:
+        text = f"code_challenge by {method}" if method else "code_challenge, no method sent (that means plain)"
+    else:
+        text = f"no code_challenge, but the method {method}" if method else "no code_challenge"
     registered = f"{'required' if app.needs_pkce else 'optional'}, {METHOD} only"
-    return Line("PKCE", [_said(said, marked=wrong)], [_said(registered)])
+    return Line("PKCE", [said(text, marked=wrong)], [said(registered)], covers)
 
 
 def _verifier(refusal: Refusal, app: App) -> Line | None:
     if refusal.sent.values.get("grant_type") != "authorization_code":
         return None
-    sent = "code_verifier" in refusal.sent.names
-    said = "code_verifier" if sent else "no code_verifier"
+    sent, about = "code_verifier" in refusal.sent.names, refusal.sent.about == "code_verifier"
+    text = "code_verifier" if sent else "no code_verifier"
     registered = "required" if app.needs_pkce else "if the code was asked for with a code_challenge"
-    return Line("PKCE", [_said(said, marked=app.needs_pkce and not sent)], [_said(registered)])
+    wrong = about or (app.needs_pkce and not sent)
+    return Line("PKCE", [said(text, marked=wrong)], [said(registered)], ("code_verifier",))
 
 
 def _one_of(name: str, refusal: Refusal, known: tuple[str, ...]) -> Line:
     given = refusal.sent.values.get(name)
-    return Line(name, [_said(given or "not sent", marked=given not in known)], [_said(value) for value in known])
+    wrong = given not in known or refusal.sent.about == name
+    return Line(name, [said(given or "not sent", marked=wrong)], [said(value) for value in known], (name,))
 
 
-def _said(text: str, *, marked: bool = False) -> Text:
-    return ((text, marked),)
+def _other(refusal: Refusal, name: str) -> Line:
+    """A parameter that the refusal is about and that no other line shows."""
+    is_there = name in refusal.sent.names or name in refusal.sent.values
+    text = refusal.sent.values.get(name) or ("sent, its value is not kept" if is_there else "not sent")
+    return Line(name, [said(text, marked=True)], [said(value) for value in _CHOICES.get(name, ("as said above",))])

@@ -10,6 +10,7 @@ from hubgate.server.errors import HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Handler
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.errors import OAuthRefused
 from hubgate.server.oauth.explain.model import client_of, sent_of
 from hubgate.server.oauth.parameters import read_pairs
 
@@ -17,25 +18,29 @@ Pairs = list[tuple[str, str]]
 
 
 def explained(oauth: OAuth, handler: Handler) -> Handler:
-    """An endpoint that apps call. The answer itself gets its `error_uri` where errors are rendered."""
+    """An endpoint that apps call. The answer itself gets its `error_uri` where errors are rendered, if it is kept."""
 
     async def handle(request: HubRequest) -> ASGIApp:
         try:
             return await handler(request)
         except HubError as error:
             if error.status < 500 and not isinstance(error, TooManyRequests):
-                await _note(oauth, request, error)
+                request.is_explained = await _note(oauth, request, error)
             raise
 
     return handle
 
 
-def note_pairs(oauth: OAuth, request: HubRequest, pairs: Pairs, error: str, description: str) -> None:
+async def note_pairs(
+    oauth: OAuth, request: HubRequest, pairs: Pairs, error: str, description: str, about: str = ""
+) -> None:
     """For the authorization page, where the browser brings the request."""
-    oauth.refusals.note(request.request_id, client_of(pairs), request.url.path, error, description, sent_of(pairs))
+    sent = sent_of(pairs, about=about)
+    path, named = request.url.path, client_of(pairs)
+    request.is_explained = await oauth.refusals.note(request.request_id, named, path, error, description, sent)
 
 
-async def _note(oauth: OAuth, request: HubRequest, error: HubError) -> None:
+async def _note(oauth: OAuth, request: HubRequest, error: HubError) -> bool:
     pairs: Pairs = []
     if request.is_whole:
         # What cannot be read says nothing.
@@ -43,14 +48,18 @@ async def _note(oauth: OAuth, request: HubRequest, error: HubError) -> None:
             pairs = await read_pairs(request)
     named = _in_header(request.headers.get("authorization", "")) or client_of(pairs)
     code = error.code or "invalid_request"
-    sent = sent_of(pairs, _proof(request, pairs))
-    oauth.refusals.note(request.request_id, named, request.url.path, code, error.message, sent)
+    about = error.about if isinstance(error, OAuthRefused) else ""
+    sent = sent_of(pairs, _proof(request, pairs), about)
+    return await oauth.refusals.note(request.request_id, named, request.url.path, code, error.message, sent)
 
 
 def _proof(request: HubRequest, pairs: Pairs) -> str:
-    if "authorization" in request.headers:
-        return "basic"
     names = {name for name, value in pairs if value}
+    header = request.headers.get("authorization")
+    if header is not None:
+        if header.partition(" ")[0].lower() != "basic":
+            return "other"
+        return "both" if "client_secret" in names else "basic"
     if "client_secret" in names:
         return "body"
     return "id" if "client_id" in names else ""
@@ -62,6 +71,8 @@ def _in_header(header: str) -> str:
     if scheme.lower() != "basic":
         return ""
     try:
-        return unquote_plus(base64.b64decode(value.strip(), validate=True).decode().partition(":")[0])
+        named = unquote_plus(base64.b64decode(value.strip(), validate=True).decode().partition(":")[0])
     except ValueError:
         return ""
+    # PostgreSQL cannot even look for a NUL.
+    return "" if "\0" in named else named

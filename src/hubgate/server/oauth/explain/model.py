@@ -30,12 +30,14 @@ _NAMED = frozenset(
 
 
 class Sent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`proof` is how the client named itself: "basic", "body", "id" or nothing."""
+    """`proof` is how the client named itself: "basic", "body", "both", "id", "other" or nothing. `about` is the
+    parameter that the refusal is about, where that is not told by what is registered."""
 
     proof: str = ""
     values: dict[str, str] = {}
     names: tuple[str, ...] = ()
     others: int = 0
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,14 @@ class Refusal:
     sent: Sent
 
 
-def sent_of(pairs: Iterable[tuple[str, str]], proof: str = "") -> Sent:
+def sent_of(pairs: Iterable[tuple[str, str]], proof: str = "", about: str = "") -> Sent:
     values: dict[str, str] = {}
     names: dict[str, None] = {}
     others = 0
     for name, value in pairs:
+        if not value:
+            # As good as not sent (RFC 6749, section 3.1).
+            continue
         if name in _HARMLESS:
             said = _shortened(value)
             values[name] = f"{values[name]} {said}"[:LONGEST_VALUE] if name in values else said
@@ -63,7 +68,7 @@ def sent_of(pairs: Iterable[tuple[str, str]], proof: str = "") -> Sent:
             names[name] = None
         else:
             others += 1
-    return Sent(proof, values, tuple(names), others)
+    return Sent(proof, values, tuple(names), others, about if about in _HARMLESS | _NAMED else "")
 
 
 def _shortened(value: str) -> str:

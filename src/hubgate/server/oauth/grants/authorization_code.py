@@ -1,24 +1,35 @@
 """grant_type=authorization_code (RFC 6749 section 4.1.3, RFC 7636 section 4.5)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
-from hubgate.server.oauth.apps.finding import find_app
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.client_auth import find_client
+from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.errors import ClientRefused, OAuthRefused, invalid_grant, invalid_request
 from hubgate.server.oauth.grants.asking import Asking
 from hubgate.server.oauth.pkce import fits, is_verifier
 from hubgate.server.oauth.tokens import issuing, refreshing, store
-from hubgate.server.oauth.tokens.issuing import SignedIn, Wanted
+from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
 from hubgate.server.oauth.tokens.model import Code
 from hubgate.server.storage.database import Tx
 
 TYPE = "authorization_code"
+PARAMETERS = {
+    "code": "the one the user brought back",
+    "redirect_uri": "as in the authorization request; left out only where it was left out there",
+    "code_verifier": "where the code was asked for with a code_challenge",
+}
+_VERIFIER = "code_verifier"
 
-_UNKNOWN = "The code is unknown, used or older than a minute."
+_UNKNOWN = "This hub gave out no such code, or more than ten minutes ago."
+_EXPIRED = "This code is older than a minute. Send the user to sign in again, then redeem at once."
+_USED = (
+    "This code was redeemed before. The tokens from it were ended too: "
+    "redeem once, then redirect away from the callback."
+)
 
 
 @dataclass(frozen=True)
@@ -40,20 +51,24 @@ async def grant(asking: Asking) -> dict[str, Any]:
     now = oauth.clock()
 
     async def unit(tx: Tx) -> Redeemed | OAuthRefused:
-        code = await store.code(tx, read[1])
-        if code is None:
+        consented = await consent_store.hold_behind(tx, store.CODES, read[1])
+        found = await store.code_with_user(tx, read[1])
+        if consented is None or found is None:
             return invalid_grant(_UNKNOWN)
+        code, user = found
         if refusal := _refusal(code, app, verifier, redirect_uri, now):
             # Nothing is ended by a request that a stranger could have made (attack O13).
             return refusal
         if not await store.redeem(tx, code.key, now):
             # In every other respect valid, so whoever sent it has the proof too: one of two holders is a thief (O12).
             await store.end_family(tx, code.family)
-            return invalid_grant(_UNKNOWN)
-        user = await account_store.user(tx, code.user_id)
-        if user is None or user.disabled_at is not None:
-            return invalid_grant("The user's account is disabled or gone.")
-        return await _issued(tx, app, code, user, now)
+            return invalid_grant(_USED)
+        if user.disabled_at is not None:
+            return invalid_grant("The user's account is disabled.")
+        left = left_of(code.scopes, consented)
+        if left is None:
+            return invalid_grant(TAKEN_BACK)
+        return await _issued(tx, app, replace(code, scopes=left), user, now)
 
     outcome = await oauth.db.write(unit)
     if isinstance(outcome, OAuthRefused):
@@ -75,20 +90,22 @@ def _refusal(code: Code, app: App, verifier: str | None, redirect_uri: str | Non
     if code.client_id != app.client_id:
         return invalid_grant("The code was given to another app.")
     if code.redeemed_at is None and code.expires_at <= now:
-        return invalid_grant(_UNKNOWN)
-    # Left out only where it could be left out before: the app has one address.
-    if redirect_uri != code.redirect_uri and not (redirect_uri is None and app.redirect_uris == (code.redirect_uri,)):
-        return invalid_grant("redirect_uri is not the one the code was asked for with.")
+        return invalid_grant(_EXPIRED)
+    # Left out only where it was left out before (RFC 6749, section 4.1.3).
+    if redirect_uri != code.redirect_uri and (redirect_uri is not None or code.redirect_uri_sent):
+        return invalid_grant("redirect_uri is not the one the code was asked for with.", "redirect_uri")
     if code.challenge is None:
         # A verifier without a challenge: the request was tampered with on its way (RFC 9700, section 4.8; attack O10).
         # Nor is it enough where nothing else proves the client: its secret may have been deleted since (attack O20).
         bare = verifier is not None or not app.confidential
-        return invalid_grant("The code was asked for without PKCE.") if bare else None
+        return invalid_grant("The code was asked for without PKCE.", _VERIFIER) if bare else None
     if verifier is None:
-        return invalid_grant("code_verifier is missing.")
+        return invalid_grant("code_verifier is missing.", _VERIFIER)
     if not is_verifier(verifier):
-        return invalid_grant("code_verifier has 43 to 128 unreserved characters.")
-    return None if fits(verifier, code.challenge) else invalid_grant("code_verifier does not fit code_challenge.")
+        return invalid_grant("code_verifier has 43 to 128 unreserved characters.", _VERIFIER)
+    if not fits(verifier, code.challenge):
+        return invalid_grant("code_verifier does not fit code_challenge.", _VERIFIER)
+    return None
 
 
 async def _public_app_of(asking: Asking, key: bytes) -> App:
@@ -96,7 +113,7 @@ async def _public_app_of(asking: Asking, key: bytes) -> App:
     code = await store.code(asking.oauth.db, key)
     if code is None:
         raise invalid_grant(_UNKNOWN)
-    app = await find_app(asking.oauth, code.client_id, caller=asking.visitor.ip)
+    app = await find_client(asking.oauth, code.client_id, asking.visitor.ip)
     if app is None or app.confidential:
         raise ClientRefused("This app has a secret: authenticate with it.", basic=False)
     if code.challenge is None:

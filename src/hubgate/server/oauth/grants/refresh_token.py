@@ -7,19 +7,30 @@ minute. Whoever comes later than that holds a stolen copy, or was stolen from: t
 from dataclasses import dataclass
 from typing import Any
 
-from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.errors import OAuthRefused, invalid_grant, invalid_request, invalid_scope
+from hubgate.server.oauth.authorize.rules import IGNORED_SCOPES
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.errors import (
+    OAuthRefused,
+    invalid_grant,
+    invalid_request,
+    invalid_scope,
+    unauthorized_client,
+)
 from hubgate.server.oauth.grants.asking import Asking
 from hubgate.server.oauth.tokens import issuing, refreshing, store
-from hubgate.server.oauth.tokens.issuing import SignedIn, Wanted
-from hubgate.server.oauth.tokens.model import REFRESH_GRACE, REFRESH_LASTS, RefreshToken
+from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
+from hubgate.server.oauth.tokens.model import REFRESH_LASTS, RefreshToken
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Tx
 
 TYPE = "refresh_token"
+PARAMETERS = {
+    "refresh_token": "the latest one",
+    "scope": "less than was given; without it, all of that",
+}
 
 _UNKNOWN = "The refresh token is unknown, revoked or expired. Sign in again."
 
@@ -40,25 +51,33 @@ async def grant(asking: Asking) -> dict[str, Any]:
     read = read_token(presented)
     if read is None or read[0] is not TokenKind.REFRESH:
         raise invalid_grant(_UNKNOWN)
-    asked = parse_scopes(parameters.get("scope") or "")
+    if not app.refresh_tokens:
+        raise unauthorized_client("Refresh tokens are off in this app's settings.")
+    asked = [name for name in parse_scopes(parameters.get("scope") or "") if name not in IGNORED_SCOPES]
     successor, successor_key = refreshing.successor_of(presented, oauth.secret)
     now = oauth.clock()
 
     async def unit(tx: Tx) -> Refreshed | OAuthRefused:
-        token = await store.refresh_token(tx, read[1])
-        if token is None or token.client_id != app.client_id:
+        consented = await consent_store.hold_behind(tx, store.REFRESH_TOKENS, read[1])
+        found = await store.refresh_token_with_user(tx, read[1])
+        if consented is None or found is None or found[0].client_id != app.client_id:
             return invalid_grant(_UNKNOWN)
-        if token.superseded_at is not None and now > token.superseded_at + REFRESH_GRACE:
+        token, user = found
+        if token.ended_at is not None and token.ended_at <= now:
             await store.end_family(tx, token.family)
             return invalid_grant(_UNKNOWN)
         if token.expires_at <= now:
             return invalid_grant(_UNKNOWN)
-        user = await account_store.user(tx, token.user_id)
-        if user is None or user.disabled_at is not None:
-            return invalid_grant("The user's account is disabled or gone.")
+        if user.disabled_at is not None:
+            return invalid_grant("The user's account is disabled.")
         if not set(asked) <= set(parse_scopes(token.scopes)):
-            return invalid_scope("A refresh may ask for less, never for more.")
-        scopes = join_scopes(asked) if asked else token.scopes
+            return invalid_scope("A refresh may ask for less, never for more.", "scope")
+        left = left_of(token.scopes, consented)
+        if left is None:
+            return invalid_grant(TAKEN_BACK)
+        scopes = left_of(join_scopes(asked), consented) if asked else left
+        if scopes is None:
+            return invalid_scope("The user took this back. Ask for less, or leave out scope.", "scope")
         access_token = await _issued(tx, app, token, successor_key, scopes, now)
         return Refreshed(token, user, access_token, scopes)
 
@@ -78,9 +97,8 @@ async def grant(asking: Asking) -> dict[str, Any]:
 
 
 async def _issued(tx: Tx, app: App, token: RefreshToken, successor_key: bytes, scopes: str, now: int) -> str:
-    if token.predecessor is not None:
-        # This one was used: its predecessor has a minute left.
-        await store.supersede(tx, token.predecessor, now)
+    lasts_until = now + REFRESH_LASTS
+    await store.use_refresh_token(tx, token, now, lasts_until)
     successor = RefreshToken(
         key=successor_key,
         client_id=token.client_id,
@@ -92,7 +110,7 @@ async def _issued(tx: Tx, app: App, token: RefreshToken, successor_key: bytes, s
         family=token.family,
         predecessor=token.key,
         superseded_at=None,
-        expires_at=now + REFRESH_LASTS,
+        expires_at=lasts_until,
     )
     await store.add_refresh_token(tx, successor)
     wanted = Wanted(

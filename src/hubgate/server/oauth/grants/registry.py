@@ -1,4 +1,4 @@
-"""The grant types this hub knows. Discovery and the answer to an unknown one follow from these lines."""
+"""The grant types this hub knows. Discovery, documentation and the answer to an unknown one follow from these lines."""
 
 from collections.abc import Mapping
 
@@ -8,6 +8,12 @@ from hubgate.server.oauth.grants.asking import Grant
 GRANTS: Mapping[str, Grant] = {
     authorization_code.TYPE: authorization_code.grant,
     refresh_token.TYPE: refresh_token.grant,
+}
+
+# What each reads beside grant_type and the client's proof, in words.
+PARAMETERS: Mapping[str, Mapping[str, str]] = {
+    authorization_code.TYPE: authorization_code.PARAMETERS,
+    refresh_token.TYPE: refresh_token.PARAMETERS,
 }
 
 # Takes requests that name no client: the code itself says whose it is.

@@ -1,9 +1,10 @@
-"""An owner asks: the request is listed for the operators, and each of them is told by mail."""
+"""An owner asks: the request is listed for the operators, and each of them is told by mail, up to so many an hour."""
 
 from collections.abc import Sequence
 
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.ids import new_id
@@ -24,7 +25,7 @@ from hubgate.server.setting_values import is_scope_name
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.limiter import Limit
 
-# Each mails every operator.
+# Each is one more to read for every operator.
 REQUESTS_OF_USER = Limit("operator request", 10, 60 * 60, "Too many requests. Wait {minutes}.")
 LIST = "/operator/requests"
 
@@ -46,6 +47,9 @@ async def ask(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -> N
         if not await store.add(tx, new_id(now), app.client_id, wanted, reason, user.id, now):
             raise FieldErrors({"wanted": f"You have asked for {described(wanted)} already. The operator has it."})
         for operator in operators:
+            # However many ask: the list has what the mails leave out.
+            if not await oauth.limiter.take_in(tx, MAILS_TO_RECIPIENT, operator.email):
+                continue
             about = texts.operator_asked(operator.email, described(wanted), app.name, user.name, link)
             await oauth.outbox.add(tx, about)
 

@@ -53,10 +53,11 @@ class Bearers:
 
     def _note(self, key: bytes, consent_id: str | None, supersedes: bytes | None, now: int) -> None:
         async def unit(tx: Tx) -> None:
+            # The consent first, as everywhere: who takes the rows of a family in another order waits for ever.
+            if consent_id is not None:
+                await consent_store.note_use(tx, consent_id, now)
             if supersedes is not None:
                 await store.supersede(tx, supersedes, now)
                 await store.forget_superseding(tx, key)
-            if consent_id is not None:
-                await consent_store.note_use(tx, consent_id, now)
 
-        self.aside.write(unit)
+        self.aside.note(key, unit)

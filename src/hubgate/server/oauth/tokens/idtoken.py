@@ -18,12 +18,18 @@ from hubgate.server.oauth.keys.model import ALGORITHM, signer
 from hubgate.server.oauth.keys.ring import KeyRing
 
 LASTS_SECONDS = 60 * 60
+# What every ID token says, the last two after a sign-in by the user; and what each scope adds, here and in userinfo.
+ALWAYS = ("iss", "sub", "aud", "iat", "exp", "at_hash", "auth_time", "nonce")
+OF_SCOPE: Mapping[str, tuple[str, ...]] = {
+    "profile": ("name", "preferred_username", "profile", "picture", "website"),
+    "email": ("email", "email_verified"),
+}
 # Some apps keep the ID token and its claims in one cookie of 4,096 bytes, where each of these takes about three.
 MOST_ABOUT = 640
 
 
 def about(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
-    """What the scopes tell of a user."""
+    """What the scopes tell of a user, as OF_SCOPE lists it."""
     claims: dict[str, Any] = {}
     if "profile" in scopes:
         claims |= {

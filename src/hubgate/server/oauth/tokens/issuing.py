@@ -1,5 +1,6 @@
 """Making tokens: the rows that are stored and the answer that carries the texts."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,16 @@ from hubgate.server.clock import SECOND
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import idtoken, store
 from hubgate.server.oauth.tokens.model import AppToken
-from hubgate.server.scopes import parse_scopes
+from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Tx
+
+TAKEN_BACK = "The user took back all that this was given for. Sign in again."
+
+
+def left_of(scopes: str, consented: Collection[str]) -> str | None:
+    """What was approved, less what was taken from the consent since; None if that is all of it."""
+    left = join_scopes(set(parse_scopes(scopes)) & set(consented))
+    return None if scopes and not left else left
 
 
 @dataclass(frozen=True)

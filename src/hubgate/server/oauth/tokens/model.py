@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from hubgate.server.clock import DAY, SECOND
 
 CODE_LASTS = 60 * SECOND
-# Kept this long to know a replay.
+# After it expired, to know a replay. A thief of a code hurries; what is replayed later comes out of a browser's history
+# or a log, opens nothing, and must not sign out a user who is long at work.
 CODE_REMEMBERED = 600 * SECOND
 REFRESH_LASTS = 90 * DAY
 REFRESH_GRACE = 60 * SECOND
@@ -18,6 +19,8 @@ class Code:
     consent_id: str
     user_id: str
     redirect_uri: str
+    # 0 where it was not said, for the app has one.
+    redirect_uri_sent: int
     scopes: str
     challenge: str | None
     nonce: str | None
@@ -53,3 +56,8 @@ class RefreshToken:
     predecessor: bytes | None
     superseded_at: int | None
     expires_at: int
+
+    @property
+    def ended_at(self) -> int | None:
+        """The end of its grace; None while its successor is unused. Whoever comes later has a stolen copy."""
+        return None if self.superseded_at is None else self.superseded_at + REFRESH_GRACE

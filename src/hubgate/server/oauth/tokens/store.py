@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from hubgate.server.accounts.store import MEMBERSHIPS, PERSON
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER
 from hubgate.server.oauth.tokens.model import AppToken, Code, RefreshToken
 from hubgate.server.storage.database import Database, Row, Tx
 
@@ -18,10 +19,21 @@ def _insert(table: str, shape: Any) -> str:
     return f"INSERT INTO {table} ({_columns(shape)}) VALUES ({values})"
 
 
-_ADD_CODE = _insert("codes", Code)
+def _with_user(table: str, shape: Any) -> str:
+    return f"SELECT {USER}, {_columns(shape, 't.')} FROM {table} t JOIN users u ON u.id = t.user_id WHERE t.key = :key"
+
+
+CODES, REFRESH_TOKENS = "codes", "refresh_tokens"
+_CODE_WITH_USER = _with_user(CODES, Code)
+_REFRESH_WITH_USER = _with_user(REFRESH_TOKENS, RefreshToken)
+_OF_USER = len(User.__struct_fields__)
+
+_ADD_CODE = _insert(CODES, Code)
 _ADD_TOKEN = _insert("app_tokens", AppToken)
-# Racers compute the same successor: one of them adds it, and it is everyone's.
-_ADD_REFRESH = _insert("refresh_tokens", RefreshToken) + " ON CONFLICT DO NOTHING"
+# Racers compute the same successor: one of them adds it, and it is everyone's. Given out again, it lasts from then on.
+_ADD_REFRESH = (
+    _insert(REFRESH_TOKENS, RefreshToken) + " ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at"
+)
 
 _CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at"
 
@@ -53,6 +65,14 @@ async def code(tx: Tx | Database, key: bytes) -> Code | None:
     return Code(*row) if row else None
 
 
+async def code_with_user(tx: Tx, key: bytes) -> tuple[Code, User] | None:
+    row = await tx.one(_CODE_WITH_USER, {"key": key})
+    if row is None:
+        return None
+    values = tuple(row)
+    return Code(*values[_OF_USER:]), User(*values[:_OF_USER])
+
+
 async def redeem(tx: Tx, key: bytes, now: int) -> bool:
     """Of any number of redemptions at once, one wins (attack O14)."""
     row = await tx.one(
@@ -71,8 +91,29 @@ async def refresh_token(tx: Tx | Database, key: bytes) -> RefreshToken | None:
     return RefreshToken(*row) if row else None
 
 
+async def refresh_token_with_user(tx: Tx | Database, key: bytes) -> tuple[RefreshToken, User] | None:
+    row = await tx.one(_REFRESH_WITH_USER, {"key": key})
+    if row is None:
+        return None
+    values = tuple(row)
+    return RefreshToken(*values[_OF_USER:]), User(*values[:_OF_USER])
+
+
 async def add_refresh_token(tx: Tx, token: RefreshToken) -> None:
     await tx.exec(_ADD_REFRESH, asdict(token))
+
+
+async def use_refresh_token(tx: Tx, token: RefreshToken, now: int, expires_at: int) -> None:
+    """It lasts from this use on; the one before it has its grace left, and no more."""
+    await tx.exec(
+        """
+        UPDATE refresh_tokens SET
+            expires_at = CASE WHEN key = :key THEN CAST(:expires_at AS bigint) ELSE expires_at END,
+            superseded_at = CASE WHEN key = :key THEN superseded_at ELSE COALESCE(superseded_at, :now) END
+        WHERE key = :key OR key = :predecessor
+        """,
+        {"key": token.key, "predecessor": token.predecessor, "now": now, "expires_at": expires_at},
+    )
 
 
 async def supersede(tx: Tx, key: bytes, now: int) -> None:
@@ -87,14 +128,8 @@ async def forget_superseding(tx: Tx, key: bytes) -> None:
     await tx.exec("UPDATE app_tokens SET supersedes = NULL WHERE key = :key", {"key": key})
 
 
-async def prolong_refresh_token(tx: Tx, key: bytes, expires_at: int) -> None:
-    await tx.exec(
-        "UPDATE refresh_tokens SET expires_at = :expires_at WHERE key = :key", {"key": key, "expires_at": expires_at}
-    )
-
-
 async def end_family(tx: Tx, family: str) -> None:
-    """Every token that came from one authorization."""
+    """Every token that came from one authorization; for a unit that holds the consent behind them."""
     await tx.exec("DELETE FROM app_tokens WHERE family = :family", {"family": family})
     await tx.exec("DELETE FROM refresh_tokens WHERE family = :family", {"family": family})
 

@@ -24,8 +24,9 @@ Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Homepage = Annotated[str, Meta(max_length=LONGEST_HOMEPAGE)]
 RedirectUris = Annotated[list[str], Meta(max_length=MOST_REDIRECT_URIS)]
 Networks = Annotated[list[str], Meta(max_length=MOST_NETWORKS)]
-Seconds = Annotated[int, Meta(ge=SHORTEST_LIFETIME, le=LONGEST_LIFETIME)]
-Quota = Annotated[int, Meta(ge=1, le=LARGEST_QUOTA)] | None
+# Numbers out of range are refused with the app's own words, not with the parser's.
+Seconds = Annotated[int, Meta(extra_json_schema={"minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME})]
+Quota = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": LARGEST_QUOTA})] | None
 Match = Literal["exact", "origin"]
 
 BLANK = App(client_id="", name="", scopes=DEFAULT_SCOPES)
@@ -123,7 +124,7 @@ class OrganizationAppChanges(AppChanges, kw_only=True):
 
 
 class NewSecret(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    overlap_seconds: Annotated[int, Meta(ge=0, le=LONGEST_OVERLAP)] = 0
+    overlap_seconds: Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": LONGEST_OVERLAP})] = 0
 
 
 def described(app: App, organization: Organization | None) -> RegisteredApp:
@@ -131,6 +132,7 @@ def described(app: App, organization: Organization | None) -> RegisteredApp:
         **owners_fields(app),
         "client_id": app.client_id,
         "confidential": app.confidential,
+        "require_pkce": app.needs_pkce,
         "organization": organization.name if organization else None,
         "created_at": iso(app.created_at),
     }

@@ -17,9 +17,9 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Query, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.paging import Key, encode_cursor, next_link, parse_page
+from hubgate.server.paging import Key, encode_cursor, parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.listing import PAGING
+from hubgate.server.web.api.listing import PAGING, linked
 from hubgate.server.web.audit_entries import AuditEntry, described, export
 from hubgate.server.web.named import OfOrganization, organization_route
 
@@ -67,10 +67,7 @@ def routes(accounts: Accounts) -> list[Route]:
 
     def _followed(request: HubRequest, items: Sequence[object], end: Key) -> JsonResponse:
         """The way on is always there: who follows keeps it and asks again later."""
-        response = JsonResponse(items)
-        pairs, path = request.query_fields().pairs, request.scope["raw_path"]
-        response.headers["link"] = next_link(accounts.base_url, path, pairs, encode_cursor(end))
-        return response
+        return linked(request, accounts.base_url, items, encode_cursor(end))
 
     def route(
         path: str, handler: OfOrganization, summary: str, query: tuple[Query, ...], meaning: str, shape: object

@@ -16,7 +16,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import changing
 from hubgate.server.oauth.consent.model import Connected
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.paging import page_of, parse_page
+from hubgate.server.paging import parse_page
 from hubgate.server.scopes import join_scopes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
@@ -47,9 +47,8 @@ class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True):
 def routes(oauth: OAuth) -> list[Route]:
     async def every(request: HubRequest) -> Response:
         user = require_own(request, _READ).user
-        asked = parse_page(request.query(), (str,))
-        found = await changing.page_of_user(oauth, user.id, asked)
-        return listed(request, oauth.base_url, page_of(found, asked, lambda one: (one.consent.id,)), described)
+        found = await changing.page_of_user(oauth, user.id, parse_page(request.query(), changing.CURSOR))
+        return listed(request, oauth.base_url, found, described)
 
     async def one(request: HubRequest) -> Response:
         user = require_own(request, _READ).user

@@ -1,6 +1,6 @@
 """One page of a list as JSON, and the `Link` header that leads to the next."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from hubgate.server.http.render import JsonResponse
@@ -21,8 +21,13 @@ PAGING = (
 
 
 def listed(request: HubRequest, base_url: str, page: Page[T], render: Callable[[T], object]) -> JsonResponse:
-    response = JsonResponse([render(item) for item in page.items])
-    if page.next_cursor is not None:
+    return linked(request, base_url, [render(item) for item in page.items], page.next_cursor)
+
+
+def linked(request: HubRequest, base_url: str, items: Sequence[object], cursor: str | None) -> JsonResponse:
+    """What is rendered already, with the way on if there is one."""
+    response = JsonResponse(items)
+    if cursor is not None:
         pairs = request.query_fields().pairs
-        response.headers["link"] = next_link(base_url, request.scope["raw_path"], pairs, page.next_cursor)
+        response.headers["link"] = next_link(base_url, request.scope["raw_path"], pairs, cursor)
     return response

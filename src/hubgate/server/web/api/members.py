@@ -13,7 +13,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import email_key
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import members
-from hubgate.server.accounts.organizations.store import Member
+from hubgate.server.accounts.organizations.model import Member
 from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
@@ -51,18 +51,18 @@ class MemberChanged(msgspec.Struct):
     success: bool
 
 
-def routes(accounts: Accounts, base_url: str) -> list[Route]:
+def routes(accounts: Accounts) -> list[Route]:
     async def listed(request: HubRequest, organization: Organization) -> JsonResponse:
-        query = request.query()
+        query, identity = request.query(), caller_of(request).identity
         email = query.get("email", "")
+        in_full = decide(identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id))
         if email:
-            require(caller_of(request).identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id))
+            in_full.enforce()
         asked = parse_page(query, members.CURSOR)
         page = await members.listed(accounts, organization, asked, query.get("search", ""), email_key(email))
-        in_full = decide(
-            caller_of(request).identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id)
-        ).allowed
-        return listing.listed(request, base_url, page, lambda member: _described(member, in_full=in_full))
+        return listing.listed(
+            request, accounts.base_url, page, lambda member: _described(member, in_full=in_full.allowed)
+        )
 
     async def set_role(request: HubRequest, organization: Organization) -> JsonResponse:
         given = await request.read_json(MemberRole)

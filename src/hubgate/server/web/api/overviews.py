@@ -17,6 +17,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.avatars import avatar_url
+from hubgate.server.web.belonging import organizations_of
 from hubgate.server.web.named import at_organization, moved
 
 _OF_USER, _OF_ORGANIZATION = "/api/users/{name}/overview", "/api/organizations/{name}/overview"
@@ -109,8 +110,7 @@ def routes(accounts: Accounts) -> list[Route]:
 
 
 async def _overview(accounts: Accounts, user: User) -> UserOverview:
-    person = await store.person(accounts.db, user.id)
-    organizations = [membership.organization for membership in person.memberships] if person else []
+    organizations = await organizations_of(accounts, user)
     return UserOverview(
         id=user.id,
         user=user.name,

@@ -10,7 +10,7 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.paging import page_of, parse_page
+from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.own_account import require_own
@@ -22,9 +22,8 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 def routes(accounts: Accounts) -> list[Route]:
     async def every(request: HubRequest) -> Response:
         user = require_own(request, _READ).user
-        asked = parse_page(request.query(), (str,))
-        found = await browsers.page_of_user(accounts, user.id, asked)
-        return listed(request, accounts.base_url, page_of(found, asked, lambda session: (session.id,)), described)
+        found = await browsers.page_of_user(accounts, user.id, parse_page(request.query(), browsers.CURSOR))
+        return listed(request, accounts.base_url, found, described)
 
     async def end(request: HubRequest) -> Response:
         user = require_own(request, _WRITE).user

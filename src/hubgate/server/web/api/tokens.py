@@ -19,7 +19,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.paging import page_of, parse_page
+from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.own_account import require_own
@@ -37,9 +37,8 @@ class TokenChanges(msgspec.Struct, forbid_unknown_fields=True):
 def routes(accounts: Accounts) -> list[Route]:
     async def every(request: HubRequest) -> Response:
         user = require_own(request, _READ).user
-        asked = parse_page(request.query(), (str,))
-        found = await personal.page_of_user(accounts, user.id, asked)
-        return listed(request, accounts.base_url, page_of(found, asked, lambda token: (token.id,)), described)
+        found = await personal.page_of_user(accounts, user.id, parse_page(request.query(), personal.CURSOR))
+        return listed(request, accounts.base_url, found, described)
 
     async def one(request: HubRequest) -> Response:
         user = require_own(request, _READ).user

@@ -9,7 +9,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.access.identity import Identity, Kind
 from hubgate.server.access.policy import decide, require
-from hubgate.server.access.resource import Account
+from hubgate.server.access.resource import Account, Organization
 from hubgate.server.accounts.model import Membership
 from hubgate.server.clock import iso
 from hubgate.server.errors import Unauthorized
@@ -127,7 +127,7 @@ def _org(membership: Membership, identity: Identity) -> Org:
         role_in_org=membership.role.label,
         plan=organization.plan,
     )
-    if not identity.is_app or "read-billing" in identity.scopes:
+    if decide(identity, Action.ORG_READ_BILLING, Organization(organization.id)).allowed:
         said.can_pay, said.billing_mode = bool(organization.can_pay), BILLING_MODE
     return said
 

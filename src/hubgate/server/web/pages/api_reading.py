@@ -134,7 +134,12 @@ def _properties(schema: Document) -> Iterable[Field]:
 def _content(holder: Document) -> Words:
     """The shape of a body or an answer; nothing where there is no body."""
     for media_type, content in holder.get("content", {}).items():
-        return _kind(content["schema"]) if media_type == "application/json" else (Piece(media_type),)
+        match media_type:
+            case "application/json":
+                return _kind(content["schema"])
+            case "application/x-www-form-urlencoded":
+                return (*_kind(content["schema"]), Piece(f", as {media_type}"))
+        return (Piece(media_type),)
     return ()
 
 

@@ -8,6 +8,7 @@ from hubgate.server.accounts.organizations import invitations
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.web.pages.listing import first_of
 from hubgate.server.web.rendering import Pages
 
 
@@ -16,7 +17,10 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         person = caller_of(request).person
         if person is None:
             return pages.page(request, "home.html")
-        invited = await invitations.of_user(accounts, person.user)
-        return pages.page(request, "home_in.html", invited=invited)
+        invited, more_invited = first_of(await invitations.of_user(accounts, person.user))
+        memberships, more = first_of(person.memberships)
+        return pages.page(
+            request, "home_in.html", invited=invited, more_invited=more_invited, memberships=memberships, more=more
+        )
 
     return [Route("GET", "/", home, Surface.PAGE, "hub.public", "Home")]

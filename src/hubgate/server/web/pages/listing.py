@@ -1,31 +1,45 @@
-"""Long lists on pages: one page of rows at a time, and the address of the next."""
+"""Long lists on pages: one page of rows at a time, the addresses of the others, and the way back to one."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+from hubgate.server.http.request import HubRequest
 from hubgate.server.paging import PageRequest, decode_cursor
+from hubgate.server.web.local_path import local_path
+
+T = TypeVar("T")
 
 ROWS = 50
 
 
 class Asked:
-    """Which rows of a list the address asks for: the words searched and where to go on."""
+    """Which rows of a list the address asks for: the words searched, and in `parameter` where to go on."""
 
-    def __init__(self, query: Mapping[str, str], path: str) -> None:
-        self._cursor, self._path = query.get("cursor"), path
+    def __init__(self, query: Mapping[str, str], path: str, parameter: str = "cursor") -> None:
+        self._cursor, self._path, self._parameter = query.get(parameter), path, parameter
         self.search = query.get("search", "").strip()
-        self.kept = {"search": self.search} if self.search else {}
 
     def page(self, shape: tuple[type, ...]) -> PageRequest:
         return PageRequest(ROWS, decode_cursor(self._cursor, shape) if self._cursor else None)
 
     def shown(self, next_cursor: str | None) -> dict[str, Any]:
-        """What templates/parts/listing.html wants to know."""
-        later, following = bool(self._cursor), address(self._path, next_cursor, self.kept)
-        return {"search": self.search, "later": later, "next": following}
+        """What templates/parts/listing.html wants to know; an address is empty where it would lead nowhere."""
+        first = self._address(None) if self._cursor else ""
+        return {"search": self.search, "first": first, "next": self._address(next_cursor) if next_cursor else ""}
+
+    def _address(self, cursor: str | None) -> str:
+        given = {"search": self.search, self._parameter: cursor}
+        query = urlencode({name: value for name, value in given.items() if value})
+        return f"{self._path}?{query}" if query else self._path
 
 
-def address(path: str, cursor: str | None, kept: Mapping[str, str], parameter: str = "cursor") -> str:
-    """Of the next page, with the search that is kept; nothing after the last."""
-    return f"{path}?{urlencode({**kept, parameter: cursor})}" if cursor else ""
+def way_back(request: HubRequest, page: str) -> str:
+    """The same page of the list that a form stood on, with its search, if the form said so."""
+    given = local_path(request.form_fields.get("back"))
+    return given if given.startswith(f"{page}?") else page
+
+
+def first_of(rows: Sequence[T]) -> tuple[Sequence[T], int]:
+    """As many as a page shows where the list is only looked at in passing, and how many more there are."""
+    return rows[:ROWS], max(0, len(rows) - ROWS)

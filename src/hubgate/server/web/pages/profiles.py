@@ -18,7 +18,9 @@ from hubgate.server.http.edge import NOTHING_HERE
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.web.belonging import organizations_of
 from hubgate.server.web.named import moved
+from hubgate.server.web.pages.listing import first_of
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/{name}"
@@ -51,14 +53,15 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return await (of_user(request, found) if isinstance(found, User) else of_organization(request, found))
 
     async def of_user(request: HubRequest, user: User) -> Response:
-        person, caller = await store.person(accounts.db, user.id), caller_of(request)
+        organizations, more = first_of(await organizations_of(accounts, user))
         return pages.page(
             request,
             "profile/user.html",
             owner=user,
             website=Website.of(user.website),
-            organizations=[membership.organization for membership in person.memberships] if person else [],
-            edit="/settings/profile" if caller.identity.user_id == user.id else "",
+            organizations=organizations,
+            more=more,
+            edit="/settings/profile" if caller_of(request).identity.user_id == user.id else "",
         )
 
     async def of_organization(request: HubRequest, organization: Organization) -> Response:

@@ -37,6 +37,7 @@ def _accounts() -> None:
     op.create_table(
         "names", _text("key", key=True), _text("kind"), _text("owner_id"), _number("current"), sqlite_with_rowid=False
     )
+    _index("names", "owner_id")
     op.create_table(
         "users",
         _text("id", key=True),

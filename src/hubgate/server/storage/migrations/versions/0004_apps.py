@@ -83,6 +83,7 @@ def _apps() -> None:
         _text("document"),
         _number("fetched_at"),
         _number("expires_at"),
+        _number("fetching_until"),
     )
     _index("cimd_documents", "expires_at")
     op.create_table(
@@ -155,6 +156,7 @@ def _tokens() -> None:
         _owner("consents", "consent_id"),
         _owner("users", "user_id"),
         _text("redirect_uri"),
+        _number("redirect_uri_sent"),
         _text("scopes"),
         _text("challenge", nullable=True),
         _text("nonce", nullable=True),

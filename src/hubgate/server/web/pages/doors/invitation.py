@@ -56,7 +56,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         if decision == "decline":
             await invitations.decline(accounts, opened.invitation)
             return pages.see("/", f"You declined the invitation of {opened.organization.name}.")
-        await invitations.accept(accounts, caller.signed_in, opened.invitation, actor_of(request))
+        await invitations.accept(accounts, caller.user, opened.invitation, actor_of(request))
         return pages.see("/", f"You are a member of {opened.organization.name} now.")
 
     return [

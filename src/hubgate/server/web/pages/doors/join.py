@@ -13,7 +13,7 @@ from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
-from hubgate.server.web import signed_in
+from hubgate.server.web import session_cookie
 from hubgate.server.web.local_path import going_on, local_path
 from hubgate.server.web.pages.doors.door import NOTICE, door
 from hubgate.server.web.rendering import Pages
@@ -65,7 +65,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         if user is None or user.email_verified_at is None:
             return _check_your_mail(request, candidate.email, given.next_page)
         response = pages.see(given.next_page, f"Welcome, {user.name}.")
-        signed_in.remember(response, pages.settings, await admit(accounts, user, visitor_of(request)))
+        session_cookie.remember(response, pages.settings, await admit(accounts, user, visitor_of(request)))
         return response
 
     def _check_your_mail(request: HubRequest, email: str, next_page: str) -> Response:

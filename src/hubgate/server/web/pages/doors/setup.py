@@ -9,7 +9,7 @@ from hubgate.server.accounts.signin import admit
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
-from hubgate.server.web import signed_in
+from hubgate.server.web import session_cookie
 from hubgate.server.web.pages.doors.door import door
 from hubgate.server.web.pages.doors.join import FORM, Given
 from hubgate.server.web.rendering import Pages
@@ -31,7 +31,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return pages.mend(request, FORM, error, "username", action=f"/setup/{secret}", given=given, opened=None)
         cookie = await admit(accounts, operator, visitor_of(request), caller_of(request).session)
         response = pages.see("/", "This hub is set up, and you operate it.")
-        signed_in.remember(response, pages.settings, cookie)
+        session_cookie.remember(response, pages.settings, cookie)
         return response
 
     return [

@@ -10,7 +10,7 @@ from hubgate.server.errors import Forbidden, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.web import signed_in
+from hubgate.server.web import session_cookie
 from hubgate.server.web.local_path import local_path
 from hubgate.server.web.pages.doors.door import door
 from hubgate.server.web.pages.oauth.asking import asking
@@ -37,9 +37,9 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
             cookie = await sign_in(accounts, username, form.get("password"), visitor_of(request), old)
         except (WrongPassword, Forbidden, TooManyRequests) as error:
             asked = await asking(oauth, request, next_page)
-            return pages.mend(request, _FORM, error, "username", next_page=next_page, username=username, asking=asked)
+            return pages.mend(request, _FORM, error, "form", next_page=next_page, username=username, asking=asked)
         response = pages.see(next_page)
-        signed_in.remember(response, pages.settings, cookie)
+        session_cookie.remember(response, pages.settings, cookie)
         return response
 
     async def leave(request: HubRequest) -> Response:
@@ -47,7 +47,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         if session is not None:
             await browsers.end(accounts, session.user_id, session.id)
         response = pages.see("/", "You are signed out.")
-        signed_in.forget(response, pages.settings)
+        session_cookie.forget(response, pages.settings)
         return response
 
     return [

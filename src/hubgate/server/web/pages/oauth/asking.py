@@ -52,4 +52,4 @@ def _stay(oauth: OAuth, request: HubRequest, asked: AuthorizationRequest, pairs:
     kept = Mark(caller.session.id, now, kept=True)
     if isinstance(next_step(asked, Visit(now, caller.person, caller.session, mark=kept)), SignIn):
         return ""
-    return address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(kept, oauth.secret))])
+    return address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(kept, pairs, oauth.secret))])

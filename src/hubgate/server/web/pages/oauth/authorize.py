@@ -25,6 +25,7 @@ from hubgate.server.oauth.authorize.request import (
     StoppedHere,
 )
 from hubgate.server.oauth.authorize.rules import understood
+from hubgate.server.oauth.consent import shown
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.deciding import Ticked, approve, give_code
 from hubgate.server.oauth.consent.model import Consent
@@ -37,7 +38,7 @@ from hubgate.server.web.pages.oauth.way_back import PATH, Pairs, address_of, unp
 from hubgate.server.web.rendering import Pages
 
 # What our own consent form adds to the request's parameters.
-_OWN_FIELDS = frozenset({FIELD, "decision", "scopes", "orgs"})
+_OWN_FIELDS = frozenset({FIELD, shown.FIELD, "decision", "scopes", "orgs"})
 SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
 _NOT_OURS = "This form is out of date or came from another site. Begin again at the app."
 
@@ -75,7 +76,7 @@ class _Authorize:
             asked = await self._understood(request, pairs)
             return await self._go_on(request, asked, pairs)
         except SentBack as refusal:
-            return self._send(request, refusal.to, error=refusal.error, error_description=refusal.description)
+            return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
     async def decide(self, request: HubRequest) -> Response:
         """A decision of our consent form, or a request that an app sends as POST."""
@@ -92,14 +93,15 @@ class _Authorize:
             # Somebody else's form: where the user would be asked, it allows nothing (attack O35).
             return await self._go_on(request, asked, pairs, may_ask=False)
         except SentBack as refusal:
-            return self._send(request, refusal.to, error=refusal.error, error_description=refusal.description)
+            return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
     async def _understood(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
         asked = request.state.asked = without_mark(pairs)
         try:
             return await understood(self.oauth, asked, request.client_ip)
         except StoppedHere as refusal:
-            note_pairs(self.oauth, request, asked, refusal.code or "invalid_request", refusal.message)
+            code = refusal.code or "invalid_request"
+            await note_pairs(self.oauth, request, asked, code, refusal.message, refusal.about)
             raise
 
     async def _go_on(
@@ -110,7 +112,7 @@ class _Authorize:
             case SignIn():
                 return self._sign_in(visit, pairs)
             case Refuse(error=error, description=description):
-                return self._send(request, asked.to, error=error, error_description=description)
+                return await self._refuse(request, asked.to, error, description)
             case GiveCode() if visit.consent is not None and visit.session is not None:
                 code = await give_code(self.oauth, asked, visit.consent, visit.session.created_at)
                 if code is not None:
@@ -121,17 +123,27 @@ class _Authorize:
         return await self._ask(request, asked, visit.person, visit.consent, pairs)
 
     async def _ask(
-        self, request: HubRequest, asked: AuthorizationRequest, person: Person, before: Consent | None, pairs: Pairs
+        self,
+        request: HubRequest,
+        asked: AuthorizationRequest,
+        person: Person,
+        before: Consent | None,
+        pairs: Pairs,
+        given: Ticked | None = None,
     ) -> Response:
+        """`given` is what was ticked on a page that no longer holds."""
         others = [pair for pair in without_mark(pairs) if pair[0] != "prompt"]
         prompt = " ".join(sorted({*asked.prompt, "select_account"}))
         return self.pages.page(
             request,
             "oauth/consent.html",
-            view=consent_view(asked, person, before, self.oauth.extra_scopes),
+            view=consent_view(asked, person, before, self.oauth.extra_scopes, given),
             owner=await owner_name(self.oauth, asked.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),
+            shown_field=shown.FIELD,
+            shown=shown.seal(asked, person.user.id, self.oauth.secret),
+            again=given is not None,
         )
 
     async def _decided(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, form: Fields) -> Response:
@@ -142,11 +154,17 @@ class _Authorize:
         self.csrf.check(request, form.get(FIELD))
         decision = form.get("decision")
         if decision == "deny":
-            return self._send(request, asked.to, error="access_denied", error_description="The user said no.")
+            return await self._refuse(request, asked.to, "access_denied", "The user said no.")
         if decision != "approve" or not isinstance(step, AskConsent | GiveCode):
             raise Unprocessable("Allow or deny.")
         ticked = Ticked(form.all("scopes"), form.all("orgs"))
+        if not shown.is_as_shown(form.get(shown.FIELD), asked, visit.person.user.id, self.oauth.secret):
+            return await self._ask(request, asked, visit.person, visit.consent, pairs, ticked)
         code = await approve(self.oauth, asked, visit.person, ticked, visit.session.created_at)
+        if code is None:
+            # An app that is gone by now is refused here; with anything else the user begins again.
+            await self._understood(request, pairs)
+            return RedirectResponse(address_of(pairs), 303)
         return self._send(request, asked.to, code=code)
 
     async def _visit(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs) -> Visit:
@@ -155,18 +173,24 @@ class _Authorize:
             return Visit(now)
         consent = await consent_store.find(self.oauth.db, caller.person.user.id, asked.app.client_id)
         brought = next((value for name, value in pairs if name == mark.PARAMETER), "")
-        return Visit(now, caller.person, caller.session, consent, mark.read(brought, self.oauth.secret, now))
+        return Visit(now, caller.person, caller.session, consent, mark.read(brought, pairs, self.oauth.secret, now))
 
     def _sign_in(self, visit: Visit, pairs: Pairs) -> Response:
-        """And back here, with a mark that only another session satisfies."""
+        """And back here, with a mark that only a session from now on satisfies."""
         left = Mark(visit.session.id if visit.session else "", visit.now)
-        back = address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(left, self.oauth.secret))])
+        back = address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(left, pairs, self.oauth.secret))])
         return RedirectResponse(going_on(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
 
-    def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
-        if "error" in answer:
-            note_pairs(self.oauth, request, request.state.asked, answer["error"], answer["error_description"])
+    async def _refuse(
+        self, request: HubRequest, to: ReturnAddress, error: str, description: str, about: str = ""
+    ) -> Response:
+        await note_pairs(self.oauth, request, request.state.asked, error, description, about)
+        answer = {"error": error, "error_description": description}
+        if request.is_explained:
             answer["error_uri"] = self.oauth.refusals.address(request.request_id)
+        return self._send(request, to, **answer)
+
+    def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
         if to.response_mode == FORM_POST:
             members, host = to.members(**answer), shown_host(to.redirect_uri)
             return self.pages.page(request, "oauth/form_post.html", to=to, members=members, host=host)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hubgate.server.accounts.model import Membership, Person
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
-from hubgate.server.oauth.consent.deciding import fixed_scopes
+from hubgate.server.oauth.consent.deciding import Ticked, fixed_scopes
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.scopes import BUILT_IN, Risk, Scope
@@ -49,9 +49,15 @@ class ConsentView:
 
 
 def consent_view(
-    request: AuthorizationRequest, person: Person, before: Consent | None, extra: Sequence[Scope]
+    request: AuthorizationRequest,
+    person: Person,
+    before: Consent | None,
+    extra: Sequence[Scope],
+    given: Ticked | None = None,
 ) -> ConsentView:
+    """`given` is what the user ticked, where the page is shown once more: what is new since then is not."""
     app, target = request.app, request.to.redirect_uri
+    ticked = request.scopes if given is None else given.scopes
     answer = shown_host(target)
     host = app.document_host or answer
     return ConsentView(
@@ -63,8 +69,8 @@ def consent_view(
         on_this_device=is_loopback(target) or not is_web(target),
         renamed_from=before.app_name if before is not None and before.was_renamed(app.face) else "",
         moved=before is not None and before.was_moved(app.face),
-        groups=groups_of(request.scopes, fixed_scopes(request.scopes, app), request.scopes, extra),
-        organizations=[_line(membership, request, before) for membership in person.memberships],
+        groups=groups_of(request.scopes, fixed_scopes(request.scopes, app), ticked, extra),
+        organizations=[_line(membership, request, before, given) for membership in person.memberships],
     )
 
 
@@ -81,8 +87,11 @@ def groups_of(
     return [(risk, group) for risk, group in grouped if group]
 
 
-def _line(membership: Membership, request: AuthorizationRequest, before: Consent | None) -> OrganizationLine:
+def _line(
+    membership: Membership, request: AuthorizationRequest, before: Consent | None, given: Ticked | None
+) -> OrganizationLine:
     org_id = membership.organization.id
     already = before is not None and org_id in before.organizations
     asked = org_id in request.organizations
-    return OrganizationLine(membership, already or asked, already, asked)
+    ticked = already or asked if given is None else org_id in given.organizations
+    return OrganizationLine(membership, ticked, already, asked)

@@ -8,14 +8,20 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.roles import Role
+from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
 from hubgate.server.errors import TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth import userinfo
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.apps.owning import Owner
+from hubgate.server.oauth.cimd.rules import LONGEST_FOUND
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.grants.registry import PARAMETERS
+from hubgate.server.oauth.tokens import idtoken
+from hubgate.server.oauth.tokens.model import CODE_LASTS, REFRESH_LASTS
 from hubgate.server.scopes import BUILT_IN, Risk
 from hubgate.server.web.buttons import LABEL, buttons
 from hubgate.server.web.foreign_text import clean
@@ -23,21 +29,29 @@ from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, snippets
 from hubgate.server.web.rendering import Pages
 
-SIGN_IN, CHECK = "/docs/sign-in", "/docs/cimd"
+INDEX, SIGN_IN, CHECK = "/docs", "/docs/sign-in", "/docs/cimd"
 MOST_APPS = 200
-LONGEST_FOUND = 200
 _TEMPLATE = "docs/cimd.html"
 _CONTENTS = (
     ("#register", "Register an app"),
     ("#code", "Ready code"),
     ("#buttons", "Buttons"),
     ("#addresses", "Addresses"),
+    ("#tokens", "Tokens"),
     ("#scopes", "Scopes"),
     ("#errors", "When it is refused"),
 )
+_UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
+# Scope, what it adds to the ID token, what it adds to userinfo; first what is there whatever the scopes.
+_CLAIMS = [("", idtoken.ALWAYS, userinfo.ALWAYS)] + [
+    (scope, idtoken.OF_SCOPE.get(scope, ()), claims) for scope, claims in userinfo.OF_SCOPE.items()
+]
 
 
 def routes(pages: Pages, oauth: OAuth) -> list[Route]:
+    async def index(request: HubRequest) -> Response:
+        return pages.page(request, "docs/index.html")
+
     async def sign_in(request: HubRequest) -> Response:
         person = caller_of(request).person
         apps = await _apps(oauth, person) if person else []
@@ -54,6 +68,10 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             buttons=list(buttons().values()),
             label=LABEL,
             scopes=[(risk, [scope for scope in BUILT_IN if scope.risk is risk]) for risk in Risk],
+            grants=PARAMETERS,
+            lifetimes=_lifetimes(chosen),
+            claims=_CLAIMS,
+            organization=userinfo.OF_ORGANIZATION,
         )
 
     async def begin(request: HubRequest) -> Response:
@@ -70,15 +88,33 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             findings = await oauth.documents.examine(url, caller=request.client_ip)
         except TooManyRequests as error:
             return pages.mend(request, _TEMPLATE, error, "url", url=url, findings=None)
-        found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in findings]
+        # What has to be mended comes first.
+        ordered = sorted(findings, key=lambda finding: finding.holds)
+        found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in ordered]
         return pages.page(request, _TEMPLATE, url=url, findings=found)
 
     public, own, page = Action.HUB_PUBLIC.rule.name, Action.ACCOUNT_READ_SETTINGS.rule.name, Surface.PAGE
     return [
+        Route("GET", INDEX, index, page, public, "What there is to read"),
         Route("GET", SIGN_IN, sign_in, page, public, "How to sign people in to an app"),
         Route("GET", CHECK, begin, page, public, "The form that checks a metadata document"),
         Route("POST", CHECK, check, page, own, "Check a metadata document", body_cap=16 * KIB),
     ]
+
+
+def _lifetimes(app: App) -> list[tuple[str, str]]:
+    return [
+        ("Code", _span(CODE_LASTS)),
+        ("ID token", _span(idtoken.LASTS_SECONDS * SECOND)),
+        ("Access token", f"{_span(app.token_lifetime * SECOND)}, as the app's settings say; expires_in repeats it"),
+        ("Refresh token", f"{_span(REFRESH_LASTS)} since its last use"),
+    ]
+
+
+def _span(time: int) -> str:
+    """In the largest unit that fits; whole seconds at least."""
+    unit, name = next((unit, name) for unit, name in _UNITS if time % unit == 0)
+    return f"{time // unit:,} {name}{'' if time == unit else 's'}"
 
 
 async def _apps(oauth: OAuth, person: Person) -> Sequence[App]:

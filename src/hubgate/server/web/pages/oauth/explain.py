@@ -6,7 +6,7 @@ from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.access.policy import decide
-from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.accounts import store as account_store
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
@@ -40,7 +40,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     async def _root(app: App) -> str:
         if app.org_id is None:
             return OWN
-        organization = await org_store.organization(oauth.db, app.org_id)
+        organization = await account_store.organization(oauth.db, app.org_id)
         return f"/organizations/{organization.name if organization else ''}{OWN}"
 
     return [Route("GET", PATH, show, Surface.PAGE, Action.HUB_PUBLIC.rule.name, "Why an app was refused")]

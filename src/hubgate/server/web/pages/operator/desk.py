@@ -1,4 +1,4 @@
-"""A route of the operator's pages, and the way back to the list a form stood on."""
+"""A route of the operator's pages."""
 
 from starlette.types import ASGIApp
 
@@ -9,7 +9,6 @@ from hubgate.server.access.resource import HUB
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.local_path import local_path
 
 
 def operator_route(method: str, path: str, handler: Handler, summary: str) -> Route:
@@ -19,9 +18,3 @@ def operator_route(method: str, path: str, handler: Handler, summary: str) -> Ro
 
     name = Action.OPERATOR_USE.rule.name
     return Route(method, path, judged, Surface.PAGE, name, summary, body_cap=16 * KIB)
-
-
-def way_back(request: HubRequest, page: str) -> str:
-    """The same page of the list, with its search, if the form said so."""
-    given = local_path(request.form_fields.get("back"))
-    return given if given.startswith(f"{page}?") else page

@@ -11,8 +11,8 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import at_organization
-from hubgate.server.web.pages.listing import Asked
-from hubgate.server.web.pages.operator.desk import operator_route, way_back
+from hubgate.server.web.pages.listing import Asked, way_back
+from hubgate.server.web.pages.operator.desk import operator_route
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/operator/organizations"
@@ -34,8 +34,12 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     async def save(request: HubRequest, organization: Organization) -> Response:
         given, actor = request.form_fields, actor_of(request)
-        await settings.set_plan(accounts, organization, given.get("plan"), actor)
-        await settings.set_billing_by_operator(accounts, organization, given.get("can_pay") == "on", actor)
+        plan, can_pay = given.get("plan"), given.get("can_pay")
+        # Only what was changed here: the rest may have changed elsewhere since this list was shown.
+        if plan != given.get("had_plan"):
+            await settings.set_plan(accounts, organization, plan, actor)
+        if can_pay != given.get("could_pay"):
+            await settings.set_billing_by_operator(accounts, organization, can_pay == "on", actor)
         return pages.see(way_back(request, _PATH), f"Saved {organization.name}.")
 
     return [

@@ -13,8 +13,8 @@ from hubgate.server.errors import Conflict
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Handler, Route
 from hubgate.server.web.named import user_named
-from hubgate.server.web.pages.listing import Asked
-from hubgate.server.web.pages.operator.desk import operator_route, way_back
+from hubgate.server.web.pages.listing import Asked, way_back
+from hubgate.server.web.pages.operator.desk import operator_route
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/operator/users"

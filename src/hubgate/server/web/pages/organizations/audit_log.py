@@ -22,7 +22,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.paging import decode_cursor, encode_cursor
 from hubgate.server.web.audit_entries import export
 from hubgate.server.web.foreign_text import clean
-from hubgate.server.web.named import organization_route
+from hubgate.server.web.named import address_of, organization_route
 from hubgate.server.web.pages.listing import ROWS
 from hubgate.server.web.rendering import Pages
 
@@ -57,7 +57,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.page(request, _TEMPLATE, **await values(organization, q, only, shown, total))
 
     async def values(organization: Organization, q: str, only: Filter, shown: Shown, total: int) -> dict[str, Any]:
-        here = f"/organizations/{organization.name}/settings/audit-log"
+        here = address_of(_PATH, organization.name)
         return {
             "organization": organization,
             "section": here,

@@ -10,7 +10,9 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.web.named import address_of
 from hubgate.server.web.own_account import require_own
+from hubgate.server.web.pages.organizations.members import PATH as MEMBERS
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/organizations/new"
@@ -29,7 +31,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             organization = await settings.found(accounts, owner, name, fullname, actor_of(request))
         except FieldErrors as error:
             return pages.page(request, "organization/new.html", errors=error.fields, name=name, fullname=fullname)
-        return pages.see(f"/organizations/{organization.name}/settings/members", f"Created {organization.name}.")
+        return pages.see(address_of(MEMBERS, organization.name), f"Created {organization.name}.")
 
     return [
         Route("GET", _PATH, ask, Surface.PAGE, _ACTION.rule.name, "Found an organization"),

@@ -15,12 +15,11 @@ from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests, Unproc
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.paging import PageRequest, decode_cursor
-from hubgate.server.web.named import OfOrganization, organization_route, user_named
-from hubgate.server.web.pages.listing import ROWS, Asked, address
+from hubgate.server.web.named import OfOrganization, address_of, organization_route, user_named
+from hubgate.server.web.pages.listing import Asked, way_back
 from hubgate.server.web.rendering import Pages
 
-_MEMBERS = "/organizations/{name}/settings/members"
+PATH = "/organizations/{name}/settings/members"
 _TEMPLATE = "organization/members.html"
 _CHANGE = Action.ORG_WRITE_MEMBERS
 
@@ -32,11 +31,9 @@ class MembersPage:
 
     def routes(self) -> list[Route]:
         return [
-            self._route(
-                "GET", _MEMBERS, self.show, Action.ORG_READ_SETTINGS, "An organization's members, for its admins"
-            ),
-            self._route("POST", _MEMBERS, self.invite, _CHANGE, "Invite someone"),
-            self._route("POST", _MEMBERS + "/{user}/role", self.change_role, _CHANGE, "Change a member's role"),
+            self._route("GET", PATH, self.show, Action.ORG_READ_SETTINGS, "An organization's members, for its admins"),
+            self._route("POST", PATH, self.invite, _CHANGE, "Invite someone"),
+            self._route("POST", PATH + "/{user}/role", self.change_role, _CHANGE, "Change a member's role"),
             self._route(
                 "POST",
                 "/organizations/{name}/settings/invitations/{id}/withdraw",
@@ -54,13 +51,11 @@ class MembersPage:
         return self._pages.page(request, _TEMPLATE, **await self._values(request, organization))
 
     async def _values(self, request: HubRequest, organization: Organization, **given: str) -> dict[str, Any]:
-        query, here = request.query(), _page_of(organization)
-        asked = Asked(query, here)
+        query, here = request.query(), address_of(PATH, organization.name)
+        asked, invited = Asked(query, here), Asked(query, here, "invited")
         sought = {"email": email_key(asked.search)} if "@" in asked.search else {"search": asked.search}
         found = await members.listed(self._accounts, organization, asked.page(members.CURSOR), **sought)
-        invited_after = query.get("invited")
-        after = decode_cursor(invited_after, invitations.CURSOR) if invited_after else None
-        waiting = await invitations.of_organization(self._accounts, organization, PageRequest(ROWS, after))
+        waiting = await invitations.of_organization(self._accounts, organization, invited.page(invitations.CURSOR))
         return {
             "organization": organization,
             "section": here,
@@ -68,7 +63,7 @@ class MembersPage:
             "members": found.items,
             "invitations": waiting.items,
             **asked.shown(found.next_cursor),
-            "next_invited": address(here, waiting.next_cursor, asked.kept, "invited"),
+            "waiting": invited.shown(waiting.next_cursor),
             "invitee": "",
             "role": Role.READ.label,
             **given,
@@ -81,7 +76,7 @@ class MembersPage:
         except (FieldErrors, TooManyRequests) as error:
             values = await self._values(request, organization, invitee=invitee, role=role)
             return self._pages.mend(request, _TEMPLATE, error, "invitee", **values)
-        return self._pages.see(_page_of(organization), f"Invited {invitee}. The mail is on its way.")
+        return self._pages.see(address_of(PATH, organization.name), f"Invited {invitee}. The mail is on its way.")
 
     async def change_role(self, request: HubRequest, organization: Organization) -> Response:
         user = await user_named(self._accounts, request.param("user"))
@@ -94,19 +89,17 @@ class MembersPage:
         if user.id == caller_of(request).user.id and role is not Role.ADMIN:
             # This page is closed to them from now on.
             return self._pages.see(f"/{organization.name}", f"Your role in {organization.name} is now {role.label}.")
-        return self._pages.see(_page_of(organization), f"{user.name} now has the role {role.label}.")
+        back = way_back(request, address_of(PATH, organization.name))
+        return self._pages.see(back, f"{user.name} now has the role {role.label}.")
 
     async def withdraw(self, request: HubRequest, organization: Organization) -> Response:
         await invitations.revoke(self._accounts, organization, request.param("id"), actor_of(request))
-        return self._pages.see(_page_of(organization), "Withdrew the invitation. Its link no longer works.")
+        back = way_back(request, address_of(PATH, organization.name))
+        return self._pages.see(back, "Withdrew the invitation. Its link no longer works.")
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     return MembersPage(pages, accounts).routes()
-
-
-def _page_of(organization: Organization) -> str:
-    return f"/organizations/{organization.name}/settings/members"
 
 
 def _role(given: str) -> Role:

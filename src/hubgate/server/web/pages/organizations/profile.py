@@ -13,10 +13,11 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.named import OfOrganization, organization_route
+from hubgate.server.web.named import OfOrganization, address_of, organization_route
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 _ROOT = "/organizations/{name}/settings"
+_PROFILE = f"{_ROOT}/profile"
 _CHANGE = Action.ORG_WRITE_SETTINGS
 
 
@@ -35,12 +36,12 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             "organization/profile.html",
             errors=errors,
             organization=organization,
-            section=_profile_of(organization.name),
+            section=address_of(_PROFILE, organization.name),
             given=values,
         )
 
     async def first(_: HubRequest, organization: Organization) -> Response:
-        return RedirectResponse(_profile_of(organization.name), 303)
+        return RedirectResponse(address_of(_PROFILE, organization.name), 303)
 
     async def show(request: HubRequest, organization: Organization) -> Response:
         return shown(request, organization)
@@ -51,12 +52,12 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await settings.set_profile(accounts, organization, fullname, website, actor_of(request))
         except FieldErrors as error:
             return shown(request, organization, error.fields, fullname=fullname, website=website)
-        return pages.see(_profile_of(organization.name), "Saved.")
+        return pages.see(address_of(_PROFILE, organization.name), "Saved.")
 
     async def bill(request: HubRequest, organization: Organization) -> Response:
         can_pay = request.form_fields.get("can_pay") == "on"
         await settings.set_billing(accounts, organization, can_pay, actor_of(request))
-        return pages.see(_profile_of(organization.name), "Saved.")
+        return pages.see(address_of(_PROFILE, organization.name), "Saved.")
 
     async def rename(request: HubRequest, organization: Organization) -> Response:
         name = request.form_fields.get("name").strip()
@@ -64,7 +65,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await settings.rename(accounts, organization, name, actor_of(request))
         except FieldErrors as error:
             return shown(request, organization, error.fields, name=name)
-        return pages.see(_profile_of(name), f"Renamed to {name}. Links to {organization.name} lead here.")
+        return pages.see(address_of(_PROFILE, name), f"Renamed to {name}. Links to {organization.name} lead here.")
 
     def page(method: str, path: str, handler: OfOrganization, action: Action, summary: str) -> Route:
         surface, cap = Surface.PAGE, 16 * KIB
@@ -77,7 +78,3 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         page("POST", "/billing", bill, _CHANGE, "Say whether a payment method is set up"),
         page("POST", "/rename", rename, _CHANGE, "Rename an organization"),
     ]
-
-
-def _profile_of(name: str) -> str:
-    return f"/organizations/{name}/settings/profile"

@@ -13,41 +13,38 @@ from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.named import organization_route, user_named
+from hubgate.server.web.named import address_of, organization_route, user_named
+from hubgate.server.web.pages.organizations.members import PATH as MEMBERS
 from hubgate.server.web.rendering import Pages
 
-_PATH = "/organizations/{name}/settings/members/{user}/remove"
+_PATH = MEMBERS + "/{user}/remove"
 _TEMPLATE = "organization/remove_member.html"
 _ACTION = Action.ORG_WRITE_MEMBERS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    def values(request: HubRequest, organization: Organization, user: User) -> dict[str, Any]:
-        leaves = user.id == caller_of(request).user.id
-        return {"organization": organization, "section": _members_of(organization), "user": user, "leaves": leaves}
+    def values(organization: Organization, user: User) -> dict[str, Any]:
+        return {"organization": organization, "section": address_of(MEMBERS, organization.name), "user": user}
 
     async def ask(request: HubRequest, organization: Organization) -> Response:
         user = await user_named(accounts, request.param("user"))
         if await store.role_of(accounts.db, organization.id, user.id) is None:
             raise NotFound(f"{user.name} is not a member of {organization.name}.")
-        return pages.page(request, _TEMPLATE, **values(request, organization, user))
+        return pages.page(request, _TEMPLATE, **values(organization, user))
 
     async def remove(request: HubRequest, organization: Organization) -> Response:
         user = await user_named(accounts, request.param("user"))
         try:
             await members.remove(accounts, organization, user, actor_of(request))
         except Conflict as error:
-            return pages.mend(request, _TEMPLATE, error, "remove", **values(request, organization, user))
+            return pages.mend(request, _TEMPLATE, error, "remove", **values(organization, user))
         if user.id == caller_of(request).user.id:
+            # The members page is closed to them from now on.
             return pages.see(f"/{organization.name}", f"You left {organization.name}.")
-        return pages.see(_members_of(organization), f"Removed {user.name}.")
+        return pages.see(address_of(MEMBERS, organization.name), f"Removed {user.name}.")
 
     what = "Remove a member"
     return [
         organization_route(accounts, "GET", _PATH, ask, Surface.PAGE, _ACTION, what),
         organization_route(accounts, "POST", _PATH, remove, Surface.PAGE, _ACTION, what, body_cap=16 * KIB),
     ]
-
-
-def _members_of(organization: Organization) -> str:
-    return f"/organizations/{organization.name}/settings/members"

@@ -10,7 +10,7 @@ from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web import signed_in
+from hubgate.server.web import session_cookie
 from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.settings.profile import PATH as _PROFILE
 from hubgate.server.web.rendering import Pages
@@ -38,7 +38,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             going = await own_deletion.consequences(accounts, person)
             return pages.page(request, _TEMPLATE, error.status, section=_PROFILE, going=going, typed=typed)
         response = pages.see("/", "Your account is deleted.")
-        signed_in.forget(response, pages.settings)
+        session_cookie.forget(response, pages.settings)
         return response
 
     page, action = Surface.PAGE, _ACTION.rule.name

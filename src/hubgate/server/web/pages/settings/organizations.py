@@ -13,30 +13,32 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.own_account import require_own
-from hubgate.server.web.pages.settings.paged import ROWS, shown_of
+from hubgate.server.web.pages.listing import first_of
+from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/organizations"
+_LEAVE = "settings/leave.html"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest) -> Response:
         person = require_own(request, _READ).signed_in
-        invited = await invitations.of_user(accounts, person.user)
+        invited, waiting = first_of(await invitations.of_user(accounts, person.user))
         return pages.page(
             request,
             "settings/organizations.html",
             section=PATH,
             shown=shown_of(request, person.memberships),
-            invited=invited[:ROWS],
-            waiting=len(invited) - ROWS,
+            invited=invited,
+            waiting=waiting,
         )
 
     async def accept(request: HubRequest) -> Response:
-        person = require_own(request, _WRITE).signed_in
-        invitation = await invitations.own(accounts, person.user, request.param("id"))
-        await invitations.accept(accounts, person, invitation, actor_of(request))
+        user = require_own(request, _WRITE).user
+        invitation = await invitations.own(accounts, user, request.param("id"))
+        await invitations.accept(accounts, user, invitation, actor_of(request))
         return pages.see(PATH, "You are a member now.")
 
     async def decline(request: HubRequest) -> Response:
@@ -44,13 +46,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         await invitations.decline(accounts, await invitations.own(accounts, user, request.param("id")))
         return pages.see(PATH, "Invitation declined.")
 
-    def show_leave(request: HubRequest, membership: Membership, status: int = 200, refusal: str = "") -> Response:
-        return pages.page(
-            request, "settings/leave.html", status, section=PATH, membership=membership, refusal=refusal, path=PATH
-        )
-
     async def ask_leave(request: HubRequest) -> Response:
-        return show_leave(request, _membership(require_own(request, _WRITE).signed_in, request.param("name")))
+        membership = _membership(require_own(request, _WRITE).signed_in, request.param("name"))
+        return pages.page(request, _LEAVE, section=PATH, membership=membership)
 
     async def leave(request: HubRequest) -> Response:
         person = require_own(request, _WRITE).signed_in
@@ -58,7 +56,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await members.remove(accounts, membership.organization, person.user, actor_of(request))
         except Conflict as error:
-            return show_leave(request, membership, error.status, error.message)
+            return pages.mend(request, _LEAVE, error, "leave", section=PATH, membership=membership)
         return pages.see(PATH, f"You left {membership.organization.name}.")
 
     def page(method: str, path: str, handler: Handler, action: Action, summary: str) -> Route:

@@ -1,4 +1,4 @@
-"""A list that is short enough to be read whole, cut into pages for the eye: "Newer" and "Older"."""
+"""A list that is short enough to be read whole, cut into pages for the eye."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,9 @@ from typing import Generic, TypeVar
 
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
+from hubgate.server.web.pages.listing import ROWS
 
 T = TypeVar("T")
-
-ROWS = 50
 
 
 @dataclass(frozen=True)
@@ -17,12 +16,13 @@ class Shown(Generic[T]):
     items: Sequence[T]
     total: int
     # Queries that lead there; empty at either end.
-    newer: str
-    older: str
+    back: str
+    on: str
 
 
 def shown_of(request: HubRequest, rows: Sequence[T]) -> Shown[T]:
     """The page that `?page=` asks for."""
+    # A bad page must not cost the one look at a new secret.
     asked = request.query().get("page", "1") if request.method != "POST" else "1"
     last = max(1, -(-len(rows) // ROWS))
     # Python refuses to read a number of thousands of digits.

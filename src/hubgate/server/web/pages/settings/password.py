@@ -10,7 +10,7 @@ from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web import signed_in
+from hubgate.server.web import session_cookie
 from hubgate.server.web.own_account import require_own
 from hubgate.server.web.rendering import Pages
 
@@ -32,7 +32,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         except (FieldErrors, TooManyRequests) as error:
             return pages.mend(request, _TEMPLATE, error, "current_password", section=PATH)
         response = pages.see(PATH, "Password changed. All other sessions ended.")
-        signed_in.remember(response, pages.settings, cookie)
+        session_cookie.remember(response, pages.settings, cookie)
         return response
 
     page, action = Surface.PAGE, _ACTION.rule.name

@@ -9,7 +9,7 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web import signed_in
+from hubgate.server.web import session_cookie
 from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import Pages
@@ -35,7 +35,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         if caller.session is None or caller.session.id != session_id:
             return pages.see(PATH, "Session ended.")
         response = pages.see("/", "You are signed out.")
-        signed_in.forget(response, pages.settings)
+        session_cookie.forget(response, pages.settings)
         return response
 
     async def end_others(request: HubRequest) -> Response:

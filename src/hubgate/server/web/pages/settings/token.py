@@ -6,7 +6,6 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import visitor_of
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import AlreadyUsed
@@ -55,7 +54,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user, given = require_own(request, _CREDENTIALS).user, request.form_fields.get(form_once.FIELD)
         try:
             use = form_once.check_number(accounts, user, given)
-            secret, _ = await personal.refresh(accounts, user, request.param("id"), visitor_of(request).ip, use)
+            secret, _ = await personal.refresh(accounts, user, request.param("id"), request.client_ip, use)
         except FieldErrors as error:
             return await show_refresh(request, user, error.fields)
         except AlreadyUsed as error:

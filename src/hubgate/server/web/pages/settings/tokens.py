@@ -6,7 +6,6 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import visitor_of
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import AlreadyUsed
@@ -43,8 +42,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user, form = require_own(request, _CREDENTIALS).user, request.form_fields
         try:
             use = form_once.check_number(accounts, user, form.get(form_once.FIELD))
-            ip = visitor_of(request).ip
-            secret, made = await personal.create(accounts, user, form.get("name"), _role(form), ip, use)
+            name, role = form.get("name"), _role(form)
+            secret, made = await personal.create(accounts, user, name, role, request.client_ip, use)
         except FieldErrors as error:
             return await show(request, user, error.fields, name=form.get("name"), role=form.get("role"))
         except AlreadyUsed as error:

@@ -13,7 +13,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.explain import reading
 from hubgate.server.oauth.requests import asking
 from hubgate.server.web.app_owner import Desk
-from hubgate.server.web.pages.oauth.apps.form import MATCHES, ROLES, filled, lifetimes, limited, scope_groups
+from hubgate.server.web.pages.oauth.apps.form import MATCHES, ROLES, filled, lifetimes, limited, scope_choice
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
 from hubgate.server.web.rendering import NO_ERRORS
 
@@ -31,7 +31,7 @@ def routes(frame: Frame) -> list[Route]:
             app=app,
             at=desk.at(app.client_id),
             draft=draft,
-            groups=scope_groups(draft, oauth.extra_scopes),
+            choice=scope_choice(draft, oauth.extra_scopes),
             lifetimes=lifetimes(draft.token_lifetime),
             durations=lifetimes(draft.exchange.duration),
             matches=MATCHES,

@@ -16,6 +16,8 @@ MATCHES = (
     (EXACT, "Exactly as registered"),
     (ORIGIN, "Any path and query under the same origin, for hosted apps"),
 )
+# What most apps ask for. The rest is behind "More scopes".
+_COMMON = frozenset({"openid", "profile", "email", "read-repos", "write-repos"})
 ROLES = tuple((role.label, role.label.capitalize()) for role in Role)
 _HOUR, _DAY = 60 * 60, 24 * 60 * 60
 _LIFETIMES = {_HOUR: "1 hour", 8 * _HOUR: "8 hours", _DAY: "1 day", 7 * _DAY: "7 days", 30 * _DAY: "30 days"}
@@ -35,11 +37,30 @@ class ScopeLine:
     always: bool
 
 
-def scope_groups(app: App, extra: Sequence[Scope]) -> list[tuple[Risk, list[ScopeLine]]]:
+Groups = Sequence[tuple[Risk, Sequence[ScopeLine]]]
+
+
+@dataclass(frozen=True)
+class ScopeChoice:
     """Every scope the app may have, the riskiest group first."""
-    known = [*BUILT_IN, *(scope for scope in extra if scope.name in app.extra_scopes)]
-    lines = [_line(scope, app) for scope in known]
-    return [(risk, [line for line in lines if line.scope.risk is risk]) for risk in Risk]
+
+    common: Groups
+    rare: Groups
+    # One of the rare is ticked, so they are not hidden.
+    opened: bool
+
+
+def scope_choice(app: App, extra: Sequence[Scope]) -> ScopeChoice:
+    # The operator's own are there because somebody asked for them.
+    own = [_line(scope, app) for scope in extra if scope.name in app.extra_scopes]
+    common = [_line(scope, app) for scope in BUILT_IN if scope.name in _COMMON]
+    rare = [_line(scope, app) for scope in BUILT_IN if scope.name not in _COMMON]
+    return ScopeChoice(_grouped([*common, *own]), _grouped(rare), any(line.ticked or line.required for line in rare))
+
+
+def _grouped(lines: Sequence[ScopeLine]) -> Groups:
+    grouped = [(risk, [line for line in lines if line.scope.risk is risk]) for risk in Risk]
+    return [(risk, group) for risk, group in grouped if group]
 
 
 def _line(scope: Scope, app: App) -> ScopeLine:

@@ -13,7 +13,7 @@ from hubgate.server.http.routes import Route
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.web.app_owner import Desk
-from hubgate.server.web.pages.oauth.apps.form import BLANK, MATCHES, filled, lifetimes, scope_groups
+from hubgate.server.web.pages.oauth.apps.form import BLANK, MATCHES, filled, lifetimes, scope_choice
 from hubgate.server.web.pages.oauth.apps.frame import Frame
 from hubgate.server.web.pages.oauth.quickstart import snippets
 from hubgate.server.web.pages.settings.paged import shown_of
@@ -34,7 +34,7 @@ def routes(frame: Frame) -> list[Route]:
             "new.html",
             errors,
             draft=draft,
-            groups=scope_groups(draft, ()),
+            choice=scope_choice(draft, ()),
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
             once=form_once.number_for(frame.accounts, desk.user),

@@ -1,4 +1,4 @@
-"""A new secret for an app, and none."""
+"""A new secret for an app, the end of an old one, and none at all."""
 
 from collections.abc import Mapping
 
@@ -49,9 +49,16 @@ def routes(frame: Frame) -> list[Route]:
             return await show(request, desk, already=error.message)
         return await show(request, desk, secret=secret, overlap=overlap)
 
+    async def end(request: HubRequest, desk: Desk) -> Response:
+        app, last_four = await frame.app(request, desk), request.form_fields.get("lastFour")
+        await owning.end_old_secret(frame.oauth, app, last_four, desk.actor)
+        return frame.pages.see(desk.at(app.client_id), f"The secret that ends in {last_four} no longer works.")
+
     async def ask_delete(request: HubRequest, desk: Desk) -> Response:
         app = await frame.app(request, desk)
-        return frame.show(request, desk, "secret_delete.html", app=app, at=desk.at(app.client_id))
+        secrets = await owning.secrets_of(frame.oauth, app)
+        at = desk.at(app.client_id)
+        return frame.show(request, desk, "secret_delete.html", app=app, at=at, secrets=len(secrets))
 
     async def delete(request: HubRequest, desk: Desk) -> Response:
         app = await owning.delete_secret(frame.oauth, await frame.app(request, desk), desk.actor)
@@ -60,6 +67,7 @@ def routes(frame: Frame) -> list[Route]:
     return [
         *frame.routes("GET", _SECRET, ask, "What a new secret means"),
         *frame.routes("POST", _SECRET, refresh, "Make a new secret"),
-        *frame.routes("GET", f"{_SECRET}/delete", ask_delete, "What deleting the secret means"),
-        *frame.routes("POST", f"{_SECRET}/delete", delete, "Delete the secret"),
+        *frame.routes("POST", f"{_SECRET}/end", end, "End an old secret"),
+        *frame.routes("GET", f"{_SECRET}/delete", ask_delete, "What making an app public means"),
+        *frame.routes("POST", f"{_SECRET}/delete", delete, "Make an app public"),
     ]

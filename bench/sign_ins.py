@@ -1,0 +1,189 @@
+"""People who signed in to an app of a running hub, made by the hub's own use cases beside it, outside measured time."""
+
+import asyncio
+import itertools
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+from urllib.parse import urlencode
+
+from tests.bed.apps import proof
+
+from bench.load import Request
+from hubgate.server.accounts import signup
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.model import Organization, Person, User, Visitor
+from hubgate.server.accounts.organizations import members, settings
+from hubgate.server.accounts.roles import Role
+from hubgate.server.accounts.signup import Candidate
+from hubgate.server.app import Hub
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.apps.owning import Owner
+from hubgate.server.oauth.authorize.request import QUERY, AuthorizationRequest, ReturnAddress
+from hubgate.server.oauth.consent import deciding
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.consent.deciding import Ticked
+from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.grants import authorization_code, refresh_token
+from hubgate.server.oauth.grants.asking import Asking, Grant
+from hubgate.server.oauth.parameters import Parameters
+from hubgate.server.oauth.tokens import issuing, refreshing
+from hubgate.server.oauth.tokens.issuing import Wanted
+from hubgate.server.scopes import join_scopes
+from hubgate.server.storage.database import Tx
+from hubgate.server.storage.postgres import CONNECTIONS
+
+# More than connections, so that one user is rarely in two requests at once, as among real ones.
+PEOPLE = 64
+ORGANIZATIONS = ("acme", "apex", "zeta")
+REDIRECT = "https://app.example/callback"
+SCOPES = ("openid", "profile", "email", "read-repos")
+# On a busy machine fewer codes are made; they are redeemed more slowly too, and are good for a minute only.
+MINTING_SECONDS = 4.0
+
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_HERE = Visitor("127.0.0.1", "bench")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class SignIns:
+    """One app with a secret, PKCE and refresh tokens; everybody allowed it in all their organizations."""
+
+    hub: Hub
+    app: App
+    secret: str
+    request: AuthorizationRequest
+    verifier: str
+    consents: Sequence[Consent]
+
+    async def redemptions(self, most: int) -> list[Request]:
+        """Each with a fresh code."""
+        return [
+            self._form("/oauth/token", grant_type="authorization_code", redirect_uri=REDIRECT, **proven)
+            for proven in await self._codes(most)
+        ]
+
+    async def refreshes(self) -> list[Request]:
+        """One for each user, whose token is a successor: few refreshes are the first of a sign-in."""
+        tokens = [answer["refresh_token"] for answer in await self._refreshed()]
+        return [self._form("/oauth/token", grant_type="refresh_token", refresh_token=token) for token in tokens]
+
+    async def userinfos(self) -> list[Request]:
+        tokens = [answer["access_token"] for answer in await self._refreshed()]
+        return [Request("GET", "/oauth/userinfo", {"Authorization": f"Bearer {token}"}) for token in tokens]
+
+    async def introspections(self) -> list[Request]:
+        tokens = [answer["access_token"] for answer in await self._refreshed()]
+        return [self._form("/oauth/introspect", token=token) for token in tokens]
+
+    async def fill(self, rows: int) -> None:
+        """As many live access and refresh tokens of these people, without answers and their signatures."""
+        unit_of = 25
+
+        async def add(consent: Consent) -> None:
+            await self.hub.db.write(lambda tx: self._add_pairs(tx, consent, unit_of))
+
+        turns = itertools.islice(itertools.cycle(self.consents), rows // unit_of)
+        await _some_at_once(add, turns)
+
+    async def _add_pairs(self, tx: Tx, consent: Consent, pairs: int) -> None:
+        now, scopes = self.hub.clock(), join_scopes(SCOPES)
+        for number in range(pairs):
+            family = f"{consent.id}-{number}"
+            held = (self.app.client_id, consent.user_id, consent.id)
+            await refreshing.add_first(tx, *held, scopes, now, family, now)
+            wanted = Wanted(*held, None, scopes, family, None, self.app.token_lifetime)
+            await issuing.add_access_token(tx, wanted, now)
+
+    async def _codes(self, most: int) -> list[dict[str, str]]:
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + MINTING_SECONDS
+        found: list[dict[str, str]] = []
+
+        async def mint(consent: Consent) -> None:
+            if loop.time() < give_up_at:
+                code = await deciding.give_code(self.hub.oauth, self.request, consent, self.hub.clock())
+                assert code is not None
+                found.append({"code": code, "code_verifier": self.verifier})
+
+        await _some_at_once(mint, itertools.islice(itertools.cycle(self.consents), most))
+        return found
+
+    async def _refreshed(self) -> list[dict[str, str]]:
+        """The answers everyone got when they refreshed after they had signed in."""
+
+        async def sign_in(proven: dict[str, str]) -> dict[str, str]:
+            first = await self._granted(authorization_code.grant, redirect_uri=REDIRECT, **proven)
+            return await self._granted(refresh_token.grant, refresh_token=first["refresh_token"])
+
+        return await _some_at_once(sign_in, await self._codes(len(self.consents)))
+
+    async def _granted(self, grant: Grant, **parameters: str) -> dict[str, str]:
+        asking = Asking(self.hub.oauth, Parameters(parameters.items()), self.app, None, _HERE)
+        answer: dict[str, str] = await grant(asking)
+        return answer
+
+    def _form(self, path: str, **fields: str) -> Request:
+        basic = b64encode(f"{self.app.client_id}:{self.secret}".encode()).decode()
+        return Request("POST", path, {"Authorization": f"Basic {basic}", **_FORM}, urlencode(fields))
+
+
+async def signed_in(hub: Hub) -> SignIns:
+    users = await _some_at_once(partial(_user, hub), [f"user-{number}" for number in range(PEOPLE)])
+    for name in ORGANIZATIONS:
+        organization = await settings.found(hub.accounts, users[0], name, "", SYSTEM)
+        await _some_at_once(partial(_join, hub, organization), users[1:])
+    draft = App("", "Notebook", redirect_uris=(REDIRECT,), scopes=SCOPES, confidential=True, refresh_tokens=True)
+    app, secret = await owning.create(hub.oauth, Owner(user_id=users[0].id), draft, SYSTEM)
+    assert secret is not None
+    verifier, challenge = proof()
+    request = AuthorizationRequest(
+        app=app,
+        to=ReturnAddress(REDIRECT, "state", QUERY, hub.settings.base_url),
+        redirect_uri_sent=True,
+        scopes=SCOPES,
+        organizations=(),
+        challenge=challenge,
+        nonce="n-0S6_WzA2Mj",
+        prompt=frozenset(),
+        max_age=None,
+        login_hint="",
+        expected_user=None,
+    )
+    consents = await _some_at_once(partial(_consent, hub, request), users)
+    return SignIns(hub, app, secret, request, verifier, consents)
+
+
+async def _user(hub: Hub, name: str) -> User:
+    candidate = Candidate(name, f"{name}@example.org", "", "Ada Lovelace")
+    return await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
+
+
+async def _join(hub: Hub, organization: Organization, user: User) -> None:
+    await members.add(hub.accounts, organization, user, Role.WRITE, SYSTEM)
+
+
+async def _consent(hub: Hub, request: AuthorizationRequest, user: User) -> Consent:
+    person: Person | None = await account_store.person(hub.db, user.id)
+    assert person is not None
+    await deciding.approve(hub.oauth, request, person, Ticked(request.scopes, list(person.roles)), hub.clock())
+    consent = await consent_store.find(hub.db, user.id, request.app.client_id)
+    assert consent is not None
+    return consent
+
+
+async def _some_at_once(work: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
+    """As many as there are connections: further ones would wait, on a busy machine longer than the hub lets them."""
+    waiting = iter(items)
+
+    async def run() -> list[R]:
+        return [await work(item) for item in waiting]
+
+    return [result for some in await asyncio.gather(*(run() for _ in range(CONNECTIONS))) for result in some]

@@ -1,0 +1,33 @@
+"""What a consent page showed, under a MAC in its form: a decision counts for that and for nothing else.
+
+An app's owner may change its name, addresses and scopes while the page is open, and what is required of it (O37).
+"""
+
+import base64
+import binascii
+import json
+
+from hubgate.server.oauth.authorize.request import AuthorizationRequest
+from hubgate.server.oauth.consent.deciding import fixed_scopes
+from hubgate.server.secret import ServerSecret
+
+FIELD = "shown"
+_PURPOSE = "consent shown"
+
+
+def seal(request: AuthorizationRequest, user_id: str, secret: ServerSecret) -> str:
+    return base64.urlsafe_b64encode(secret.mac(_PURPOSE, _said(request, user_id))).decode()
+
+
+def is_as_shown(given: str, request: AuthorizationRequest, user_id: str, secret: ServerSecret) -> bool:
+    try:
+        mac = base64.urlsafe_b64decode(given.encode())
+    except (binascii.Error, ValueError):
+        return False
+    return secret.mac_matches(_PURPOSE, _said(request, user_id), mac)
+
+
+def _said(request: AuthorizationRequest, user_id: str) -> bytes:
+    app, scopes = request.app, sorted(request.scopes)
+    fixed = sorted(fixed_scopes(request.scopes, app))
+    return json.dumps([user_id, app.client_id, app.face, request.to.redirect_uri, scopes, fixed]).encode()

@@ -1,0 +1,129 @@
+"""Repos, their refs, discussions, large files and events."""
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text
+
+from hubgate.server.storage.schema.base import metadata
+
+
+def _repo(*, key: bool = False) -> Column[str]:
+    return Column("repo_id", Text, ForeignKey("repos.id", ondelete="CASCADE"), primary_key=key, nullable=False)
+
+
+# Its objects lie in a folder named by its id; its refs are below. An owner that goes takes its repos along in the same
+# transaction (hub/repos/removing.py), so that each leaves its event.
+repos = Table(
+    "repos",
+    metadata,
+    Column("id", Text, primary_key=True),
+    # "model", "dataset" or "space".
+    Column("type", Text, nullable=False),
+    # "user" or "org".
+    Column("owner_kind", Text, nullable=False),
+    Column("owner_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("private", BigInteger, nullable=False),
+    # "" or how requests for access are answered: "auto" or "manual".
+    Column("gated", Text, nullable=False),
+    Column("discussions_disabled", BigInteger, nullable=False),
+    # What a space is built with; "" for the others.
+    Column("sdk", Text, nullable=False),
+    Column("creator_id", Text, nullable=False),
+    # The app through which it was made.
+    Column("creator_client", Text),
+    # What refs/heads/main points to, beside its row in `refs`, for lists.
+    Column("head_sha", Text),
+    # JSON: the front matter of its README, and the tags that follow from it.
+    Column("card", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    # Grows with every change of its refs: a copy of them on disk that carries a lower one is behind.
+    Column("generation", BigInteger, nullable=False),
+    # The numbers of its latest event and of its latest discussion.
+    Column("last_seq", BigInteger, nullable=False),
+    Column("last_discussion", BigInteger, nullable=False),
+    Index(None, "owner_id", "type"),
+    Index(None, "type", "updated_at", "id"),
+    Index(None, "type", "created_at", "id"),
+)
+
+# Every name that a repo has or had: nobody else gets it while that repo lives.
+repo_names = Table(
+    "repo_names",
+    metadata,
+    Column("owner_id", Text, primary_key=True),
+    Column("type", Text, primary_key=True),
+    # Lower case.
+    Column("key", Text, primary_key=True),
+    _repo(),
+    Column("current", BigInteger, nullable=False),
+    Index(None, "repo_id"),
+    sqlite_with_rowid=False,
+)
+
+# The truth about branches, tags and pull requests; refs on disk are a copy for git (hub/repos/copied_refs.py).
+refs = Table(
+    "refs",
+    metadata,
+    _repo(key=True),
+    # In full, such as refs/heads/main.
+    Column("name", Text, primary_key=True),
+    Column("sha", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+discussions = Table(
+    "discussions",
+    metadata,
+    _repo(key=True),
+    Column("num", BigInteger, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("title", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    # "draft", "open", "closed" or "merged".
+    Column("status", Text, nullable=False),
+    # The ref a pull request is for; null for a plain discussion.
+    Column("base", Text),
+    # The id of a user, who may be gone by now.
+    Column("author_id", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Which large files a repo may use. The file itself is shared by all repos that hold it, so only one that was sent it,
+# bytes and all, has a row here: knowing a hash must not be enough to read somebody's file.
+lfs_links = Table(
+    "lfs_links",
+    metadata,
+    _repo(key=True),
+    # SHA-256, hex.
+    Column("oid", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    # What the content would be called as a git blob, for clients that sent it as one.
+    Column("blob_sha", Text),
+    Column("created_at", BigInteger, nullable=False),
+    Index(None, "oid"),
+    sqlite_with_rowid=False,
+)
+
+# Every change of a repo, in the order in which it happened there, as watchers will be told. Outlives its repo.
+events = Table(
+    "events",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("repo_id", Text, nullable=False),
+    # Counts from 1 in each repo, without a gap.
+    Column("repo_seq", BigInteger, nullable=False),
+    Column("repo_type", Text, nullable=False),
+    Column("owner_id", Text, nullable=False),
+    # Whether the repo was private after the change.
+    Column("private", BigInteger, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    # JSON, frozen: all of the payload but the webhook's own part.
+    Column("body", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("fanned_at", BigInteger),
+    Index(None, "repo_id", "repo_seq", unique=True),
+    Index(None, "created_at"),
+)

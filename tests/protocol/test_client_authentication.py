@@ -1,0 +1,74 @@
+"""Which app is calling: only failures are counted, and a right secret always opens."""
+
+import base64
+
+import httpx
+import pytest
+from tests.bed.apps import Client, code_for, make_app, proof
+from tests.bed.at_once import at_once
+from tests.bed.documents import URL, keep_document, keep_text
+from tests.bed.people import make_user
+from tests.bed.running import RunningHub
+
+MOST = 100
+
+
+@pytest.fixture
+def client(hub: RunningHub) -> Client:
+    return make_app(hub, make_user(hub, "olga"))
+
+
+def ask(hub: RunningHub, client_id: str, secret: str) -> httpx.Response:
+    return httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x"}, auth=(client_id, secret), timeout=60)
+
+
+def test_a_right_secret_is_never_refused_however_many_come_at_once(hub: RunningHub, client: Client) -> None:
+    with hub.client(auth=client.basic, limits=httpx.Limits(max_connections=2 * MOST)) as app:
+        for _ in range(2):
+            answers = at_once([lambda: app.post("/oauth/introspect", data={"token": "x"})] * (MOST + 50))
+            assert {answer.status_code for answer in answers} == {200}
+
+
+def test_guesses_are_refused_when_there_were_too_many_and_the_app_goes_on(hub: RunningHub, client: Client) -> None:
+    with hub.client() as guesser:
+        for number in range(MOST):
+            answer = guesser.post("/oauth/introspect", data={"token": "x"}, auth=(client.id, f"hfcs_{number}"))
+            assert answer.status_code == 401, number
+        refused = guesser.post("/oauth/introspect", data={"token": "x"}, auth=(client.id, "hfcs_one more"))
+        assert (refused.status_code, refused.json()["error"]) == (429, "temporarily_unavailable")
+        assert int(refused.headers["retry-after"]) == 15 * 60
+        alone = guesser.post("/oauth/introspect", data={"token": "x", "client_id": client.id})
+        assert alone.status_code == 429, "an app with a secret by its id alone is a failure too"
+    assert ask(hub, *client.basic).status_code == 200
+    other = make_app(hub, make_user(hub, "ada"))
+    assert ask(hub, other.id, "hfcs_wrong").status_code == 401, "another app has a count of its own"
+    hub.clock.advance(15 * 60)
+    assert ask(hub, client.id, "hfcs_wrong").status_code == 401
+
+
+@pytest.mark.parametrize("pair", ["a\0b:hfcs_x", "a%00b:hfcs_x", ":hfcs_x", "a:", "\ufffd:x", f"{'a' * 3000}:x"])
+def test_names_that_are_none(hub: RunningHub, pair: str) -> None:
+    header = {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    refused = httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x"}, headers=header)
+    assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
+
+
+def test_an_app_whose_document_is_no_good_did_not_prove_itself(hub: RunningHub) -> None:
+    """RFC 6749, section 5.2: 401, at every endpoint an app calls."""
+    for url in ("https://notes.example/no-such", "https://notes.example/a/../b", "https://10.0.0.1/x"):
+        form = {"client_id": url, "grant_type": "refresh_token", "refresh_token": "x", "token": "x"}
+        for path in ("/oauth/token", "/oauth/revoke", "/oauth/introspect"):
+            refused = httpx.post(hub.url + path, data=form)
+            assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client"), (path, url)
+            assert "document" in refused.json()["error_description"]
+            assert "www-authenticate" not in refused.headers
+
+
+def test_a_document_that_changed_for_the_worse_before_the_code_was_redeemed(hub: RunningHub) -> None:
+    client, ada = keep_document(hub), make_user(hub, "ada")
+    verifier, challenge = proof()
+    code = code_for(client, ada, scope="openid", code_challenge=challenge, code_challenge_method="S256")
+    keep_text(hub, URL, "{}")
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": client.app.redirect_uris[0]}
+    refused = httpx.post(f"{hub.url}/oauth/token", data={**form, "code_verifier": verifier})
+    assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")

@@ -1,0 +1,212 @@
+"""What the documentation says of tokens is what tokens do: the ready curl, the claims, the shapes of the API."""
+
+import base64
+import json
+import re
+import shlex
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.apps import SCOPES, Client, code_for, make_app, proof, tokens_for
+from tests.bed.people import api, browser_of, make_organization, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import User
+from hubgate.server.app import Hub
+from hubgate.server.scopes import NAMES
+
+SIGN_IN = "/docs/sign-in"
+
+
+def steps_of(client: Client, owner: User) -> dict[str, str]:
+    """The ready curl, by the number of the step."""
+    with browser_of(client.hub, owner) as browser:
+        page = browser.get(f"{SIGN_IN}?app={client.id}").text
+    text = unescape(re.findall(r'<code id="snippet-curl">(.*?)</code>', page, re.DOTALL)[0])
+    parts = re.split(r"(?m)^# (\d)  .*\n", text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def curl(command: str, **variables: str) -> httpx.Response:
+    """What curl would send: the few of its options that the page uses."""
+    words = shlex.split(command.replace("\\\n", " "))
+    words = [re.sub(r"\$(\w+)", lambda found: variables[found.group(1)], word) for word in words]
+    assert words.pop(0) == "curl"
+    url = words.pop(0)
+    form: list[str] = []
+    headers, auth = {}, None
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        match option:
+            case "-u":
+                auth = httpx.BasicAuth(*value.split(":"))
+            case "-H":
+                headers = dict([value.split(": ")])
+            case "-d" | "--data-urlencode":
+                form.append(value)
+            case _:
+                raise AssertionError(option)
+    data = dict(pair.split("=", 1) for pair in form)
+    return httpx.request("POST" if data else "GET", url, data=data or None, headers=headers, auth=auth)
+
+
+@pytest.mark.parametrize("confidential", [True, False], ids=["secret", "public"])
+def test_the_ready_curl_from_the_code_to_the_end(hub: RunningHub, *, confidential: bool) -> None:
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    client = make_app(hub, olga, confidential=confidential, refresh_tokens=True)
+    steps, secret = steps_of(client, olga), {"CLIENT_SECRET": client.secret or ""}
+    assert set(steps) == set("123456" if confidential else "12345")
+    verifier, challenge = proof()
+    code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
+    tokens = curl(steps["2"], CODE=code, VERIFIER=verifier, **secret).json()
+    assert curl(steps["3"], ACCESS_TOKEN=tokens["access_token"]).json()["sub"] == ada.id
+    refreshed = curl(steps["4"], REFRESH_TOKEN=tokens["refresh_token"], **secret).json()
+    again = curl(steps["4"], REFRESH_TOKEN=tokens["refresh_token"], **secret).json()
+    assert again["refresh_token"] == refreshed["refresh_token"] != tokens["refresh_token"], "the same successor"
+    latest = refreshed["access_token"]
+    if confidential:
+        assert curl(steps["5"], ACCESS_TOKEN=latest, **secret).json()["active"] is True
+    assert curl(steps["6" if confidential else "5"], ACCESS_TOKEN=latest, **secret).status_code == 200
+    assert curl(steps["3"], ACCESS_TOKEN=latest).status_code == 401
+
+
+def told(page: str) -> dict[str, tuple[set[str], set[str]]]:
+    """The page's table of claims: what a scope adds to the ID token, and to userinfo."""
+    region = page[page.index('aria-label="Claims by scope"') :]
+    rows = re.findall(
+        r'<tr><th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td></tr>', region[: region.index("</table>")]
+    )
+    plain = re.compile(r"<code>(\w+)</code>")
+    return {re.sub(r"<.*?>", "", scope): (set(plain.findall(one)), set(plain.findall(two))) for scope, one, two in rows}
+
+
+def said_in(token: str) -> set[str]:
+    body = token.split(".")[1]
+    return set(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+
+
+def test_claims_are_as_the_table_says(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada, plan="team")
+
+    async def fill(opened: Hub) -> None:
+        await opened.db.write(lambda tx: tx.exec("UPDATE users SET website = 'https://ada.example'"))
+
+    hub.call(fill)
+    client = make_app(hub, make_user(hub, "olga"), scopes=tuple(NAMES))
+    table = told(httpx.get(hub.url + SIGN_IN).text)
+    always = table.pop("any")
+    for scope in sorted(NAMES - {"openid"}):
+        tokens = tokens_for(client, ada, scope=f"openid {scope}", nonce="n")
+        in_id_token, in_userinfo = table.get(scope, (set(), set()))
+        assert said_in(tokens["id_token"]) == always[0] | in_id_token, scope
+        with api(hub, tokens["access_token"]) as app:
+            assert set(app.get("/oauth/userinfo").json()) == always[1] | in_userinfo, scope
+    assert set(table) <= NAMES
+    known = set().union(*always, *(names for pair in table.values() for names in pair))
+    discovered = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()["claims_supported"]
+    assert (set(discovered), len(discovered)) == (known, len(known))
+
+
+def test_every_organization_is_listed_the_role_only_where_ticked(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme, other = make_organization(hub, "acme", ada, plan="team"), make_organization(hub, "other", ada)
+    client = make_app(hub, make_user(hub, "olga"))
+    tokens = tokens_for(client, ada)
+
+    async def tick(opened: Hub) -> None:
+        sql = "INSERT INTO consent_organizations (consent_id, org_id) SELECT id, :org FROM consents"
+        await opened.db.write(lambda tx: tx.exec(sql, {"org": acme.id}))
+
+    hub.call(tick)
+    with api(hub, tokens["access_token"]) as app:
+        listed = {org["sub"]: set(org) for org in app.get("/oauth/userinfo").json()["organizations"]}
+    every = {"sub", "name", "preferred_username", "picture"}
+    ticked = {"roleInOrg", "plan", "securityRestrictions", "resourceGroups"}
+    assert listed == {acme.id: every | ticked, other.id: every}
+    page = re.sub(r"</?code>", "", httpx.get(hub.url + SIGN_IN).text)
+    assert "Every organization is listed, with sub, name, preferred_username, picture;" in page
+    assert "roleInOrg is there only for ticked ones. Use that to decide." in page
+
+
+def test_lifetimes_and_grants(hub: RunningHub) -> None:
+    olga = make_user(hub, "olga")
+    client = make_app(hub, olga, token_lifetime=7200)
+    with browser_of(hub, olga) as browser:
+        page = browser.get(f"{SIGN_IN}?app={client.id}").text
+    for what, how_long in (
+        ("Code", "1 minute"),
+        ("ID token", "1 hour"),
+        ("Refresh token", "90 days since its last use"),
+    ):
+        assert f"<dt>{what}</dt><dd>{how_long}</dd>" in page
+    assert "<dt>Access token</dt><dd>2 hours, as the app&#39;s settings say" in page
+    grants = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()["grant_types_supported"]
+    assert re.findall(r'<tr><th scope="row"><code>(\w+)</code></th><td><span', page) == grants
+
+
+def test_where_the_id_of_an_organization_is_found(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as browser:
+        settings = browser.get("/organizations/acme/settings/profile").text
+        assert f'<code id="organization-id">{acme.id}</code>' in settings
+        assert 'data-copy="organization-id"' in settings
+        docs = re.sub(r"</?code>", "", browser.get(SIGN_IN).text)
+    assert "_id of /api/organizations/NAME/overview" in docs
+    assert httpx.get(f"{hub.url}/api/organizations/acme/overview").json()["_id"] == acme.id
+
+
+def test_an_index_of_what_there_is_to_read(hub: RunningHub) -> None:
+    page = httpx.get(f"{hub.url}/docs").text
+    assert '<a href="/docs">Docs</a>' in page, "in the footer of every page"
+    found = re.findall(r'<h2><a href="(/docs/[\w-]+)">', page)
+    assert found == ["/docs/sign-in", "/docs/cimd", "/docs/api"]
+    for address in found:
+        assert httpx.get(hub.url + address).status_code == 200
+
+
+def shape_of(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    shape: dict[str, Any] = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return shape
+
+
+def test_the_api_page_shows_the_fields_of_forms(hub: RunningHub) -> None:
+    document = httpx.get(f"{hub.url}/api/openapi.json").json()
+    page = httpx.get(f"{hub.url}/docs/api").text
+    for path, name in (
+        ("/oauth/token", "TokenRequest"),
+        ("/oauth/revoke", "TokenInQuestion"),
+        ("/oauth/introspect", "TokenInQuestion"),
+    ):
+        body = document["paths"][path]["post"]["requestBody"]["content"]["application/x-www-form-urlencoded"]
+        assert body["schema"]["$ref"].endswith(f"/{name}")
+        link = f'<a href="#shape-{name.lower()}">{name}</a>'
+        assert f"<h4>Body</h4>\n<p>{link}, as application/x-www-form-urlencoded</p>" in page
+        article = page[page.index(f'id="shape-{name.lower()}"') :].partition("</article>")[0]
+        for field in shape_of(document, body["schema"])["properties"]:
+            assert f"<dt><code>{field}</code></dt>" in article
+
+
+def test_answers_about_users_and_tokens_have_a_shape(hub: RunningHub) -> None:
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    make_organization(hub, "acme", ada, plan="team")
+    client = make_app(hub, olga, scopes=(*SCOPES, "read-billing"), refresh_tokens=True)
+    tokens = tokens_for(client, ada)
+    document = httpx.get(f"{hub.url}/api/openapi.json").json()
+
+    def answer(path: str, method: str) -> dict[str, Any]:
+        return document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"]
+
+    userinfo, introspection = (
+        shape_of(document, answer("/oauth/userinfo", "get")),
+        shape_of(document, answer("/oauth/introspect", "post")),
+    )
+    with api(hub, tokens["access_token"]) as app:
+        said = app.get("/oauth/userinfo").json()
+    assert set(userinfo["required"]) <= set(said) <= set(userinfo["properties"])
+    assert "canPay" in said
+    for token in (tokens["access_token"], tokens["refresh_token"], "x"):
+        said = client.post("/oauth/introspect", {"token": token}).json()
+        assert set(introspection["required"]) <= set(said) <= set(introspection["properties"])

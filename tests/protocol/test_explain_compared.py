@@ -1,0 +1,203 @@
+"""What an app sent beside what is registered, as the page behind `error_uri` marks it for the owner."""
+
+import httpx
+import pytest
+from tests.bed.apps import REDIRECT, Client, code_for, make_app, proof, tokens_for
+from tests.bed.explaining import ELSEWHERE, explained, path_of, row
+from tests.bed.people import browser_of, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.app import Hub
+
+
+def test_the_port_on_this_computer_is_free_and_not_marked(hub: RunningHub) -> None:
+    olga = make_user(hub, "olga")
+    uris = ("https://app.example/callback", "http://127.0.0.1/callback")
+    client = make_app(hub, olga, redirect_uris=uris)
+    origin = make_app(hub, olga, redirect_uris=("https://app.example/callback",), redirect_match="origin")
+    with browser_of(hub, olga) as owner:
+
+        def page_of(app: Client, given: str) -> str:
+            answer = owner.get(app.address(redirect_uri=given))
+            return explained(owner, f"/oauth/explain/{answer.headers['x-request-id']}")
+
+        here = page_of(client, "http://localhost:3000/callback")
+        assert row(here, "redirect_uri") == (
+            "http://<mark>localhost</mark>:3000/callback",
+            "http://<mark>127.0.0.1</mark>/callback https://app.example/callback",
+        )
+        different = "localhost and 127.0.0.1 are different; the port does not matter."
+        added = "Add http://localhost:3000/callback to the redirect URIs, or send a registered one."
+        assert f"{added} {different}</p>" in here
+        port = page_of(client, "https://app.example:8443/callback")
+        assert row(port, "redirect_uri")[0] == "https://app.example<mark>:8443</mark>/callback"
+        plain = page_of(origin, "http://app.example/elsewhere?x=1")
+        assert row(plain, "redirect_uri") == (
+            "http://app.example/elsewhere?x=1",
+            "http<mark>s</mark>://app.example/callback",
+        ), "any path is free"
+        assert "http is for localhost, 127.0.0.1 and [::1]. Send the registered one.</p>" in plain
+
+
+@pytest.mark.parametrize(
+    ("changes", "label", "sent", "registered"),
+    [
+        (
+            {"redirect_uri": "https://app.example/Callback"},
+            "redirect_uri",
+            "https://app.example/<mark>C</mark>allback",
+            "https://app.example/<mark>c</mark>allback http://localhost/cb",
+        ),
+        (
+            {"redirect_uri": "https://app.example/"},
+            "redirect_uri",
+            "https://app.example/",
+            "https://app.example/<mark>callback</mark> http://localhost/cb",
+        ),
+        (
+            {"scope": "openid fly offline_access"},
+            "scope",
+            "openid <mark>fly</mark> offline_access",
+            "read-repos email profile openid",
+        ),
+        ({"response_type": "token"}, "response_type", "<mark>token</mark>", "code"),
+        ({"response_type": None}, "response_type", "<mark>not sent</mark>", "code"),
+        ({"code_challenge": None, "code_challenge_method": None}, "PKCE", "<mark>no code_challenge</mark>", "required"),
+        ({"code_challenge_method": "plain"}, "PKCE", "<mark>code_challenge by plain</mark>", "required"),
+        (
+            {"code_challenge_method": None},
+            "PKCE",
+            "<mark>code_challenge, no method sent (that means plain)</mark>",
+            "required",
+        ),
+        ({"code_challenge": None}, "PKCE", "<mark>no code_challenge, but the method S256</mark>", "required"),
+        ({"code_challenge": "short"}, "PKCE", "<mark>code_challenge by S256</mark>", "required"),
+        ({"prompt": "none login"}, "prompt", "<mark>none login</mark>", "consent login none select_account"),
+        ({"response_mode": "fragment"}, "response_mode", "<mark>fragment</mark>", "query form_post"),
+        ({"max_age": "soon"}, "max_age", "<mark>soon</mark>", "as said above"),
+        ({"id_token_hint": "x"}, "id_token_hint", "<mark>sent, its value is not kept</mark>", "as said above"),
+    ],
+    ids=range(14),
+)
+def test_what_differs_is_marked(
+    hub: RunningHub, changes: dict[str, str | None], label: str, sent: str, registered: str
+) -> None:
+    olga = make_user(hub, "olga")
+    client = make_app(hub, olga, confidential=False, redirect_uris=(REDIRECT, "http://localhost/cb"))
+    _, challenge = proof()
+    with browser_of(hub, olga) as owner:
+        address = client.address(**{"code_challenge": challenge, "code_challenge_method": "S256", **changes})
+        answer = owner.get(address)
+        page = explained(owner, f"/oauth/explain/{answer.headers['x-request-id']}")
+        found = row(page, label)
+        assert found[0] == sent
+        assert found[1].startswith(registered)
+        assert page.count("<mark>") == (found[0] + found[1]).count("<mark>"), "nothing else is marked"
+
+
+def test_what_differs_at_the_token_endpoint(hub: RunningHub) -> None:
+    olga = make_user(hub, "olga")
+    confidential, public = make_app(hub, olga), make_app(hub, olga, confidential=False)
+    token = f"{hub.url}/oauth/token"
+    grant = {"grant_type": "authorization_code", "code": "x", "redirect_uri": REDIRECT}
+    with browser_of(hub, olga) as owner:
+
+        def page_of(answer: httpx.Response) -> str:
+            return explained(owner, path_of(hub, answer.json()["error_uri"]))
+
+        alone = page_of(httpx.post(token, data={**grant, "client_id": confidential.id}))
+        assert row(alone, "client") == ("<mark>client ID alone</mark>", "an app with a secret")
+        wrong = page_of(httpx.post(token, data=grant, auth=(confidential.id, "wrong")))
+        assert row(wrong, "client") == ("<mark>client ID and secret, by Basic</mark>", "another secret")
+        needless = page_of(httpx.post(token, json={**grant, "client_id": public.id, "client_secret": "mine"}))
+        assert row(needless, "client") == ("<mark>client ID and secret, in the body</mark>", "an app without a secret")
+        kind = page_of(httpx.post(token, data={"grant_type": "password"}, auth=confidential.basic))
+        assert row(kind, "grant_type")[0] == "<mark>password</mark>"
+        twice = page_of(httpx.post(token, data={**grant, "client_secret": "x"}, auth=confidential.basic))
+        assert row(twice, "client")[0] == "<mark>client ID and secret, by Basic and in the body</mark>"
+        bearer = {"authorization": "Bearer x"}
+        other = page_of(httpx.post(token, data={**grant, "client_id": confidential.id}, headers=bearer))
+        assert row(other, "client")[0] == "<mark>an Authorization header other than Basic</mark>"
+        without = page_of(httpx.post(token, data={"grant_type": "refresh_token"}, auth=confidential.basic))
+        assert row(without, "refresh_token")[0] == "<mark>not sent</mark>"
+        code = page_of(httpx.post(token, data=grant, auth=confidential.basic))
+        assert "<mark>" not in code
+        assert ELSEWHERE in code
+        assert "Also sent: <code>code</code>. Their values are not kept." in code
+        about_tokens = httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x", "client_id": public.id})
+        asking = page_of(about_tokens)
+        assert row(asking, "client") == (
+            "<mark>client ID alone</mark>",
+            "an app without a secret, which may not ask about tokens",
+        )
+        for page in (alone, wrong, kind, twice, other, without, asking):
+            assert ELSEWHERE not in page
+            assert page.count("<mark>") == 1
+
+
+def test_what_a_redemption_lacked(hub: RunningHub) -> None:
+    """What no registration tells: the code was asked for with a challenge, or with another address."""
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    client = make_app(hub, olga, redirect_uris=(REDIRECT, "http://localhost/cb"), refresh_tokens=True)
+    verifier, challenge = proof()
+    proven = {"code_challenge": challenge, "code_challenge_method": "S256"}
+    grant = {"grant_type": "authorization_code", "code": code_for(client, ada, **proven), "redirect_uri": REDIRECT}
+    with browser_of(hub, olga) as owner:
+
+        def page_of(**form: str) -> str:
+            refused = client.post("/oauth/token", form)
+            assert refused.status_code == 400, refused.text
+            page = explained(owner, path_of(hub, refused.json()["error_uri"]))
+            assert page.count("<mark>") == 1
+            assert ELSEWHERE not in page
+            return page
+
+        assert row(page_of(**grant), "PKCE")[0] == "<mark>no code_verifier</mark>"
+        assert row(page_of(**grant, code_verifier="a" * 43), "PKCE")[0] == "<mark>code_verifier</mark>"
+        elsewhere = page_of(**{**grant, "redirect_uri": "http://localhost/cb"}, code_verifier=verifier)
+        assert row(elsewhere, "redirect_uri") == (
+            "<mark>http://localhost/cb</mark>",
+            "the one the code was asked for with",
+        )
+        del grant["redirect_uri"]
+        assert row(page_of(**grant, code_verifier=verifier), "redirect_uri")[0] == "<mark>not sent</mark>"
+        token = tokens_for(client, ada, scope="openid profile")["refresh_token"]
+        wider = page_of(grant_type="refresh_token", refresh_token=token, scope="email")
+        assert row(wider, "scope")[0] == "<mark>email</mark>"
+
+
+def test_which_is_wrong_with_a_code(hub: RunningHub) -> None:
+    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
+    client = make_app(hub, olga)
+    used, late = code_for(client, ada), code_for(client, ada)
+    assert client.redeem(used).status_code == 200
+    reasons = {
+        "x": "This hub gave out no such code, or more than ten minutes ago.",
+        used: "This code was redeemed before. The tokens from it were ended too: "
+        "redeem once, then redirect away from the callback.",
+        late: "This code is older than a minute. Send the user to sign in again, then redeem at once.",
+    }
+    hub.clock.advance(seconds=61)
+    with browser_of(hub, olga) as owner:
+        for code, reason in reasons.items():
+            refused = client.redeem(code).json()
+            assert (refused["error"], refused["error_description"]) == ("invalid_grant", reason)
+            page = explained(owner, path_of(hub, refused["error_uri"]))
+            assert f'<p class="measure">{reason}</p>' in page
+            assert ELSEWHERE in page
+
+
+def test_it_compares_with_what_is_registered_now(hub: RunningHub) -> None:
+    olga = make_user(hub, "olga")
+    client = make_app(hub, olga)
+    with browser_of(hub, olga) as owner:
+        answer = owner.get(client.address(redirect_uri="https://app.example/new"))
+        path = f"/oauth/explain/{answer.headers['x-request-id']}"
+        assert "<mark>" in explained(owner, path)
+
+        async def add(opened: Hub) -> None:
+            sql = "UPDATE apps SET redirect_uris = :uris"
+            await opened.db.write(lambda tx: tx.exec(sql, {"uris": '["https://app.example/new"]'}))
+
+        hub.call(add)
+        assert "<mark>" not in owner.get(path).text

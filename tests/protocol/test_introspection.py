@@ -1,0 +1,85 @@
+"""Introspection (RFC 7662) says what the next use of a token would find."""
+
+from urllib.parse import quote
+
+import pytest
+from tests.bed.apps import Client, make_app, tokens_for
+from tests.bed.people import api, make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import by_operator
+from hubgate.server.accounts.model import User
+from hubgate.server.clock import SECOND
+
+INACTIVE = {"active": False}
+DAY = 24 * 60 * 60
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+@pytest.fixture
+def client(hub: RunningHub) -> Client:
+    return make_app(hub, make_user(hub, "olga"), refresh_tokens=True)
+
+
+def about(client: Client, token: str) -> dict[str, object]:
+    response = client.post("/oauth/introspect", {"token": token})
+    assert response.status_code == 200, response.text
+    said: dict[str, object] = response.json()
+    return said
+
+
+def test_both_kinds_of_token(hub: RunningHub, client: Client, ada: User) -> None:
+    now = hub.clock() // SECOND
+    tokens = tokens_for(client, ada, scope="openid email")
+    same = {
+        "active": True,
+        "scope": "email openid",
+        "client_id": client.id,
+        "username": "ada",
+        "sub": ada.id,
+        "aud": client.id,
+        "iss": hub.url,
+    }
+    assert about(client, tokens["access_token"]) == {**same, "exp": now + 28800, "iat": now, "token_type": "bearer"}
+    assert about(client, tokens["refresh_token"]) == {**same, "exp": now + 90 * DAY}
+    hub.clock.advance(28800)
+    assert about(client, tokens["access_token"]) == INACTIVE
+    hub.clock.advance(90 * DAY - 28801)
+    assert about(client, tokens["refresh_token"])["active"] is True
+    hub.clock.advance(1)
+    assert about(client, tokens["refresh_token"]) == INACTIVE
+
+
+def test_a_refresh_token_has_a_minute_after_its_successor_was_used(hub: RunningHub, client: Client, ada: User) -> None:
+    first = tokens_for(client, ada)["refresh_token"]
+    form = {"grant_type": "refresh_token"}
+    second = client.post("/oauth/token", {**form, "refresh_token": first}).json()["refresh_token"]
+    assert about(client, first)["active"] is True
+    assert client.post("/oauth/token", {**form, "refresh_token": second}).status_code == 200
+    assert about(client, first)["exp"] == hub.clock() // SECOND + 60
+    hub.clock.advance(61)
+    assert about(client, first) == INACTIVE
+    assert about(client, second)["active"] is True, "asking ends nothing"
+
+
+def test_what_the_user_took_back(hub: RunningHub, client: Client, ada: User) -> None:
+    token = tokens_for(client, ada)["refresh_token"]
+    with api(hub, make_token(hub, ada)) as script:
+        address = f"/api/settings/connected-apps/{quote(client.id)}"
+        script.patch(address, json={"scopes": ["openid"]})
+        assert about(client, token)["scope"] == "openid"
+        script.patch(address, json={"scopes": []})
+        assert about(client, token) == INACTIVE
+        script.delete(address)
+        assert about(client, token) == INACTIVE
+
+
+def test_a_disabled_user(hub: RunningHub, client: Client, ada: User) -> None:
+    tokens = tokens_for(client, ada)
+    hub.call(lambda opened: by_operator.disable(opened.accounts, ada))
+    for kind in ("access_token", "refresh_token"):
+        assert about(client, tokens[kind]) == INACTIVE

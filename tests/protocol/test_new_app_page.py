@@ -1,0 +1,112 @@
+"""What the page of a new app says: before it is made, when it is, and when the browser sends it again."""
+
+import re
+from html import unescape
+
+import pytest
+from tests.bed.apps import make_app
+from tests.bed.people import Page, browser_of, make_organization, make_token, make_user, submit
+from tests.bed.running import RunningHub
+from tests.protocol.test_app_pages import ACME, AGAIN, FORM, OWN, REDIRECT, both, id_in, stored
+
+ADD_ONE = "Add a redirect URI before people can sign in."
+READY = "from now on."
+
+
+def words(html: str) -> str:
+    """As they are read, without tags."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", html.partition("<main")[2])).split())
+
+
+@both
+def test_without_a_redirect_uri_it_is_not_called_ready(hub: RunningHub, root: str) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as browser:
+        made = submit(browser, f"{root}/new", root, **{**FORM, "redirectUris": ""})
+        address = f"{root}/{id_in(made)}"
+        assert ADD_ONE in words(made.text)
+        assert READY not in made.text
+        assert f'<a href="{address}#redirectUris">Add a redirect URI</a>' in made.text
+        marked = re.findall(r"<mark>(.*?)</mark>", made.text)
+        assert {"https://app.example/callback", "https%3A%2F%2Fapp.example%2Fcallback"} <= set(marked)
+        for place in (address, f"/docs/sign-in?app={id_in(made)}"):
+            shown = browser.get(place).text
+            assert (ADD_ONE in words(shown)) is (place == address)
+            assert ("<mark>" in shown) is (place != address)
+        assert 'id="redirectUris"' in browser.get(address).text, "where the link leads"
+        submit(browser, address, address, **FORM)
+        ready = submit(browser, f"{root}/new", root, **FORM).text
+        for page in (browser.get(address).text, ready):
+            assert "Add a redirect URI" not in page
+            assert "<mark>" not in page
+        assert READY in ready
+
+
+@both
+def test_a_reload_shows_no_empty_form(hub: RunningHub, root: str) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as browser:
+        form = Page(browser.get(f"{root}/new")).hidden(root) | FORM
+        browser.post(root, data=form)
+        again = browser.post(root, data=form).text
+        assert AGAIN in again
+        assert 'name="redirectUris"' not in again
+        assert f'<a class="button" href="{root}">{"Apps" if root == ACME else "Apps you build"}</a>' in again
+
+
+def test_the_form_for_a_new_app(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as browser:
+        page = browser.get(f"{OWN}/new").text
+        fields = re.findall(r'name="(name|secret|homepage|redirectUris)"', page)
+        assert fields == ["name", "secret", "homepage", "redirectUris"]
+        assert f'<a href="{OWN}">Cancel</a>' in page
+        assert "http on localhost or 127.0.0.1, which count as different" in page
+        assert "those you mark as required, and openid, profile, email." in page
+        seen, _, hidden = page.partition('<details class="more">')
+        hidden = hidden.partition("</details>")[0]
+        assert re.findall(r'name="scopes" value="([^"]+)"', seen) == [
+            "write-repos",
+            "read-repos",
+            "email",
+            "profile",
+            "openid",
+        ]
+        assert 'name="scopes" value="webhooks"' in hidden
+        # What is chosen is never out of sight.
+        bad = {**FORM, "name": "", "scopes": ["webhooks"], "requiredScopes": []}
+        assert '<details class="more" open>' in submit(browser, f"{OWN}/new", OWN, **bad).text
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_a_public_apps_page_does_not_offer_to_do_without_pkce(hub: RunningHub, required: bool) -> None:
+    ada = make_user(hub, "ada")
+    public = make_app(hub, ada, confidential=False, require_pkce=required)
+    address = f"{OWN}/{public.id}"
+    with browser_of(hub, ada) as browser:
+        assert 'type="checkbox" name="requirePkce"' not in browser.get(address).text
+        submit(browser, address, address, **FORM)
+        submit(browser, f"{address}/secret", f"{address}/secret")
+        assert 'type="checkbox" name="requirePkce"' in browser.get(address).text
+    assert stored(hub, make_token(hub, ada), OWN, public.id)["requirePkce"] is required, "what was chosen is kept"
+
+
+def test_only_code_that_fits_the_app(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with browser_of(hub, ada) as browser:
+        for secret, fits in (("yes", False), ("no", True)):
+            made = submit(browser, f"{OWN}/new", OWN, **{**FORM, "secret": secret})
+            code = unescape(made.text)
+            assert ("@huggingface/hub" in code) is fits
+            assert (f'clientId: "{id_in(made)}"' in code) is fits
+            assert f'redirect_uri: "{REDIRECT}"' in code
+
+
+def test_deleting_an_app_that_nobody_allowed(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    client = make_app(hub, ada)
+    with browser_of(hub, ada) as browser:
+        asked = words(browser.get(f"{OWN}/{client.id}/delete").text)
+        assert "This deletes Notebook, for good. Nobody has allowed it yet." in asked

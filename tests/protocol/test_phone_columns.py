@@ -1,0 +1,59 @@
+"""Tables on a phone: a column that gives way does so in its heading and in every row; what one came for stays."""
+
+import re
+
+from tests.bed.apps import approve, make_app
+from tests.bed.people import browser_of, make_organization, make_token, make_user
+from tests.bed.processes import until
+from tests.bed.running import RunningHub
+
+
+def columns(page: str, label: str) -> list[list[str]]:
+    """For each row of the table, what is in its cells that a phone shows."""
+    table = page.partition(f'aria-label="{label}"')[2].partition("</table>")[0]
+    rows = [re.findall(r"<t([hd])([^>]*)>(.*?)</t\1>", row, re.DOTALL) for row in table.split("<tr>")[1:]]
+    hidden = [[place for place, (_, given, _) in enumerate(row) if "minor" in given] for row in rows]
+    assert len(rows) > 1
+    assert all(places == hidden[0] for places in hidden), hidden
+    return [[cell for _, given, cell in row if "minor" not in given] for row in rows]
+
+
+def test_connected_apps_can_be_revoked(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), make_app(hub)
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address())
+        heads, cells = columns(browser.get("/settings/connected").text, "Connected apps")
+        assert [re.sub(r"<[^>]+>", "", head) for head in heads] == ["App", "Change"]
+        assert f'<a class="button button-small" href="/settings/connected/{client.id}/revoke">Revoke' in cells[1]
+
+
+def test_recent_errors_say_why(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    client = make_app(hub, ada)
+    with browser_of(hub, ada) as browser:
+        address = f"/settings/applications/{client.id}"
+        assert browser.get(client.address(redirect_uri="https://app.example/other")).status_code == 400
+        until(lambda: "/oauth/explain/" in browser.get(address).text)
+        page = browser.get(address).text
+        heads, cells = columns(page, "Recent errors")
+        assert heads == ["Time", "Error"]
+        (said,) = re.findall(r'<span class="caption block phone">(.*?)</span>', cells[1])
+        assert said == "Stopped: Notebook asked us to send you to an address it has not registered. Nothing was shared."
+        assert page.count(said) == 2, "and in the column that a phone has no room for"
+
+
+def test_every_other_table(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    make_token(hub, ada)
+    make_app(hub, ada)
+    with browser_of(hub, ada) as browser:
+        for address, label in (
+            ("/settings/applications", "Apps"),
+            ("/settings/tokens", "Access tokens"),
+            ("/settings/sessions", "Sessions"),
+            ("/settings/organizations", "Your organizations"),
+            ("/organizations/acme/settings/members", "Members"),
+            ("/organizations/acme/settings/audit-log", "Audit log"),
+        ):
+            assert columns(browser.get(address).text, label)

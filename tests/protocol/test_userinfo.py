@@ -1,0 +1,47 @@
+"""`/oauth/userinfo`: what is said of organizations; what is no token of an app is refused as a token, not a client."""
+
+import pytest
+from tests.bed.apps import answer_of, approve, make_app, tokens_for
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_whatever_is_no_good_token_of_an_app_is_an_invalid_token(hub: RunningHub, method: str) -> None:
+    ada = make_user(hub, "ada")
+    client = make_app(hub, ada)
+    revoked, expired = (tokens_for(client, ada)["access_token"] for _ in range(2))
+    client.post("/oauth/revoke", {"token": revoked})
+    with api(hub, expired) as app:
+        assert app.request(method, "/oauth/userinfo").status_code == 200
+        hub.clock.advance(8 * 60 * 60)
+    bearers = (revoked, expired, make_token(hub, ada), "hf_nonsense")
+    headers = [{}, *({"authorization": f"Bearer {bearer}"} for bearer in bearers)]
+    with hub.client() as anyone:
+        for header in (*headers, {"authorization": "Basic Zm9vOmJhcg=="}, {"authorization": "Bearer"}):
+            refused = anyone.request(method, "/oauth/userinfo", headers=header)
+            assert refused.status_code == 401
+            assert refused.json()["error"] == "invalid_token", header
+            assert refused.headers["www-authenticate"] == 'Bearer error="invalid_token"', header
+
+
+def test_of_an_organization_the_user_ticked_all_members_are_there(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme, other = make_organization(hub, "acme", ada, plan="team"), make_organization(hub, "other", ada)
+    client = make_app(hub, scopes=("openid", "read-billing"))
+    with browser_of(hub, ada) as browser:
+        code = answer_of(approve(browser, client.address(), orgs=[acme.id]))["code"]
+    with api(hub, client.redeem(code).json()["access_token"]) as app:
+        said = app.get("/oauth/userinfo").json()
+    plain = {
+        org.id: {
+            "sub": org.id,
+            "name": org.name,
+            "preferred_username": org.name,
+            "picture": f"{hub.url}/avatars/{org.id}.svg",
+        }
+        for org in (acme, other)
+    }
+    more = {"roleInOrg": "admin", "plan": "team", "canPay": False, "securityRestrictions": [], "resourceGroups": []}
+    assert said["orgs"] == [plain[acme.id] | more, plain[other.id]]
+    assert said["organizations"] == said["orgs"]
