@@ -24,7 +24,8 @@ def test_consequences_are_told_with_counts(hub: RunningHub) -> None:
     make_token(hub, ada)
     with browser_of(hub, ada) as client:
         page = client.get(PATH).text
-    assert "This deletes <bdi>ada</bdi> with 2 access tokens and 1 membership, for good. Type <bdi>ada</bdi>." in page
+    told = "This deletes <bdi>ada</bdi> with 0 repos, 2 access tokens and 1 membership, for good. Type <bdi>ada</bdi>."
+    assert told in page
     assert "Delete <bdi>ada</bdi></span></button>" in page
     assert ">Cancel</a>" in page
     assert exists(hub, "ada")

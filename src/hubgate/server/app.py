@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from urllib.parse import urlsplit
 
 from hubgate.server import metrics
@@ -20,6 +20,7 @@ from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
+from hubgate.server.hub.repos import removing as repo_removing
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.mail.transport import transport_for
@@ -81,7 +82,16 @@ class Hub:
     @property
     def accounts(self) -> Accounts:
         settings = self.settings
-        return Accounts(self.db, self.clock, self.secret, self.outbox, self.limiter, settings.base_url, settings.signup)
+        return Accounts(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            outbox=self.outbox,
+            limiter=self.limiter,
+            base_url=settings.base_url,
+            signup=settings.signup,
+            take_along=partial(repo_removing.deleted_with_owner, settings.base_url),
+        )
 
     @cached_property
     def oauth(self) -> OAuth:

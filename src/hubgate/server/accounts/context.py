@@ -1,12 +1,15 @@
 """What every use case on accounts needs, in one value."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from hubgate.server.clock import Clock
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.secret import ServerSecret
-from hubgate.server.storage.database import Database
+from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle.limiter import Limiter
+
+TakenAlong = Callable[[Tx, str, int], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,8 @@ class Accounts:
     base_url: str
     # open, invite or closed.
     signup: str
+    # What the owner of this id has beyond accounts goes in the unit that deletes it: its repos.
+    take_along: TakenAlong
 
     def link(self, path: str) -> str:
         """An address of ours for a mail."""

@@ -40,10 +40,10 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
 async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
     """For good; the name stays reserved. Organizations that only this user administers come first."""
     now = accounts.clock()
-    await accounts.db.write_long(lambda tx: remove(tx, user, actor, now))
+    await accounts.db.write_long(lambda tx: remove(tx, accounts, user, actor, now))
 
 
-async def remove(tx: Tx, user: User, actor: Actor, now: int) -> None:
+async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int) -> None:
     """The same inside a unit."""
     name = await hold(tx, user)
     memberships = await org_store.begin_change_where_member(tx, user.id)
@@ -57,5 +57,6 @@ async def remove(tx: Tx, user: User, actor: Actor, now: int) -> None:
         text = f"removed {name}, whose account was deleted"
         await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
         await org_store.drop_invitations_by(tx, org_id, user.id)
+    await accounts.take_along(tx, user.id, now)
     await store.retire_name(tx, name)
     await store.remove_user(tx, user.id)

@@ -36,6 +36,6 @@ async def delete_own(accounts: Accounts, user: User, typed: str, password: str, 
 
     async def unit(tx: Tx) -> None:
         await hold_password(tx, user, "password", known_hash)
-        await own_account.remove(tx, user, actor, now)
+        await own_account.remove(tx, accounts, user, actor, now)
 
     await accounts.db.write_long(unit)

@@ -131,6 +131,7 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
 
     async def unit(tx: Tx) -> None:
         name = (await begin_as_admin(tx, organization, actor)).name
+        await accounts.take_along(tx, organization.id, now)
         await account_store.retire_name(tx, name)
         await store.remove(tx, organization.id)
         await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)

@@ -14,6 +14,7 @@ from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.defaults import GIT_ATTRIBUTES, readme_with
+from hubgate.server.hub.repos.holding import hold_owner
 from hubgate.server.hub.repos.model import MAIN, Owner, Repo, RepoType, check_repo_name
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
@@ -91,6 +92,7 @@ async def _laid_out(
 
 
 async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo) -> None:
+    await hold_owner(tx, repo.owner)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
         raise NameTaken(wanted, repo.owner)

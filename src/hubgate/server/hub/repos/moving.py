@@ -5,6 +5,7 @@ from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.holding import hold_owner
 from hubgate.server.hub.repos.model import Owner, Repo, check_repo_name
 from hubgate.server.hub.repos.refs import REPO_GONE
 from hubgate.server.storage.database import Tx
@@ -16,6 +17,7 @@ async def move(repos: Repos, repo: Repo, owner: Owner, name: str) -> Repo:
     now = repos.clock()
 
     async def unit(tx: Tx) -> Repo:
+        await hold_owner(tx, owner)
         seq = await store.next_seq(tx, repo.id, now)
         before = await store.by_id(tx, repo.id)
         if seq is None or before is None:

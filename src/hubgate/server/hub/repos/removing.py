@@ -17,7 +17,7 @@ async def delete(repos: Repos, repo: Repo) -> None:
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
-        if not await deleted_in(tx, repos.base_url, repo, now):
+        if not await _deleted(tx, repos.base_url, repo, now):
             raise NotFound(REPO_GONE, code="RepoNotFound")
 
     await repos.db.write_long(unit)
@@ -25,17 +25,17 @@ async def delete(repos: Repos, repo: Repo) -> None:
     await in_thread(repos.folders.remove, repo.id)
 
 
-async def deleted_in(tx: Tx, base_url: str, repo: Repo, now: int) -> bool:
+async def _deleted(tx: Tx, base_url: str, repo: Repo, now: int) -> bool:
     seq = await store.next_seq(tx, repo.id, now)
     last = await store.by_id(tx, repo.id)
-    if seq is None or last is None:
+    if seq is None or last is None or last.owner_id != repo.owner_id:
         return False
     await outbox.record(tx, Kind.REPO_DELETE, last.snapshot, seq, {}, base_url, now)
     await store.remove(tx, repo.id)
     return True
 
 
-async def deleted_with_owner(tx: Tx, base_url: str, owner_id: str, now: int) -> None:
-    """In the unit in which the account goes."""
+async def deleted_with_owner(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
+    """In the unit that deletes the account, which holds it: no repo is created there or moved there meanwhile."""
     for repo in await store.of_owner(tx, owner_id):
-        await deleted_in(tx, base_url, repo, now)
+        await _deleted(tx, base_url, repo, now)

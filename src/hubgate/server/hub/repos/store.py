@@ -46,6 +46,12 @@ async def owner_named(tx: Tx | Database, name: str) -> Owner | None:
     return Owner(*row) if row and row["name"] is not None else None
 
 
+async def hold_owner(tx: Tx, owner: Owner) -> bool:
+    """Whether it is still there; nobody deletes or renames it until this unit ends."""
+    table = "users" if owner.kind == "user" else "organizations"
+    return await tx.one(f"UPDATE {table} SET name = name WHERE id = :id RETURNING id", {"id": owner.id}) is not None
+
+
 async def claim_name(tx: Tx, repo_id: str, owner_id: str, repo_type: str, name: str) -> bool:
     """Take a name that no other repo has or had; one's own former name may be taken again."""
     row = await tx.one(
@@ -144,6 +150,11 @@ async def remove(tx: Tx, repo_id: str) -> None:
 async def of_owner(tx: Tx, owner_id: str) -> list[Repo]:
     rows = await tx.all(f"SELECT {REPO} FROM repos r {OWNERS} WHERE r.owner_id = :owner_id", {"owner_id": owner_id})
     return [Repo(*row) for row in rows]
+
+
+async def count_of_owner(db: Database, owner_id: str) -> int:
+    row = await db.one("SELECT count(*) AS repos FROM repos WHERE owner_id = :owner_id", {"owner_id": owner_id})
+    return int(row["repos"]) if row else 0
 
 
 async def exists(tx: Tx | Database, repo_id: str) -> bool:

@@ -12,6 +12,7 @@ from hubgate.server.accounts.organizations import settings, store
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web.named import organization_route
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
@@ -30,6 +31,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             errors=errors,
             organization=organization,
             section="",
+            repos=await repo_store.count_of_owner(accounts.db, organization.id),
             members=await store.count_members(accounts.db, organization.id),
             invitations=await store.count_invitations(accounts.db, organization.id, now),
             typed=typed,

@@ -1,15 +1,19 @@
 """The end of an account: what goes, what stays, then name and password."""
 
+from typing import Any
+
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts import own_deletion
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Person
 from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web import session_cookie
 from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.settings.profile import PATH as _PROFILE
@@ -21,10 +25,16 @@ _ACTION = Action.ACCOUNT_CREDENTIALS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def going(person: Person) -> dict[str, Any]:
+        return {
+            "section": _PROFILE,
+            "going": await own_deletion.consequences(accounts, person),
+            "repos": await repo_store.count_of_owner(accounts.db, person.user.id),
+        }
+
     async def ask(request: HubRequest) -> Response:
         person = require_own(request, _ACTION).signed_in
-        going = await own_deletion.consequences(accounts, person)
-        return pages.page(request, _TEMPLATE, section=_PROFILE, going=going, typed="")
+        return pages.page(request, _TEMPLATE, typed="", **await going(person))
 
     async def delete(request: HubRequest) -> Response:
         person, form = require_own(request, _ACTION).signed_in, request.form_fields
@@ -32,11 +42,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await own_deletion.delete_own(accounts, person.user, typed, form.get("password"), actor)
         except (FieldErrors, TooManyRequests) as error:
-            going = await own_deletion.consequences(accounts, person)
-            return pages.mend(request, _TEMPLATE, error, "password", section=_PROFILE, going=going, typed=typed)
+            return pages.mend(request, _TEMPLATE, error, "password", typed=typed, **await going(person))
         except Conflict as error:
-            going = await own_deletion.consequences(accounts, person)
-            return pages.page(request, _TEMPLATE, error.status, section=_PROFILE, going=going, typed=typed)
+            return pages.page(request, _TEMPLATE, error.status, typed=typed, **await going(person))
         response = pages.see("/", "Your account is deleted.")
         session_cookie.forget(response, pages.settings)
         return response
