@@ -16,6 +16,7 @@ GUARDED_BY = {
     "DELETE /api/organizations/{name}/members/{user}": "org.write_members",
     "DELETE /api/organizations/{name}/settings/applications/{client_id}": "org.write_apps",
     "DELETE /api/organizations/{name}/settings/applications/{client_id}/secret": "org.write_apps",
+    "DELETE /api/repos/delete": "repo.manage",
     "DELETE /api/settings/applications/{client_id}": "account.write_settings",
     "DELETE /api/settings/applications/{client_id}/secret": "account.write_settings",
     "DELETE /api/settings/connected-apps/{client_id}": "account.write_settings",
@@ -26,6 +27,10 @@ GUARDED_BY = {
     "GET /.well-known/oauth-protected-resource": "hub.public",
     "GET /.well-known/openid-configuration": "hub.public",
     "GET /api/agent-harnesses": "hub.public",
+    "GET /api/datasets": "repo.see",
+    "GET /api/datasets/{repo}": "hub.public",
+    "GET /api/models": "repo.see",
+    "GET /api/models/{repo}": "hub.public",
     "GET /api/openapi.json": "hub.public",
     "GET /api/organizations/{name}/audit-log": "org.read_audit_log",
     "GET /api/organizations/{name}/audit-log/batches": "org.read_audit_log",
@@ -41,12 +46,12 @@ GUARDED_BY = {
     "GET /api/settings/sessions": "account.read_settings",
     "GET /api/settings/tokens": "account.read_settings",
     "GET /api/settings/tokens/{id}": "account.read_settings",
+    "GET /api/spaces": "repo.see",
+    "GET /api/spaces/{repo}": "hub.public",
     "GET /api/users/{name}/overview": "hub.public",
     "GET /api/whoami-v2": "account.identify",
     "GET /avatars/{id}.svg": "hub.public",
     "GET /change-email/{secret}": "hub.public",
-    "GET /datasets/{namespace}/{repo}.git/info/refs": "repo.read_content",
-    "GET /datasets/{namespace}/{repo}/info/refs": "repo.read_content",
     "GET /docs": "hub.public",
     "GET /docs/api": "hub.public",
     "GET /docs/cimd": "hub.public",
@@ -54,6 +59,7 @@ GUARDED_BY = {
     "GET /healthz": "hub.public",
     "GET /invitations/{secret}": "hub.public",
     "GET /join": "hub.public",
+    "GET /lfs/download/{repo_id}/{oid}": "hub.public",
     "GET /login": "hub.public",
     "GET /metrics": "hub.public",
     "GET /oauth/authorize": "hub.public",
@@ -107,13 +113,9 @@ GUARDED_BY = {
     "GET /settings/tokens/{id}/refresh": "account.credentials",
     "GET /settings/tokens/{id}/revoke": "account.write_settings",
     "GET /setup/{secret}": "hub.public",
-    "GET /spaces/{namespace}/{repo}.git/info/refs": "repo.read_content",
-    "GET /spaces/{namespace}/{repo}/info/refs": "repo.read_content",
     "GET /static/buttons/{name}": "hub.public",
     "GET /static/{digest}/{name}": "hub.public",
     "GET /verify/{secret}": "hub.public",
-    "GET /{namespace}/{repo}.git/info/refs": "repo.read_content",
-    "GET /{namespace}/{repo}/info/refs": "repo.read_content",
     "GET /{name}": "hub.public",
     "HEAD /api/telemetry/{topic:path}": "hub.public",
     "PATCH /api/organizations/{name}/settings/applications/{client_id}": "org.write_apps",
@@ -123,18 +125,18 @@ GUARDED_BY = {
     "POST /api/credentials/revoke": "hub.public",
     "POST /api/organizations/{name}/settings/applications": "org.write_apps",
     "POST /api/organizations/{name}/settings/applications/{client_id}/secret": "org.write_apps",
+    "POST /api/repos/create": "repo.create",
+    "POST /api/repos/move": "repo.manage",
     "POST /api/settings/applications": "account.write_settings",
     "POST /api/settings/applications/{client_id}/secret": "account.write_settings",
     "POST /api/settings/tokens": "account.credentials",
     "POST /api/settings/tokens/{id}/refresh": "account.credentials",
+    "POST /api/validate-yaml": "hub.public",
     "POST /change-email/{secret}": "hub.public",
-    "POST /datasets/{namespace}/{repo}.git/git-receive-pack": "repo.write",
-    "POST /datasets/{namespace}/{repo}.git/git-upload-pack": "repo.read_content",
-    "POST /datasets/{namespace}/{repo}/git-receive-pack": "repo.write",
-    "POST /datasets/{namespace}/{repo}/git-upload-pack": "repo.read_content",
     "POST /docs/cimd": "account.read_settings",
     "POST /invitations/{secret}": "account.write_settings",
     "POST /join": "hub.public",
+    "POST /lfs/complete/{repo_id}/{oid}": "hub.public",
     "POST /login": "hub.public",
     "POST /logout": "hub.public",
     "POST /oauth/authorize": "hub.public",
@@ -194,18 +196,60 @@ GUARDED_BY = {
     "POST /settings/tokens/{id}/refresh": "account.credentials",
     "POST /settings/tokens/{id}/revoke": "account.write_settings",
     "POST /setup/{secret}": "hub.public",
-    "POST /spaces/{namespace}/{repo}.git/git-receive-pack": "repo.write",
-    "POST /spaces/{namespace}/{repo}.git/git-upload-pack": "repo.read_content",
-    "POST /spaces/{namespace}/{repo}/git-receive-pack": "repo.write",
-    "POST /spaces/{namespace}/{repo}/git-upload-pack": "repo.read_content",
     "POST /theme": "hub.public",
     "POST /verify/{secret}": "hub.public",
-    "POST /{namespace}/{repo}.git/git-receive-pack": "repo.write",
-    "POST /{namespace}/{repo}.git/git-upload-pack": "repo.read_content",
-    "POST /{namespace}/{repo}/git-receive-pack": "repo.write",
-    "POST /{namespace}/{repo}/git-upload-pack": "repo.read_content",
     "PUT /api/organizations/{name}/members/{user}/role": "org.write_members",
+    "PUT /lfs/part/{repo_id}/{oid}": "hub.public",
+    "PUT /lfs/upload/{repo_id}/{oid}": "hub.public",
 }
+
+# Under /api/{models,datasets,spaces}/{namespace}/{repo}.
+OF_A_REPO_IN_THE_API = {
+    ("DELETE", "/branch/{branch:path}"): "repo.write",
+    ("DELETE", "/tag/{rev:path}"): "repo.write",
+    ("GET", ""): "repo.see",
+    ("GET", "/auth-check"): "repo.read_content",
+    ("GET", "/auth-check/write"): "repo.write",
+    ("GET", "/commits/{rev:path}"): "repo.see",
+    ("GET", "/events"): "repo.see",
+    ("GET", "/refs"): "repo.see",
+    ("GET", "/revision/{rev:path}"): "repo.see",
+    ("GET", "/tree/{rest:path}"): "repo.see",
+    ("GET", "/xet-write-token/{rev:path}"): "repo.write",
+    ("POST", "/branch/{branch:path}"): "repo.write",
+    ("POST", "/commit/{rev:path}"): "repo.write",
+    ("POST", "/paths-info/{rev:path}"): "repo.see",
+    ("POST", "/preupload/{rev:path}"): "repo.write",
+    ("POST", "/super-squash/{rev:path}"): "repo.write",
+    ("POST", "/tag/{rev:path}"): "repo.write",
+    ("PUT", "/settings"): "repo.configure",
+}
+
+# Under /{namespace}/{repo}, /datasets/... and /spaces/...
+OF_A_REPO = {
+    ("GET", ".git/info/refs"): "repo.read_content",
+    ("GET", "/info/refs"): "repo.read_content",
+    ("GET", "/raw/{rest:path}"): "repo.read_content",
+    ("GET", "/resolve/{rest:path}"): "repo.read_content",
+    ("POST", ".git/git-receive-pack"): "repo.write",
+    ("POST", ".git/git-upload-pack"): "repo.read_content",
+    ("POST", ".git/info/lfs/locks/verify"): "repo.read_content",
+    ("POST", ".git/info/lfs/objects/batch"): "repo.read_content",
+    ("POST", ".git/info/lfs/objects/verify"): "repo.read_content",
+    ("POST", "/git-receive-pack"): "repo.write",
+    ("POST", "/git-upload-pack"): "repo.read_content",
+}
+
+
+def every_row() -> dict[str, str]:
+    rows = dict(GUARDED_BY)
+    for kind in ("models", "datasets", "spaces"):
+        folder = "" if kind == "models" else f"{kind}/"
+        for (method, tail), action in OF_A_REPO_IN_THE_API.items():
+            rows[f"{method} /api/{kind}/{{namespace}}/{{repo}}{tail}"] = action
+        for (method, tail), action in OF_A_REPO.items():
+            rows[f"{method} /{folder}{{namespace}}/{{repo}}{tail}"] = action
+    return rows
 
 
 @pytest.fixture
@@ -225,7 +269,7 @@ def routes(sqlite_template: Path, tmp_path: Path) -> list[Route]:
 
 
 def test_every_route_is_listed_with_its_action(routes: list[Route]) -> None:
-    assert {f"{route.method} {route.path}": route.action for route in routes} == GUARDED_BY
+    assert {f"{route.method} {route.path}": route.action for route in routes} == every_row()
 
 
 def test_every_action_of_a_route_is_in_the_registry(routes: list[Route]) -> None:
