@@ -202,7 +202,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *resolving.routes(hub.repos),
         *large_files.routes(hub.repos),
         *git.routes(hub.repos, guard),
-        *settings_pages.routes(pages, hub.accounts),
+        *settings_pages.routes(pages, hub.accounts, hub.oauth),
         *organization_pages.routes(pages, hub.accounts),
         *app_pages.routes(pages, hub.oauth, hub.accounts),
         *explain.routes(pages, hub.oauth),

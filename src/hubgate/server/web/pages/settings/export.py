@@ -1,24 +1,46 @@
 """The account as one JSON file to take away."""
 
+from typing import Any
+
 import msgspec
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.export import export
+from hubgate.server.accounts.model import Person
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps.owning import Owner
+from hubgate.server.oauth.consent import changing
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.web.api import application_shapes, connected_apps
+from hubgate.server.web.api.repos import wire as repos
 from hubgate.server.web.own_account import require_own
 
 PATH = "/settings/export"
 _ACTION = Action.ACCOUNT_READ_SETTINGS
 
 
-def routes(accounts: Accounts) -> list[Route]:
+def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
+    async def everything(person: Person) -> dict[str, Any]:
+        user_id = person.user.id
+        connected = await changing.of_user(oauth, user_id)
+        built = await owning.of_owner(oauth, Owner(user_id=user_id))
+        owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
+        return {
+            **await export(accounts, person),
+            "connectedApps": [connected_apps.described(app) for app in connected],
+            "apps": [application_shapes.described(app, None) for app in built],
+            "repos": [{"type": repo.type, **repos.described(repo)} for repo in owned],
+        }
+
     async def download(request: HubRequest) -> Response:
         person = require_own(request, _ACTION).signed_in
-        text = msgspec.json.format(msgspec.json.encode(await export(accounts, person)), indent=2)
+        text = msgspec.json.format(msgspec.json.encode(await everything(person)), indent=2)
         # A name is ASCII without quotes, so it needs no escaping here.
         headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
         return Response(text, media_type="application/json", headers=headers)

@@ -7,6 +7,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.settings import (
     deletion,
@@ -21,7 +22,7 @@ from hubgate.server.web.pages.settings import (
 from hubgate.server.web.rendering import Pages
 
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def first(request: HubRequest) -> Response:
         require_own(request, Action.ACCOUNT_READ_SETTINGS)
         return RedirectResponse(profile.PATH, 303)
@@ -35,6 +36,6 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         *tokens.routes(pages, accounts),
         *token.routes(pages, accounts),
         *organizations.routes(pages, accounts),
-        *export.routes(accounts),
+        *export.routes(accounts, oauth),
         *deletion.routes(pages, accounts),
     ]

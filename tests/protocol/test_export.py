@@ -1,0 +1,24 @@
+"""What one takes away beyond the account itself: apps allowed, apps built, repos; never a secret."""
+
+from tests.bed.apps import make_app, tokens_for
+from tests.bed.people import api, browser_of, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub
+
+
+def test_apps_and_repos_are_in_the_export(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    theirs, own = make_app(hub, make_user(hub, "olga")), make_app(hub, ada, name="Mine")
+    given = tokens_for(theirs, ada)
+    token = make_token(hub, ada)
+    with api(hub, token) as script, browser_of(hub, ada) as browser:
+        make_repo(script, "tiny", "dataset", private=True)
+        response = browser.get("/settings/export")
+    said = response.json()
+    (connected,) = said["connectedApps"]
+    assert (connected["clientId"], set(connected["scopes"])) == (theirs.id, set(theirs.app.scopes))
+    assert [(app["clientId"], app["name"]) for app in said["apps"]] == [(own.id, "Mine")]
+    assert [(repo["type"], repo["id"], repo["private"]) for repo in said["repos"]] == [("dataset", "ada/tiny", True)]
+    for secret in (own.secret, given["access_token"], token):
+        assert secret is not None
+        assert secret not in response.text
