@@ -44,3 +44,8 @@ async def open_pull_request_by(tx: Tx | Database, repo_id: str, author_id: str) 
         {"repo_id": repo_id, "author_id": author_id},
     )
     return Discussion(*row) if row else None
+
+
+async def count(tx: Tx | Database, repo_id: str) -> int:
+    row = await tx.one("SELECT count(*) AS n FROM discussions WHERE repo_id = :repo_id", {"repo_id": repo_id})
+    return int(row["n"]) if row else 0

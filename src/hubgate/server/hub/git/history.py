@@ -30,7 +30,17 @@ async def log(folder: Path, commit: str, skip: int, most: int) -> list[Commit]:
     """Newest first."""
 
     def work(repo: pygit2.Repository) -> list[Commit]:
-        return [_described(found) for found in islice(_walk(repo, commit), skip, skip + most)]
+        return [described(found) for found in islice(_walk(repo, commit), skip, skip + most)]
+
+    return await opened(folder, work)
+
+
+async def recent(folder: Path, commit: str, skip: int, most: int) -> list[Commit]:
+    """The same by the commits' own clocks: the whole history is not read to show the beginning of it."""
+
+    def work(repo: pygit2.Repository) -> list[Commit]:
+        walk = repo.walk(commit, SortMode.TIME)
+        return [described(found) for found in islice(walk, skip, skip + most)]
 
     return await opened(folder, work)
 
@@ -43,21 +53,36 @@ async def last_changes(folder: Path, commit: str, paths: Sequence[str]) -> dict[
     """For each path the newest commit in which it became what it is."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        waiting, found = set(paths), {}
-        for current in islice(_walk(repo, commit), DEEPEST):
-            parents = [_ids(parent.tree, waiting) for parent in current.parents]
-            here = _ids(current.tree, waiting)
-            for path in list(waiting):
-                # A merge is where a path changed only if no side had it like this.
-                if all(parent.get(path) != here.get(path) for parent in parents):
-                    found[path] = _described(current)
-                    waiting.discard(path)
-            if not waiting:
-                return found
-            oldest = current
-        return found | {path: _described(oldest) for path in waiting}
+        found, oldest = _changes(islice(_walk(repo, commit), DEEPEST), paths)
+        return {path: described(oldest) for path in paths if oldest} | found
 
     return await opened(folder, work)
+
+
+async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepest: int) -> dict[str, Commit]:
+    """The same, as far as it is found among the latest `deepest` commits."""
+
+    def work(repo: pygit2.Repository) -> dict[str, Commit]:
+        return _changes(islice(repo.walk(commit, SortMode.TIME), deepest), paths)[0]
+
+    return await opened(folder, work)
+
+
+def _changes(walk: Iterable[pygit2.Commit], paths: Sequence[str]) -> tuple[dict[str, Commit], pygit2.Commit | None]:
+    """What was found, and the last commit looked at."""
+    waiting, found, oldest = set(paths), {}, None
+    for current in walk:
+        oldest = current
+        parents = [_ids(parent.tree, waiting) for parent in current.parents]
+        here = _ids(current.tree, waiting)
+        for path in list(waiting):
+            # A merge is where a path changed only if no side had it like this.
+            if all(parent.get(path) != here.get(path) for parent in parents):
+                found[path] = described(current)
+                waiting.discard(path)
+        if not waiting:
+            break
+    return found, oldest
 
 
 def _walk(repo: pygit2.Repository, commit: str) -> Iterable[pygit2.Commit]:
@@ -74,7 +99,7 @@ def _ids(tree: pygit2.Tree, paths: Iterable[str]) -> dict[str, pygit2.Oid]:
     return ids
 
 
-def _described(commit: pygit2.Commit) -> Commit:
+def described(commit: pygit2.Commit) -> Commit:
     message = _text(commit, commit.raw_message).strip("\n")
     title, _, rest = message.partition("\n")
     time = min(max(commit.commit_time, 0), _LATEST)

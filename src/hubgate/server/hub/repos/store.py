@@ -187,6 +187,16 @@ async def refs(tx: Tx, repo_id: str) -> list[tuple[str, str]]:
     return sorted(((row["name"], row["sha"]) for row in rows), key=lambda pair: pair[0].encode())
 
 
+async def ref_names(tx: Tx, repo_id: str, kind: str, most: int) -> list[str]:
+    """Some of the branches ("heads") or tags ("tags"), by their short names."""
+    prefix = f"refs/{kind}/"
+    rows = await tx.all(
+        "SELECT name FROM refs WHERE repo_id = :repo_id AND name LIKE :pattern ORDER BY name LIMIT :most",
+        {"repo_id": repo_id, "pattern": f"{prefix}%", "most": most},
+    )
+    return sorted(row["name"].removeprefix(prefix) for row in rows)
+
+
 async def refs_mark(tx: Tx | Database, repo_id: str) -> str | None:
     """Changes whenever the refs do. With the time in it no two histories share one: after a restore the same numbers
     come again, with other refs.

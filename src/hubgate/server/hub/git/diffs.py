@@ -1,0 +1,110 @@
+"""What a commit changed, against its first parent. Bounded: whoever wants to see more has git."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import FileMode
+
+from hubgate.server.errors import NotFound
+from hubgate.server.hub.git.history import Commit, described
+from hubgate.server.hub.git.objects import LONGEST_POINTER, blob_of, opened, read_pointer
+
+MOST_FILES = 100
+MOST_LINES = 1_000
+LARGEST = 64 * 1024
+LONGEST_LINE = 500
+
+_KINDS = {"A": "added", "D": "deleted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    # " ", "+", "-", or "@" for where it goes on.
+    origin: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    path: str
+    # "added", "deleted" or "changed".
+    kind: str
+    lines: tuple[Line, ...] = ()
+    # Why there are no lines, if there could be some.
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    commit: Commit
+    parents: tuple[str, ...]
+    files: tuple[FileChange, ...]
+    # How many files there are in all.
+    total: int
+
+
+async def changes(folder: Path, sha: str, *, content: bool) -> Changes:
+    """`content`: with the lines that changed; otherwise only the names of the files."""
+
+    def work(repo: pygit2.Repository) -> Changes:
+        commit = repo[sha]
+        if not isinstance(commit, pygit2.Commit):
+            raise NotFound(f"Invalid rev id: {sha}", code="RevisionNotFound")
+        parents = commit.parent_ids
+        before = _commit(repo, parents[0]).tree if parents else None
+        diff = before.diff_to_tree(commit.tree) if before else commit.tree.diff_to_tree(swap=True)
+        left, files = MOST_LINES, []
+        for delta in islice(diff.deltas, MOST_FILES):
+            change = _change(repo, delta, left if content else 0)
+            left -= len(change.lines)
+            files.append(change)
+        return Changes(described(commit), tuple(map(str, parents)), tuple(files), len(diff))
+
+    return await opened(folder, work)
+
+
+def _commit(repo: pygit2.Repository, sha: pygit2.Oid) -> pygit2.Commit:
+    found = repo[sha]
+    if not isinstance(found, pygit2.Commit):
+        raise KeyError(sha)
+    return found
+
+
+def _change(repo: pygit2.Repository, delta: pygit2.DiffDelta, most: int) -> FileChange:
+    kind = _KINDS.get(delta.status_char(), "changed")
+    path = (delta.old_file if kind == "deleted" else delta.new_file).raw_path.decode(errors="replace")
+    sides = [file for file in (delta.old_file, delta.new_file) if file.mode]
+    if any(file.mode == FileMode.COMMIT for file in sides):
+        return FileChange(path, kind, reason="A submodule.")
+    if most <= 0:
+        return FileChange(path, kind)
+    if any(repo.odb.read_header(file.id)[1] > LARGEST for file in sides):
+        return FileChange(path, kind, reason="Too large to show.")
+    blobs = [blob_of(repo, str(file.id)) for file in sides]
+    if any(blob.size <= LONGEST_POINTER and read_pointer(blob.data) for blob in blobs):
+        return FileChange(path, kind, reason="A large file, kept outside git.")
+    if any(blob.is_binary for blob in blobs):
+        return FileChange(path, kind, reason="Not text.")
+    lines = tuple(islice(_lines(kind, blobs), most + 1))
+    if len(lines) > most:
+        return FileChange(path, kind, lines[:most], "The rest is not shown.")
+    return FileChange(path, kind, lines)
+
+
+def _lines(kind: str, blobs: list[pygit2.Blob]) -> Iterator[Line]:
+    if len(blobs) == 1:
+        origin = "-" if kind == "deleted" else "+"
+        yield from (_line(origin, raw) for raw in blobs[0].data.splitlines())
+        return
+    for hunk in blobs[0].diff(blobs[1]).hunks:
+        yield _line("@", hunk.header.encode())
+        # Others say that a file does not end in a line break.
+        yield from (_line(line.origin, line.raw_content) for line in hunk.lines if line.origin in " +-")
+
+
+def _line(origin: str, raw: bytes) -> Line:
+    text = raw.decode(errors="replace").rstrip("\r\n")
+    return Line(origin, text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + "…")

@@ -1,0 +1,49 @@
+"""A folder as people look at it: folders first, then files, a page at a time. Only what is shown is looked into."""
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import FileMode
+
+from hubgate.server.hub.git.objects import Entry, described, opened, tree_of
+from hubgate.server.hub.git.trees import Place, folder_at, walk
+
+
+@dataclass(frozen=True)
+class Shelf:
+    entries: list[Entry]
+    # In the whole folder.
+    total: int
+
+
+async def shelf(folder: Path, commit: str, path: str, skip: int, most: int) -> Shelf | None:
+    """None if there is no such folder."""
+
+    def work(repo: pygit2.Repository) -> Shelf | None:
+        tree = folder_at(repo, commit, path)
+        if tree is None:
+            return None
+        inside = f"{path}/" if path else ""
+        # A submodule has no content here.
+        places = [place for place in walk(repo, tree, inside, recursive=False) if place.mode != FileMode.COMMIT]
+        places.sort(key=lambda place: not place.is_folder)
+        shown = (_entry(repo, place) for place in places[skip : skip + most])
+        return Shelf([entry for entry in shown if entry], len(places))
+
+    return await opened(folder, work)
+
+
+async def count_files(folder: Path, commit: str, most: int) -> int:
+    """At most `most`: nobody waits for the millionth."""
+
+    def work(repo: pygit2.Repository) -> int:
+        places = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return sum(1 for _ in islice((place for place in places if not place.is_folder), most))
+
+    return await opened(folder, work)
+
+
+def _entry(repo: pygit2.Repository, place: Place) -> Entry | None:
+    return described(repo, place.path, place.sha, place.mode)

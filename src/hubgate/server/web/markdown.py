@@ -1,0 +1,170 @@
+"""Markdown of strangers as HTML that can do no harm: rendered, then cut down to an allow-list, which has the last word.
+
+Nothing runs, nothing is styled, nothing is loaded from elsewhere; ids get a prefix, so that none of them is taken for
+one of the page's own. Relative links lead to the repo, and relative images to its files.
+"""
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+from markupsafe import Markup, escape
+
+# A tenth of a megabyte takes a second. What is longer, or full of what makes parsers go back, is shown as it is.
+LONGEST = 100_000
+MOST_OPENED = 4_000
+PREFIX = "user-content-"
+
+_BLOCKS = {"p", "div", "h1", "h2", "h3", "h4", "h5", "h6"}
+_TAGS = _BLOCKS | set(
+    """
+    a abbr b blockquote br code dd del details dl dt em hr i img ins kbd li ol p pre q s samp small span strong sub
+    summary sup table tbody td tfoot th thead tr ul var
+    """.split()  # noqa: SIM905 -- a paragraph reads better than forty lines
+)
+_ATTRIBUTES: dict[str, set[str]] = {
+    "*": {"dir", "id", "lang"},
+    "a": {"href", "title"},
+    "abbr": {"title"},
+    "details": {"open"},
+    "img": {"alt", "height", "src", "title", "width"},
+    "ol": {"start"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan"},
+}
+_ALIGN = {"align": {"left", "center", "right"}}
+_VALUES: dict[str, dict[str, set[str]]] = {
+    **dict.fromkeys((*_BLOCKS, "img", "td", "th"), _ALIGN),
+    # The frame in which wide tables scroll.
+    "div": {**_ALIGN, "class": {"table"}, "role": {"region"}, "tabindex": {"0"}, "aria-label": {"Table"}},
+}
+_GONE_WITH_CONTENT = {"script", "style", "iframe", "object", "embed", "noscript", "template", "textarea", "select"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a text stands: the repo's address, the revision, the folder of the file."""
+
+    repo: str
+    rev: str
+    folder: str = ""
+
+    def link(self, target: str) -> str:
+        """Where a link in the text leads, as an address on this hub or elsewhere."""
+        if target.startswith("#"):
+            return f"#{PREFIX}{target[1:]}"
+        parts = urlsplit(target)
+        if parts.scheme or parts.netloc:
+            return target
+        verb = "tree" if parts.path.endswith("/") else "blob"
+        inside = self._inside(parts.path)
+        fragment = f"#{PREFIX}{parts.fragment}" if parts.fragment else ""
+        return self._address(verb, inside) + fragment if inside else f"{self._address('tree', '')}{fragment}"
+
+    def image(self, source: str) -> str | None:
+        """None for what is not ours: a page loads nothing from elsewhere, which would tell others who reads it."""
+        parts = urlsplit(source)
+        if parts.scheme or parts.netloc or not parts.path:
+            return None
+        return self._address("resolve", self._inside(parts.path))
+
+    def _inside(self, path: str) -> str:
+        """From the top of the repo; nothing leads out of it."""
+        start = "/" if path.startswith("/") else f"/{self.folder}/"
+        return posixpath.normpath(f"{start}{unquote(path)}").strip("/")
+
+    def _address(self, verb: str, inside: str) -> str:
+        return f"{self.repo}/{verb}/{quote(self.rev)}{'/' if inside else ''}{quote(inside)}"
+
+
+@lru_cache(maxsize=32)
+def rendered(text: str, place: Place) -> Markup:
+    """Takes time: not on the event loop."""
+    if len(text) > LONGEST or any(text.count(opening) > MOST_OPENED for opening in "[<"):
+        return Markup("<pre tabindex=0>{}</pre>").format(text[:LONGEST])
+    return harmless(_PARSER.render(text, {"place": place}), place)
+
+
+def harmless(html: str, place: Place) -> Markup:
+    def judged(tag: str, attribute: str, value: str) -> str | None:
+        # An exception in here would leave the value as it is.
+        try:
+            if (tag, attribute) == ("a", "href"):
+                return place.link(value.strip())
+            if (tag, attribute) == ("img", "src"):
+                return place.image(value.strip())
+        except ValueError:
+            return None
+        return value
+
+    return Markup(  # noqa: S704 -- the allow-list has had the last word
+        nh3.clean(
+            html,
+            tags=_TAGS,
+            clean_content_tags=_GONE_WITH_CONTENT,
+            attributes=_ATTRIBUTES,
+            tag_attribute_values=_VALUES,
+            set_tag_attribute_values={"pre": {"tabindex": "0"}, "img": {"loading": "lazy"}},
+            attribute_filter=judged,
+            url_schemes={"http", "https", "mailto"},
+            link_rel="nofollow noopener",
+            id_prefix=PREFIX,
+        )
+    )
+
+
+def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any) -> str:
+    """One from elsewhere becomes a link to it."""
+    source, alt = str(tokens[at].attrs["src"]), renderer.renderInlineAsText(tokens[at].children, options, env)
+    try:
+        shown = env["place"].image(source)
+    except ValueError:
+        shown = None
+    if shown:
+        return str(Markup('<img src="{}" alt="{}">').format(source, alt))
+    return str(Markup('<a href="{}">{}</a>').format(source, alt or "Image"))
+
+
+def _fence(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    return f"<pre><code>{escape(tokens[at].content)}</code></pre>\n"
+
+
+def _mend(state: Any) -> None:
+    """Headings begin below the page's own and can be linked to; columns are aligned without a style attribute."""
+    headings = [token for token in state.tokens if token.type in ("heading_open", "heading_close")]
+    lift = 2 - min((int(token.tag[1]) for token in headings), default=2)
+    for token in headings:
+        token.tag = f"h{min(int(token.tag[1]) + lift, 6)}"
+    taken: dict[str, int] = {}
+    for position, token in enumerate(state.tokens):
+        if token.type == "heading_open":
+            slug = _slug(state.tokens[position + 1].content)
+            taken[slug] = taken.get(slug, -1) + 1
+            token.attrSet("id", f"{slug}-{taken[slug]}" if taken[slug] else slug)
+        elif token.type in ("th_open", "td_open") and "style" in token.attrs:
+            token.attrSet("align", str(token.attrs.pop("style")).rpartition(":")[2])
+
+
+def _slug(heading: str) -> str:
+    """As others make them, so that tables of contents keep working."""
+    plain = re.sub(r"[^\w\- ]", "", unicodedata.normalize("NFC", heading).strip().lower())
+    return plain.replace(" ", "-")[:100] or "section"
+
+
+_TABLE = '<div class="table" role="region" tabindex="0" aria-label="Table"><table>'
+_PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+_PARSER.core.ruler.push("mend", _mend)
+_PARSER.add_render_rule("image", _image)
+_PARSER.add_render_rule("fence", _fence)
+_PARSER.add_render_rule("table_open", lambda *_: _TABLE)
+_PARSER.add_render_rule("table_close", lambda *_: "</table></div>")
