@@ -16,7 +16,7 @@ help:
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make shots    screenshots of every page, both themes, phone and desktop"
 	@echo "make bench    measure; prints tables of ratios"
-	@echo "make contract write contract/openapi.json anew from the routes"
+	@echo "make contract write contract/ anew: the API from the routes, events from a running hub"
 	@echo "make setup    only install everything, for running single tests"
 	@echo "make clean    remove the virtual environment and caches"
 	@echo "make lock     resolve the pinned requirements again"
@@ -48,6 +48,7 @@ setup: $(VENV)/dev.stamp $(VENV)/clients.stamp
 
 contract: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.protocol.contract
+	@$(BIN)/python -m tests.protocol.golden
 
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench

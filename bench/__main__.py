@@ -12,6 +12,7 @@ from bench import (
     postgres_batches,
     postgres_lookups,
     postgres_writes,
+    repos,
     serving,
     sqlite_lookups,
     sqlite_writes,
@@ -30,6 +31,7 @@ SUBJECTS: dict[str, Callable[[Ground], list[Table]]] = {
     "http": serving.measure,
     "whoami": whoami.measure,
     "oauth": oauth.measure,
+    "repos": repos.measure,
 }
 FULL = Budget(rounds=5, scale=1.0)
 QUICK = Budget(rounds=3, scale=0.1)
@@ -40,8 +42,10 @@ def main() -> None:
     started = time.monotonic()
     with ground(options.dir, QUICK if options.quick else FULL) as here:
         facts = here.facts()
-        if any(name.startswith(("postgres", "whoami", "oauth")) for name in options.subjects):
+        if any(name.startswith(("postgres", "whoami", "oauth", "repos")) for name in options.subjects):
             facts |= here.postgres_facts()
+        if "repos" in options.subjects:
+            facts |= repos.facts()
         for name, value in facts.items():
             print(f"{name:<18} {value}")
         tables: list[Table] = []
@@ -67,6 +71,8 @@ def _options() -> argparse.Namespace:
     if unknown:
         parser.error(f"no subject {unknown[0]}; there are {', '.join(SUBJECTS)}")
     options.subjects = options.subjects or list(SUBJECTS)
+    if "repos" in options.subjects and (line := repos.missing()):
+        parser.error(line)
     return options
 
 

@@ -45,9 +45,10 @@ class Server(NamedTuple):
         ticks = 0
         for pid in (self.pid, *children_of(self.pid)):
             with contextlib.suppress(FileNotFoundError):
-                # utime and stime; the name before them may hold anything but ends with the last bracket.
+                # utime and stime, and those of children that ended; the name before them may hold anything but ends
+                # with the last bracket.
                 words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                ticks += int(words[11]) + int(words[12])
+                ticks += sum(map(int, words[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -58,6 +59,7 @@ class Contestant:
     server: Server
     requests: Callable[[], Sequence[Request]]
     manner: str = REPEAT
+    connections: int = CONNECTIONS
 
     def answer(self) -> Answer:
         return answer_to(self.server, self.requests()[0])
@@ -66,7 +68,7 @@ class Contestant:
         plan = json.dumps({"requests": self.requests(), "manner": self.manner})
         used = self.server.processor_seconds()
         done = subprocess.run(
-            [sys.executable, "-m", "bench.load", str(self.server.port), str(CONNECTIONS), str(seconds)],
+            [sys.executable, "-m", "bench.load", str(self.server.port), str(self.connections), str(seconds)],
             cwd=ROOT,
             env=environment(),
             input=plan.encode() + b"\n",
@@ -110,8 +112,9 @@ def compare(ground: Ground, title: str, contestants: Mapping[str, Contestant]) -
 
 
 def medians(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of everything but the rate."""
-    return {column: median(turn[column] for turn in turns) for column in turns[0] if column != "rate"}
+    """Of everything but the rate, and the throughput, which says nothing where answers are small."""
+    left_out = ("rate", "MB/s")
+    return {column: median(turn[column] for turn in turns) for column in turns[0] if column not in left_out}
 
 
 @contextlib.contextmanager

@@ -1,0 +1,154 @@
+"""What a commit over HTTP is made of: each part alone, in one process, in the order in which a commit needs them."""
+
+import asyncio
+import contextlib
+import itertools
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pygit2
+from pygit2.enums import Option
+
+from bench.ground import Ground
+from bench.harness import Table, table
+from bench.repo_hubs import USER, RepoHub
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.model import User
+from hubgate.server.app import Hub
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.commits.committing import attributes_at, commit
+from hubgate.server.hub.commits.model import AddFile, Content, Request
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.writing import Author, Draft, Put, write_blob, write_commit
+from hubgate.server.hub.repos import creating, store
+from hubgate.server.hub.repos.card import card_at
+from hubgate.server.hub.repos.model import MAIN, NO_CARD, Owner, Repo, RepoType
+from hubgate.server.hub.repos.refs import moved_in
+from hubgate.server.running import opened_for_operator
+from hubgate.server.settings import load
+
+TURN = 0.4
+WHOLE = "the whole commit"
+
+Step = Callable[[], Awaitable[object]]
+
+
+def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
+    return [asyncio.run(_measured(ground, name, hub)) for name, hub in hubs.items()]
+
+
+async def _measured(ground: Ground, name: str, hub: RepoHub) -> Table:
+    async with opened_for_operator(load(hub.settings, environment={})) as opened:
+        steps = _steps(await _on_ground(opened))
+        samples: dict[str, list[float]] = {step: [] for step in steps}
+        for _ in range(ground.budget.rounds + 1):
+            for step, work in steps.items():
+                samples[step].append(await _microseconds(work, ground.budget.seconds(TURN)))
+    # The first round opened connections and prepared statements.
+    kept = {step: figures[1:] for step, figures in samples.items()}
+    return table(f"Parts of a commit, {name.rpartition(' ')[2]}", "µs", WHOLE, kept)
+
+
+@dataclass(frozen=True)
+class _Here:
+    repos: Repos
+    repo: Repo
+    user: User
+    # Two commits to go back and forth between.
+    shas: tuple[str, str]
+
+
+async def _on_ground(hub: Hub) -> _Here:
+    user = await account_store.user_by_name(hub.db, USER)
+    assert user is not None
+    wanted = creating.NewRepo(RepoType.MODEL, f"parts-{secrets.token_hex(4)}", license="mit")
+    repo = await creating.create(hub.repos, user, Owner("user", user.id, user.name), wanted)
+    first = repo.head_sha
+    assert first is not None
+    folder = hub.repos.folders.of(repo.id)
+    second = await write_commit(folder, Draft(first, [], "Another", Author("ada", "ada"), hub.clock()))
+    return _Here(hub.repos, repo, user, (first, second))
+
+
+def _steps(here: _Here) -> dict[str, Step]:
+    repos, repo = here.repos, here.repo
+    folder, (first, _) = repos.folders.of(repo.id), here.shas
+    author, there = Author("ada", "ada@example.org"), itertools.cycle((here.shas, here.shas[::-1]))
+
+    def operation() -> AddFile:
+        content = secrets.token_bytes(1024)
+        return AddFile("notes.txt", Content(len(content), content))
+
+    async def whole() -> None:
+        await commit(repos, repo, here.user, "refs/heads/parts", Request("A change", operations=[operation()]))
+
+    async def blob() -> None:
+        await write_blob(folder, secrets.token_bytes(1024))
+
+    async def tree_and_commit() -> None:
+        # A message of its own, or the object would be there already.
+        sha = await write_blob(folder, b"the same")
+        await write_commit(folder, Draft(first, [Put(secrets.token_hex(8), sha)], "A change", author, repos.clock()))
+
+    async def unsynced(work: Step) -> None:
+        with _without_sync():
+            await work()
+
+    async def unit() -> None:
+        old, new = next(there)
+        change, now = RefChange(MAIN, old, new), repos.clock()
+        await repos.db.write(lambda tx: moved_in(tx, repos, repo, [change], NO_CARD, now))
+
+    async def nothing() -> None:
+        await repos.db.write(lambda tx: store.refs_moved(tx, repo.id))
+
+    return {
+        WHOLE: _once(lambda: _branch(here), whole),
+        "  .gitattributes read": lambda: attributes_at(folder, first, [operation()]),
+        "  blob": blob,
+        "  blob, not synced": partial(unsynced, blob),
+        "  a blob that is there, tree and commit": tree_and_commit,
+        "  the same, not synced": partial(unsynced, tree_and_commit),
+        "  README.md read": lambda: card_at(folder, first),
+        "  unit: ref, head and event": unit,
+        "  unit of one statement": nothing,
+        "  a look-up of a ref": lambda: store.ref(repos.db, repo.id, MAIN),
+    }
+
+
+def _once(first: Step, then: Step) -> Step:
+    done = False
+
+    async def work() -> None:
+        nonlocal done
+        if not done:
+            done = True
+            await first()
+        await then()
+
+    return work
+
+
+async def _branch(here: _Here) -> None:
+    change, now = RefChange("refs/heads/parts", None, here.shas[0]), here.repos.clock()
+    await here.repos.db.write(lambda tx: moved_in(tx, here.repos, here.repo, [change], None, now))
+
+
+@contextlib.contextmanager
+def _without_sync() -> Iterator[None]:
+    pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
+    try:
+        yield
+    finally:
+        pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+
+
+async def _microseconds(work: Step, seconds: float) -> float:
+    done, started = 0, time.perf_counter()
+    while done < 3 or time.perf_counter() < started + seconds:
+        await work()
+        done += 1
+    return 1e6 * (time.perf_counter() - started) / done

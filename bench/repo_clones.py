@@ -1,0 +1,129 @@
+"""Clones of a repo of 1,000 commits, by the git program, from the hub and from `git http-backend`.
+
+Both serve the same folder, so the same packs and refs; the backend runs in bench/cgi_git.py.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from tests.bed.git import address, run_git
+from tests.bed.processes import ROOT, environment
+from tests.bed.repos import make_repo
+
+from bench.ground import Ground
+from bench.harness import Table, interleaved, table, warmed_up
+from bench.repo_hubs import USER, RepoHub
+from bench.serving import Server, medians
+
+TURN = 3.0
+COMMITS = 1000
+FILES = 50
+AT_ONCE = 4
+BACKEND, HUB = "git http-backend", "hubgate serve"
+_ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+
+
+def measure(ground: Ground, hub: RepoHub) -> list[Table]:
+    here = ground.subfolder("clones")
+    folder = _pushed(hub, here)
+    with _backend(folder.parent) as backend:
+        servers = {
+            BACKEND: (backend, f"http://127.0.0.1:{backend.port}/{folder.name}"),
+            HUB: (hub.server, f"{hub.url}/{USER}/history"),
+        }
+        found = []
+        for clients in (1, AT_ONCE):
+            contestants = {
+                name: partial(_turn, server, url, here, clients, ground.budget.seconds(TURN))
+                for name, (server, url) in servers.items()
+            }
+            turns = interleaved(warmed_up(contestants), ground.budget.rounds)
+            rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
+            more = {name: medians(taken) for name, taken in turns.items()}
+            title = f"Clones of {COMMITS:,} commits, {clients} at once"
+            found.append(table(title, "clones/minute", BACKEND, rates, more))
+    return found
+
+
+def _pushed(hub: RepoHub, here: Path) -> Path:
+    """The folder in which the hub has it."""
+    work = here / "work.git"
+    work.mkdir()
+    _git(work, "init", "-q", "--bare", "-b", "main")
+    _git(work, "fast-import", "--quiet", given="".join(_history()).encode())
+    with hub.client() as client:
+        made = make_repo(client, "history")
+    _git(work, "push", "-q", "--force", address(hub.url, f"{USER}/history", hub.token), "main")
+    # The first clone copies the refs into the folder, where the backend looks for them.
+    _git(here, "ls-remote", "-q", f"{hub.url}/{USER}/history")
+    return hub.folder_of(made["id"])
+
+
+def _git(folder: Path, *arguments: str, given: bytes = b"") -> None:
+    done = run_git(folder, *arguments, given=given)
+    assert done.returncode == 0, (arguments, done.stderr)
+
+
+def _history() -> Iterator[str]:
+    for number in range(COMMITS):
+        text = "".join(f"{secrets.token_hex(30)}\n" for _ in range(20))
+        yield f"commit refs/heads/main\ncommitter ada <ada@example.org> {1_700_000_000 + number} +0000\n"
+        yield f"data 8\nA change\nM 100644 inline folder-{number % 7}/file-{number % FILES}.txt\n"
+        yield f"data {len(text)}\n{text}\n"
+
+
+@contextlib.contextmanager
+def _backend(root: Path) -> Iterator[Server]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.cgi_git", root], cwd=ROOT, env=environment(), stdout=subprocess.PIPE
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            yield Server(int(process.stdout.readline()), process.pid)
+        finally:
+            process.kill()
+
+
+def _turn(server: Server, url: str, here: Path, clients: int, seconds: float) -> dict[str, float]:
+    started, used = time.perf_counter(), server.processor_seconds()
+    took: list[float] = []
+
+    def run() -> None:
+        while not took or time.perf_counter() < started + seconds:
+            took.append(_clone(url, here))
+
+    threads = [threading.Thread(target=run) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    passed = time.perf_counter() - started
+    return {
+        "rate": 60 * len(took) / passed,
+        "ms each": 1000 * sum(took) / len(took),
+        "processor ms": 1000 * (server.processor_seconds() - used) / len(took),
+    }
+
+
+def _clone(url: str, here: Path) -> float:
+    target = here / secrets.token_hex(8)
+    started = time.perf_counter()
+    subprocess.run(["git", "clone", "-q", "--bare", url, target], env=_ENVIRONMENT, check=True)
+    took = time.perf_counter() - started
+    shutil.rmtree(target)
+    return took

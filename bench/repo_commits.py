@@ -1,0 +1,79 @@
+"""Commits of one small file a second: over HTTP, and by libgit2 and git programs on the same disk, all synced."""
+
+import base64
+import itertools
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from tests.bed.repos import make_repo
+
+from bench import local_commits
+from bench.ground import Ground
+from bench.harness import Table, interleaved, table, warmed_up
+from bench.load import ONCE, Request
+from bench.local_commits import LIBRARY, PROGRAMS
+from bench.repo_hubs import USER, RepoHub
+from bench.serving import BARE, Contestant, answer_to, bare_process, medians
+
+TURN = 2.0
+CLIENTS = 8
+REPOS = 16
+# More than can be made; a turn that runs out of them is a shorter turn.
+COMMITS_A_SECOND = 700
+# Of the file that each commit changes, before base64.
+BYTES = 1024
+
+Turn = dict[str, float]
+_HEADER = json.dumps({"key": "header", "value": {"summary": "A change"}})
+
+
+def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
+    for hub in hubs.values():
+        with hub.client() as client:
+            for name in _names(REPOS):
+                make_repo(client, name)
+    sample = _requests(next(iter(hubs.values())), 1, 2)
+    with bare_process({sample[0].path: answer_to(next(iter(hubs.values())).server, sample[0])}) as bare:
+        found = []
+        for clients, repos in ((1, 1), (CLIENTS, REPOS)):
+            here = ground.subfolder(f"commits-{clients}")
+            seconds = ground.budget.seconds(TURN)
+            most = max(int(COMMITS_A_SECOND * seconds), 20)
+            contestants: dict[str, Callable[[], Turn]] = {
+                LIBRARY: partial(local_commits.by_library, here / "library", clients, repos, seconds),
+                PROGRAMS: partial(local_commits.by_programs, here / "programs", clients, repos, seconds),
+            }
+            repeated = Contestant(bare, partial(list, sample[1:]), connections=clients)
+            contestants[BARE] = partial(repeated.load, seconds)
+            for name, hub in hubs.items():
+                sending = Contestant(hub.server, partial(_requests, hub, repos, most), ONCE, clients)
+                contestants[name] = partial(sending.load, seconds)
+            found.append(_table(ground, clients, repos, contestants))
+    return found
+
+
+def _table(ground: Ground, clients: int, repos: int, contestants: Mapping[str, Callable[[], Turn]]) -> Table:
+    turns = interleaved(warmed_up(contestants), ground.budget.rounds)
+    rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
+    more = {name: medians(taken) for name, taken in turns.items()}
+    title = f"Commits, {clients} client{'s' if clients > 1 else ''}, {repos} repo{'s' if repos > 1 else ''}"
+    return table(title, "commits/s", LIBRARY, rates, more)
+
+
+def _names(count: int) -> list[str]:
+    return [f"commits-{number}" for number in range(count)]
+
+
+def _requests(hub: RepoHub, repos: int, count: int) -> Sequence[Request]:
+    """Each changes the same file of its repo to something that was never there."""
+    headers = {**hub.authorization, "Content-Type": "application/x-ndjson"}
+    turns = itertools.islice(itertools.cycle(_names(repos)), count)
+    return [Request("POST", f"/api/models/{USER}/{name}/commit/main", headers, _body()) for name in turns]
+
+
+def _body() -> str:
+    text = base64.b64encode(secrets.token_bytes(BYTES)).decode()
+    file = {"key": "file", "value": {"content": text, "path": "notes.txt", "encoding": "base64"}}
+    return f"{_HEADER}\n{json.dumps(file)}\n"

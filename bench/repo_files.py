@@ -1,0 +1,87 @@
+"""Downloads by `/resolve` beside nginx that has the same file on the same disk."""
+
+import contextlib
+import secrets
+from collections.abc import Mapping
+from functools import partial
+
+from tests.bed.repos import commit, make_repo, send_large
+
+from bench.ground import Ground
+from bench.harness import Table, interleaved, table, warmed_up
+from bench.load import Request
+from bench.nginx import nginx_serving
+from bench.repo_hubs import SQLITE, USER, RepoHub
+from bench.serving import BARE, CONNECTIONS, Contestant, Server, answer_to, bare_process, medians
+
+TURN = 1.5
+NGINX = "nginx"
+SMALL, LARGE = 4096, 100_000_000
+RANGE = 1024 * 1024
+REPO = "files"
+_AT = f"/{USER}/{REPO}/resolve/main"
+
+
+def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
+    small, large = secrets.token_hex(SMALL // 2).encode(), secrets.token_bytes(LARGE)
+    root = ground.subfolder("nginx-root")
+    (root / "small.txt").write_bytes(small)
+    (root / "large.bin").write_bytes(large)
+    for hub in hubs.values():
+        _fill(hub, small, large)
+    one = hubs[SQLITE].server
+    request = Request("GET", f"{_AT}/small.txt", {})
+    with contextlib.ExitStack() as leaving:
+        nginx = leaving.enter_context(nginx_serving(root, ground.subfolder("nginx")))
+        bare = leaving.enter_context(bare_process({request.path: answer_to(one, request)}))
+        downloads = {NGINX: (nginx, "/small.txt"), BARE: (bare, request.path)}
+        downloads |= {name: (hub.server, request.path) for name, hub in hubs.items()}
+        both = {NGINX: (nginx, "/large.bin"), "hubgate serve": (one, f"{_AT}/large.bin")}
+        part = {"Range": f"bytes=50000000-{50_000_000 + RANGE - 1}"}
+        return [
+            _compared(ground, "A file of 4 KB", downloads, CONNECTIONS),
+            _compared(ground, "A large file of 100 MB", both, 2, throughput=True),
+            _compared(ground, "1 MB of 100 MB", both, 8, throughput=True, headers=part),
+        ]
+
+
+def _fill(hub: RepoHub, small: bytes, large: bytes) -> None:
+    with hub.client() as client:
+        make_repo(client, REPO)
+        oid = send_large(client, f"{USER}/{REPO}", large)
+        answer = commit(client, f"{USER}/{REPO}", {"small.txt": small, "large.bin": b""})
+        assert answer.status_code == 200, answer.text
+        lines = (
+            '{"key": "header", "value": {"summary": "Large"}}\n'
+            f'{{"key": "lfsFile", "value": {{"path": "large.bin", "algo": "sha256", "oid": "{oid}"}}}}'
+        )
+        answer = client.post(
+            f"/api/models/{USER}/{REPO}/commit/main", content=lines, headers={"content-type": "application/x-ndjson"}
+        )
+        assert answer.status_code == 200, answer.text
+
+
+def _compared(
+    ground: Ground,
+    title: str,
+    servers: Mapping[str, tuple[Server, str]],
+    connections: int,
+    *,
+    throughput: bool = False,
+    headers: Mapping[str, str] | None = None,
+) -> Table:
+    seconds = ground.budget.seconds(TURN)
+    requests = {name: [Request("GET", path, headers or {})] for name, (_, path) in servers.items()}
+    contestants = {
+        name: Contestant(server, partial(list, requests[name]), connections=connections)
+        for name, (server, _) in servers.items()
+    }
+    turns = interleaved(
+        warmed_up({name: partial(contestant.load, seconds) for name, contestant in contestants.items()}),
+        ground.budget.rounds,
+    )
+    figure = "MB/s" if throughput else "rate"
+    samples = {name: [turn[figure] for turn in taken] for name, taken in turns.items()}
+    more = {name: medians(taken) for name, taken in turns.items()}
+    unit = "MB/s" if throughput else "requests/s"
+    return table(f"{title}, {connections} connections", unit, NGINX, samples, more)

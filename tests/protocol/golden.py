@@ -1,0 +1,137 @@
+"""`make contract`: write contract/events/ anew from what a running hub records. Read the difference before you commit.
+
+Ids, commits and the hub's address differ from run to run, so they are replaced, in the order in which they stand: the
+same one is the same in a file, and each file stands by itself.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+from tests.bed.engines import SqliteEngine, make_sqlite_template, settings_for
+from tests.bed.git import cloned
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import commit, committed, make_repo
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.app import Hub
+from hubgate.server.events import store
+
+FOLDER = Path(__file__).parents[2] / "contract/events"
+ADDRESS = "https://hub.example"
+
+_IDS = re.compile(r"\b(?:[0-9a-f]{40}|[0-9a-f]{24})\b")
+
+Payload = dict[str, Any]
+
+
+def recorded(hub: RunningHub, folder: Path) -> dict[str, Payload]:
+    """The payload of each kind of change, by the name of its file, normalised. `folder` is for a working copy."""
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    token = make_token(hub, ada)
+    with api(hub, token) as client:
+        found = dict(_story(client, hub, token, folder))
+    return {name: _normalised(payload, hub.url) for name, payload in found.items()}
+
+
+def _story(client: httpx.Client, hub: RunningHub, token: str, folder: Path) -> Iterator[tuple[str, Payload]]:
+    def last(repo: str = "ada/tiny", repo_type: str = "model") -> Payload:
+        events = client.get(f"/api/{repo_type}s/{repo}/events", params={"limit": 1000}).json()
+        payload: Payload = events[-1]["payload"]
+        return payload
+
+    def send(method: str, tail: str, **body: Any) -> None:
+        answer = client.request(method, f"/api/models/ada/tiny{tail}", json=body)
+        assert answer.status_code == 200, answer.text
+
+    made = make_repo(client, "tiny", license="mit")
+    yield "repo.create", last()
+    make_repo(client, "acme/rows", "dataset", private=True)
+    yield "repo.create.private-dataset", last("acme/rows", "dataset")
+    make_repo(client, "My_app.v2", "space")
+    yield "repo.create.space", last("ada/My_app.v2", "space")
+
+    committed(client, "ada/tiny", {"config.json": b"{}"})
+    yield "repo.content.update.commit", last()
+    answer = commit(client, "ada/tiny", {"notes.txt": b"better\n"}, query="?create_pr=1")
+    assert answer.status_code == 200, answer.text
+    yield "repo.content.update.pull-request", last()
+    send("POST", "/branch/next")
+    yield "repo.content.update.branch-created", last()
+    send("POST", "/tag/main", tag="v1")
+    yield "repo.content.update.tag-created", last()
+    work = cloned(hub, "ada/tiny", folder / "work", token)
+    work.git("checkout", "-q", "-b", "trial")
+    work.commit("trial.txt")
+    work.git("tag", "v2")
+    # One that moves, one that is new, one that goes.
+    work.git("push", "-q", "origin", "HEAD:main", "v2", ":next")
+    yield "repo.content.update.push", last()
+    send("POST", "/branch/old")
+    send("DELETE", "/branch/old")
+    yield "repo.content.update.branch-deleted", last()
+    send("DELETE", "/tag/v1")
+    yield "repo.content.update.tag-deleted", last()
+    send("POST", "/super-squash/main", message="All of it")
+    yield "repo.content.update.squash", last()
+
+    send("PUT", "/settings", private=True)
+    yield "repo.config.update.private", last()
+    send("PUT", "/settings", gated="auto")
+    yield "repo.config.update.gated", last()
+    send("PUT", "/settings", discussionsDisabled=True)
+    yield "repo.config.update.discussions", last()
+
+    answer = client.post("/api/repos/move", json={"fromRepo": "ada/tiny", "toRepo": "acme/small", "type": "model"})
+    assert answer.status_code == 200, answer.text
+    yield "repo.move", last("acme/small")
+    answer = client.request("DELETE", "/api/repos/delete", json={"name": "small", "organization": "acme"})
+    assert answer.status_code == 200, answer.text
+    yield "repo.delete", _last_stored(hub, made["id"])
+
+
+def _last_stored(hub: RunningHub, repo_id: str) -> Payload:
+    """Of a repo that is gone: nobody may ask for its events over HTTP any more, webhooks are still told."""
+
+    async def work(opened: Hub) -> bytes:
+        rows = await opened.db.read_long(lambda tx: store.of_repo(tx, repo_id, 0, 1000))
+        return bytes(rows[-1]["body"])
+
+    payload: Payload = json.loads(hub.call(work))
+    return payload
+
+
+def _normalised(payload: Payload, url: str) -> Payload:
+    known: dict[str, str] = {}
+
+    def stand_in(match: re.Match[str]) -> str:
+        found = match[0]
+        of_its_length = sum(len(other) == len(found) for other in known)
+        return known.setdefault(found, f"{of_its_length + 1:0{len(found)}x}")
+
+    text = _IDS.sub(stand_in, json.dumps(payload)).replace(url, ADDRESS)
+    normalised: Payload = json.loads(text)
+    return normalised
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        url = SqliteEngine(make_sqlite_template(folder), folder).fresh_url()
+        with running(settings_for(url, folder)) as hub:
+            found = recorded(hub, folder)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for file in FOLDER.glob("*.json"):
+        file.unlink()
+    for title, payload in found.items():
+        (FOLDER / f"{title}.json").write_text(json.dumps(payload, indent=2) + "\n")
+    print(f"wrote {len(found)} events")
+
+
+if __name__ == "__main__":
+    main()
