@@ -164,9 +164,10 @@ async def test_an_upgrade_that_fails_leaves_the_old_schema_whole(storage: Engine
     url = storage.empty_url()
     await build_previous(url)
     async with opened(url) as db:
-        # The last migration's last table is in the way, so whatever came before it must not remain.
-        last = list(metadata.tables)[-1]
-        await db.write(lambda tx: tx.exec(f"CREATE TABLE {last} (other text)"))
+        # A table of the last migration is in the way, so whatever came before it must not remain.
+        there = await db.tables()
+        in_the_way = next(table.name for table in reversed(metadata.sorted_tables) if table.name not in there)
+        await db.write(lambda tx: tx.exec(f"CREATE TABLE {in_the_way} (other text)"))
         before = await db.tables()
         with pytest.raises(StartupError, match="could not be brought"):
             await migrate(db, url)
