@@ -27,6 +27,7 @@ from hubgate.server.mail.transport import transport_for
 from hubgate.server.oauth import discovery, revocation, userinfo
 from hubgate.server.oauth.cimd.documents import Documents
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.device import starting as device_start
 from hubgate.server.oauth.grants import http as token_endpoint
 from hubgate.server.oauth.keys import http as keys_http
 from hubgate.server.oauth.keys.ring import KeyRing
@@ -59,7 +60,7 @@ from hubgate.server.web.files import large_files, resolving
 from hubgate.server.web.git import routes as git
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
-from hubgate.server.web.pages.oauth import authorize, connected, developers, explain
+from hubgate.server.web.pages.oauth import authorize, connected, developers, device, explain
 from hubgate.server.web.pages.oauth.apps import table as app_pages
 from hubgate.server.web.pages.operator import table as operator_pages
 from hubgate.server.web.pages.organizations import table as organization_pages
@@ -106,6 +107,7 @@ class Hub:
             base_url=settings.base_url,
             cli_client_ids=settings.cli_client_ids,
             extra_scopes=settings.extra_scopes,
+            subject_token_types=settings.subject_token_type_aliases,
             documents=Documents(
                 self.db,
                 self.clock,
@@ -174,6 +176,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *discovery.routes(settings.base_url),
         *keys_http.routes(hub.keys),
         *token_endpoint.routes(hub.oauth),
+        *device_start.routes(hub.oauth),
         *userinfo.routes(settings.base_url),
         *revocation.routes(hub.oauth),
         *authorize.routes(pages, hub.oauth, csrf),
@@ -206,6 +209,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *organization_pages.routes(pages, hub.accounts),
         *app_pages.routes(pages, hub.oauth, hub.accounts),
         *explain.routes(pages, hub.oauth),
+        *device.routes(pages, hub.oauth),
         *developers.routes(pages, hub.oauth),
         *buttons.routes(),
         *operator_pages.routes(pages, hub.accounts, hub.oauth),

@@ -109,6 +109,9 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
         changes = changes_between(before, after)
         if not changes:
             return before
+        if after.exchange.paused and not before.exchange.paused:
+            after = replace(after, exchange=replace(after.exchange, since=now))
+            await token_store.end_exchanged(tx, app.client_id)
         await store.update(tx, after)
         what = f"changed the app {before.name}: {', '.join(changes)}"
         short = len(json.dumps(changes)) <= LONGEST_AUDITED

@@ -52,7 +52,8 @@ async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor
         raise Conflict(f"{before.name} belongs to a user. Only an organization's app may exchange tokens.")
     if before.exchange.privileged is privileged:
         return before
-    after = replace(before, exchange=replace(before.exchange, privileged=privileged))
+    since = before.exchange.since if privileged else now
+    after = replace(before, exchange=replace(before.exchange, privileged=privileged, since=since))
     await store.update(tx, after)
     if privileged:
         await _tell(tx, after, Kind.APP_GRANT_EXCHANGE, f"gave the app {after.name} token exchange", actor, now)

@@ -37,13 +37,25 @@ _ADD_REFRESH = (
 
 _CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at"
 
+# An exchanged token lives as long as what it was taken under, without a break: the membership, the plan, the app's
+# privilege. Looked at here and not only cleared away by those who end it, so that no exchange slips past them.
+_STILL_UNDER = """
+    (t.org_id IS NULL OR EXISTS (
+        SELECT 1 FROM memberships xm JOIN organizations xo ON xo.id = xm.org_id JOIN apps xa ON xa.org_id = xo.id
+        WHERE xm.org_id = t.org_id AND xm.user_id = t.user_id AND xm.joined_at <= t.created_at
+            AND xo.plan = 'enterprise' AND xo.plan_since <= t.created_at
+            AND xa.client_id = t.client_id AND xa.token_exchange = 1 AND xa.paused = 0
+            AND xa.exchange_since <= t.created_at
+    ))
+"""
+
 # With everything that decides about it now: the user, their memberships, what is left of the consent.
 FIND_TOKEN = f"""
     SELECT {PERSON}, {_CREDENTIAL}, c.scopes, co.org_id, c.last_used_at FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
     LEFT JOIN consents c ON c.id = t.consent_id
     LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND co.org_id = o.id
-    WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL
+    WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL AND {_STILL_UNDER}
 """
 
 

@@ -1,0 +1,85 @@
+"""At the browser: finding the device by the code its user typed, and saying yes or no to it."""
+
+from dataclasses import dataclass
+
+from hubgate.server.accounts.limits import network_of
+from hubgate.server.accounts.model import Person
+from hubgate.server.errors import NotFound
+from hubgate.server.oauth.apps.finding import find_app
+from hubgate.server.oauth.consent.deciding import Ticked, allow
+from hubgate.server.oauth.consent.wish import Wish
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.device import store
+from hubgate.server.oauth.device.model import APPROVED, DENIED, DeviceCode
+from hubgate.server.oauth.device.user_code import may_be_stored_as, read_user_code
+from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.storage.database import ConstraintViolated, Tx
+from hubgate.server.throttle.limiter import Limit
+
+# Only wrong ones stay counted; a code is never looked for where the bucket is full (attack O38).
+WRONG_BY_USER = Limit("user code by user", 10, 15 * 60)
+WRONG_BY_ADDRESS = Limit("user code by address", 50, 15 * 60)
+
+
+class NoSuchDevice(NotFound):
+    def __init__(self) -> None:
+        super().__init__("Unknown or expired. Start again on the device.")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    code: DeviceCode
+    # As it was shown.
+    user_code: str
+    wish: Wish
+
+
+async def find_waiting(oauth: OAuth, person: Person, typed: str, ip: str) -> Waiting:
+    """NoSuchDevice for a wrong code, TooManyRequests after too many of them."""
+    places = [
+        await oauth.limiter.take(WRONG_BY_USER, person.user.id),
+        await oauth.limiter.take(WRONG_BY_ADDRESS, network_of(ip)),
+    ]
+    found = await _found(oauth, typed, ip)
+    if found is None:
+        raise NoSuchDevice
+    for place in places:
+        await oauth.limiter.give_back(place)
+    return found
+
+
+async def _found(oauth: OAuth, typed: str, ip: str) -> Waiting | None:
+    user_code, now = read_user_code(typed), oauth.clock()
+    if user_code is None:
+        return None
+    for mac in may_be_stored_as(user_code, oauth.secret):
+        if code := await store.waiting(oauth.db, mac, now):
+            app = await find_app(oauth, code.client_id, caller=ip)
+            return Waiting(code, user_code, Wish(app, parse_scopes(code.scopes))) if app else None
+    return None
+
+
+async def approve(oauth: OAuth, waiting: Waiting, person: Person, ticked: Ticked, auth_time: int) -> None:
+    """NoSuchDevice if it was decided or expired meanwhile: then nothing was allowed."""
+    now = oauth.clock()
+
+    async def unit(tx: Tx) -> None:
+        consent_id, approved = await allow(tx, waiting.wish, person, ticked, now)
+        scopes = join_scopes(approved)
+        if not await store.decide(tx, waiting.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
+            raise NoSuchDevice
+
+    try:
+        await oauth.db.write(unit)
+    except ConstraintViolated:
+        raise NoSuchDevice from None
+
+
+async def deny(oauth: OAuth, waiting: Waiting, person: Person, auth_time: int) -> None:
+    code, now = waiting.code, oauth.clock()
+
+    async def unit(tx: Tx) -> bool:
+        return await store.decide(tx, code.key, DENIED, person.user.id, None, code.scopes, auth_time, now)
+
+    if not await oauth.db.write(unit):
+        raise NoSuchDevice
