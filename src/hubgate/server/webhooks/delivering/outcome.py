@@ -1,0 +1,68 @@
+"""What a try came to, and what follows from it. Pure but for the jitter, which is given."""
+
+import re
+from dataclasses import dataclass
+
+from hubgate.server.clock import SECOND
+from hubgate.server.egress.exchange import Answer
+from hubgate.server.webhooks.model import BACKOFF, DELIVERED, FAILED, JITTER, LONGEST_WAIT, RETRYING
+
+NO_ANSWER = "No answer from the address."
+LONGEST_RESPONSE = 4096
+GONE = 410
+
+
+@dataclass(frozen=True)
+class Try:
+    """`answer` is None where none came: blocked, refused and timed out look alike (attack W18)."""
+
+    at: int
+    duration_ms: int
+    answer: Answer | None
+
+    @property
+    def status(self) -> int | None:
+        return self.answer.status if self.answer else None
+
+    @property
+    def error(self) -> str:
+        return "" if self.answer else NO_ANSWER
+
+    @property
+    def response(self) -> bytes:
+        return self.answer.body[:LONGEST_RESPONSE] if self.answer else b""
+
+    @property
+    def arrived(self) -> bool:
+        return self.answer is not None and 200 <= self.answer.status < 300
+
+
+@dataclass(frozen=True)
+class Verdict:
+    state: str
+    # When to try again; None where that was the last.
+    due_at: int | None
+
+
+def judge(tried: Try, attempts_before: int, now: int, chance: float) -> Verdict:
+    """`chance` from 0 to 1 moves the wait within the jitter."""
+    if tried.arrived:
+        return Verdict(DELIVERED, None)
+    wait = delay(attempts_before, chance)
+    if wait is None or tried.status == GONE:
+        return Verdict(FAILED, None)
+    return Verdict(RETRYING, now + max(wait, _asked_wait(tried.answer)))
+
+
+def delay(attempts_before: int, chance: float) -> int | None:
+    if attempts_before >= len(BACKOFF):
+        return None
+    return int(BACKOFF[attempts_before] * (1 - JITTER + 2 * JITTER * chance))
+
+
+def _asked_wait(answer: Answer | None) -> int:
+    """Retry-After in seconds, up to a day (attack W35); a date there is passed over."""
+    said = answer.header("retry-after") if answer else None
+    if said is None or not re.fullmatch(r"\s*\d{1,20}\s*", said, re.ASCII):
+        return 0
+    return min(int(said) * SECOND, LONGEST_WAIT)

@@ -1,0 +1,170 @@
+"""Statements on webhooks and what they watch."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+
+from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
+
+COLUMNS = ", ".join(f"w.{field.name}" for field in fields(Webhook))
+
+
+async def find(tx: Tx | Database, webhook_id: str, user_id: str | None, org_id: str | None) -> Webhook | None:
+    """One of this owner's."""
+    row = await tx.one(
+        f"SELECT {COLUMNS} FROM webhooks w WHERE w.id = :id AND (w.user_id = :user_id OR w.org_id = :org_id)",
+        {"id": webhook_id, "user_id": user_id, "org_id": org_id},
+    )
+    return Webhook(*row) if row else None
+
+
+async def hold(tx: Tx, webhook_id: str) -> Webhook | None:
+    """As it is now; nobody else changes it until this unit ends."""
+    row = await tx.one(
+        f"UPDATE webhooks AS w SET state = state WHERE id = :id RETURNING {COLUMNS.replace('w.', '')}",
+        {"id": webhook_id},
+    )
+    return Webhook(*row) if row else None
+
+
+async def of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> list[Webhook]:
+    rows = await tx.all(
+        f"SELECT {COLUMNS} FROM webhooks w WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY w.id",
+        {"user_id": user_id, "org_id": org_id},
+    )
+    return [Webhook(*row) for row in rows]
+
+
+async def count_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> int:
+    sql = "SELECT count(*) AS webhooks FROM webhooks WHERE user_id = :user_id OR org_id = :org_id"
+    row = await tx.one(sql, {"user_id": user_id, "org_id": org_id})
+    return int(row["webhooks"]) if row else 0
+
+
+async def add(tx: Tx, webhook: Webhook) -> None:
+    own = [field.name for field in fields(Webhook)]
+    await tx.exec(
+        f"""
+        INSERT INTO webhooks ({", ".join(own)}, last_seq, quota_from, quota_used, failures, served_at)
+        VALUES ({", ".join(f":{name}" for name in own)}, 0, 0, 0, 0, 0)
+        """,
+        asdict(webhook),
+    )
+
+
+async def update(tx: Tx, webhook: Webhook) -> None:
+    """What its owner sets."""
+    await tx.exec(
+        """
+        UPDATE webhooks SET url = :url, domains = :domains, secret = :secret, old_secret = :old_secret,
+            old_secret_until = :old_secret_until, ordered = :ordered
+        WHERE id = :id
+        """,
+        {
+            "id": webhook.id,
+            "url": webhook.url,
+            "domains": webhook.domains,
+            "secret": webhook.secret,
+            "old_secret": webhook.old_secret,
+            "old_secret_until": webhook.old_secret_until,
+            "ordered": webhook.ordered,
+        },
+    )
+
+
+async def enable(tx: Tx, webhook_id: str) -> None:
+    """With a clean slate: neither the breaker nor the days of failure count on."""
+    await tx.exec(
+        f"""
+        UPDATE webhooks SET state = '{ENABLED}', failing_since = NULL, warned_at = NULL, failures = 0, closed_until = 0
+        WHERE id = :id
+        """,
+        {"id": webhook_id},
+    )
+
+
+async def disable(tx: Tx, webhook_id: str) -> None:
+    await tx.exec(f"UPDATE webhooks SET state = '{DISABLED}' WHERE id = :id", {"id": webhook_id})
+
+
+async def suspend(tx: Tx, webhook_id: str) -> bool:
+    """Whether it was enabled until now."""
+    sql = f"UPDATE webhooks SET state = '{SUSPENDED}' WHERE id = :id AND state = '{ENABLED}'"
+    return await tx.exec(sql, {"id": webhook_id}) == 1
+
+
+async def remove(tx: Tx, webhook_id: str) -> None:
+    """With its deliveries, by reference."""
+    await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})
+
+
+async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch]) -> None:
+    await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": webhook_id})
+    await tx.exec_many(
+        """
+        INSERT INTO watches (webhook_id, type, key, name, target_id, position)
+        VALUES (:webhook_id, :type, :key, :name, :target_id, :position)
+        """,
+        [
+            {
+                "webhook_id": webhook_id,
+                "type": watch.type,
+                "key": watch.key,
+                "name": watch.name,
+                "target_id": watch.target_id,
+                "position": position,
+            }
+            for position, watch in enumerate(watches)
+        ],
+    )
+
+
+# By the name its target has now; a target that is gone keeps the name it was watched by.
+_WATCHES = """
+    SELECT x.webhook_id, x.type, COALESCE(u.name, o.name, COALESCE(ru.name, ro.name) || '/' || r.name, x.name) AS name,
+        x.target_id
+    FROM watches x
+    LEFT JOIN users u ON x.type = 'user' AND u.id = x.target_id
+    LEFT JOIN organizations o ON x.type = 'org' AND o.id = x.target_id
+    LEFT JOIN repos r ON x.type NOT IN ('user', 'org') AND r.id = x.target_id
+    LEFT JOIN users ru ON ru.id = r.owner_id LEFT JOIN organizations ro ON ro.id = r.owner_id
+"""
+
+
+async def watches_of(tx: Tx, webhook_id: str) -> list[Watch]:
+    rows = await tx.all(f"{_WATCHES} WHERE x.webhook_id = :id ORDER BY x.position", {"id": webhook_id})
+    return [Watch(row["type"], row["name"], row["target_id"]) for row in rows]
+
+
+async def watches_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> dict[str, list[Watch]]:
+    rows = await tx.all(
+        f"""
+        {_WATCHES} JOIN webhooks w ON w.id = x.webhook_id
+        WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY x.webhook_id, x.position
+        """,
+        {"user_id": user_id, "org_id": org_id},
+    )
+    found: dict[str, list[Watch]] = {}
+    for row in rows:
+        found.setdefault(row["webhook_id"], []).append(Watch(row["type"], row["name"], row["target_id"]))
+    return found
+
+
+async def target_of(tx: Tx, watch: Watch) -> str | None:
+    """Who has the name now. A former name is nobody's."""
+    if watch.type in ("user", "org"):
+        row: Row | None = await tx.one(
+            "SELECT owner_id AS id FROM names WHERE key = :key AND kind = :kind AND current = 1",
+            {"key": watch.key, "kind": watch.type},
+        )
+    else:
+        owner, _, name = watch.key.partition("/")
+        row = await tx.one(
+            """
+            SELECT p.repo_id AS id FROM names n
+            JOIN repo_names p ON p.owner_id = n.owner_id AND p.type = :type AND p.key = :name AND p.current = 1
+            WHERE n.key = :owner AND n.current = 1
+            """,
+            {"owner": owner, "name": name, "type": watch.type},
+        )
+    return row["id"] if row else None
