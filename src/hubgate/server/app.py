@@ -48,7 +48,7 @@ from hubgate.server.web.api import (
     tokens,
     whoami,
 )
-from hubgate.server.web.api.repos import commits_list, contents, uploads, validate_yaml
+from hubgate.server.web.api.repos import commits_list, contents, owned, uploads, validate_yaml
 from hubgate.server.web.api.repos import events as repo_events
 from hubgate.server.web.api.repos import info as repo_info
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
@@ -192,6 +192,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *repo_lifecycle.routes(hub.repos),
         *repo_info.routes(hub.repos),
         *repo_lists.routes(hub.repos),
+        *owned.routes(hub.repos, hub.accounts),
         *repo_settings.routes(hub.repos),
         *repo_events.routes(hub.repos),
         *contents.routes(hub.repos),
