@@ -49,6 +49,11 @@ def _part_or_all(
     request: HubRequest, size: int, headers: dict[str, str], answer: Callable[[Span, int, dict[str, str]], ASGIApp]
 ) -> ASGIApp:
     headers = {**headers, "accept-ranges": "bytes"}
+    if size == 0 and "range" in request.headers:
+        # Nothing is within an empty file. To have its size, an existing client asks for its first byte and takes no
+        # refusal; a range may be ignored (RFC 9110, section 14.2), and in a 200 this header means nothing to others.
+        headers |= {"content-range": "bytes */0", "content-length": "0"}
+        return Response(status_code=200, headers=headers)
     try:
         span = asked_span(request.headers.get("range"), request.headers.get("if-range"), headers["etag"], size)
     except OutOfRange:
