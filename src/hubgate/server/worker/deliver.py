@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable
 
 from hubgate.server import logs
-from hubgate.server.app import Hub, open_hub
 from hubgate.server.audit.retention import Retention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import housekeeping
+from hubgate.server.opened import Hub, open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.loops import Loop, LoopRunner
