@@ -17,7 +17,6 @@ from bench.harness import Table, table
 from bench.repo_hubs import USER, RepoHub
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import User
-from hubgate.server.app import Hub
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.commits.committing import attributes_at, commit
 from hubgate.server.hub.commits.model import AddFile, Content, Request
@@ -27,6 +26,7 @@ from hubgate.server.hub.repos import creating, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, NO_CARD, Owner, Repo, RepoType
 from hubgate.server.hub.repos.refs import moved_in
+from hubgate.server.opened import Hub
 from hubgate.server.running import opened_for_operator
 from hubgate.server.settings import load
 

@@ -18,7 +18,6 @@ from hubgate.server.accounts.model import Organization, Person, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.signup import Candidate
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
@@ -33,6 +32,7 @@ from hubgate.server.oauth.grants.asking import Asking, Grant
 from hubgate.server.oauth.parameters import Parameters
 from hubgate.server.oauth.tokens import issuing, refreshing
 from hubgate.server.oauth.tokens.issuing import Wanted
+from hubgate.server.opened import Hub
 from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.postgres import CONNECTIONS

@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.worker",),
     ("server.app",),
     ("server.web",),
+    ("server.opened",),
     ("server.oauth", "server.hub", "server.webhooks"),
     ("server.access",),
     ("server.accounts",),

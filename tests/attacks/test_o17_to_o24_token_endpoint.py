@@ -11,9 +11,9 @@ from tests.bed.people import api, make_user
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import owning
+from hubgate.server.opened import Hub
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from tests.bed.people import Page, api, browser_of, make_organization, make_toke
 from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts.model import User
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import privileges
+from hubgate.server.opened import Hub
 from hubgate.server.scopes import Risk, Scope
 
 PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}

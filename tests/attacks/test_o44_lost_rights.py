@@ -11,8 +11,8 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
+from hubgate.server.opened import Hub
 
 SETTINGS = "/organizations/acme/settings/members"
 MEMBERS = "/api/organizations/acme/members"

@@ -13,9 +13,9 @@ from tests.bed.apps import Client, answer_of, make_app, tokens_for
 from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.app import Hub
 from hubgate.server.clock import SECOND
 from hubgate.server.oauth.keys.model import LEAD, OVERLAP
+from hubgate.server.opened import Hub
 
 
 def encoded(value: bytes | dict[str, Any]) -> str:

@@ -20,10 +20,10 @@ from tests.bed.running import RunningHub
 from tests.bed.secrets_given import PASSWORDS, secrets_given
 
 from hubgate.server.accounts.tokens.text import derived_token, read_token
-from hubgate.server.app import Hub
 from hubgate.server.mail import store as mail_store
 from hubgate.server.mail.message import Message
 from hubgate.server.oauth.keys.model import SigningKey
+from hubgate.server.opened import Hub
 from hubgate.server.secret import CannotOpen
 
 

@@ -12,8 +12,8 @@ from tests.bed.processes import until
 from tests.bed.running import RunningHub
 from tests.bed.secrets_given import secrets_given
 
-from hubgate.server.app import Hub
 from hubgate.server.logs import redacted
+from hubgate.server.opened import Hub
 
 SECRETS = {
     "token": "hf_oauth_AbCdEfGhIjKlMnOpQr",

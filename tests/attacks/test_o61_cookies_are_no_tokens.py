@@ -6,18 +6,23 @@ import httpx
 from tests.bed.people import browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.app import Hub, build_app
+from hubgate.server.app import build_app
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.opened import Hub
 
 
 def endpoints(hub: RunningHub) -> list[Route]:
-    """Everything that is no page, as the hub serves it."""
+    """Everything for programs, as the hub serves it. Files that are read are shown on pages too (attack O60)."""
 
     async def work(opened: Hub) -> list[Route]:
-        return [route for route in build_app(opened).table.routes if route.surface is not Surface.PAGE]
+        return [route for route in build_app(opened).table.routes if not _for_browsers(route)]
 
     return hub.call(work)
+
+
+def _for_browsers(route: Route) -> bool:
+    return route.surface is Surface.PAGE or (route.surface is Surface.FILE and route.method == "GET")
 
 
 def ask(client: httpx.Client, route: Route) -> tuple[int, str]:

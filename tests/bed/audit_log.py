@@ -7,13 +7,13 @@ from typing import Any
 from tests.bed.clock import START
 from tests.bed.engines import SECRET_KEY
 
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.audit.retention import Retention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.audit.verify import Report, verify
 from hubgate.server.clock import Clock
+from hubgate.server.opened import Hub
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 

@@ -18,7 +18,10 @@ class Client:
     home: Path
     endpoint: str
 
-    def run(self, program: str, *arguments: str, token: str | None = None) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, program: str, *arguments: str, token: str | None = None, given: str = "", **more: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """`given` is its standard input; `more` are further variables of its environment."""
         path = ENVIRONMENTS / self.name / "bin" / program
         assert path.exists(), f"{path} is missing: run make setup"
         variables = {
@@ -27,8 +30,18 @@ class Client:
             "HF_HOME": str(self.home / "hf"),
             "HF_ENDPOINT": self.endpoint,
             "NO_COLOR": "1",
+            # Whether there is a newer version, it would ask a registry.
+            "HF_HUB_DISABLE_UPDATE_CHECK": "1",
             **({"HF_TOKEN": token} if token else {}),
+            **more,
         }
         return subprocess.run(
-            [path, *arguments], cwd=self.home, env=variables, capture_output=True, text=True, timeout=60, check=False
+            [path, *arguments],
+            cwd=self.home,
+            env=variables,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )

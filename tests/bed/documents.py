@@ -5,10 +5,10 @@ import json
 from tests.bed.apps import Client
 from tests.bed.running import RunningHub
 
-from hubgate.server.app import Hub
 from hubgate.server.clock import HOUR
 from hubgate.server.oauth.cimd import store
 from hubgate.server.oauth.cimd.rules import check_document
+from hubgate.server.opened import Hub
 
 URL = "https://notes.example/.well-known/oauth-cimd"
 ANSWERED_AT = "https://notes.example/callback"

@@ -1,6 +1,6 @@
 """Everything in a hub's database, as a thief of it would read it."""
 
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 from hubgate.server.storage.database import Tx
 
 

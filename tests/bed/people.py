@@ -20,9 +20,9 @@ from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.signup import Candidate, setup_path
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.mail import store as mail_store
+from hubgate.server.opened import Hub
 
 PASSWORD = "correct horse battery"
 HOME = Visitor("127.0.0.1", "tests")

@@ -13,9 +13,9 @@ import httpx
 from tests.bed import testbuild
 from tests.bed.clock import FrozenClock
 
-from hubgate.server.app import Hub, open_hub
 from hubgate.server.egress.client import Egress
 from hubgate.server.logs import JsonFormatter
+from hubgate.server.opened import Hub, open_hub
 from hubgate.server.running import with_actual_port
 from hubgate.server.settings import Settings
 from hubgate.server.worker.servers import SERVERS

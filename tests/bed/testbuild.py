@@ -17,13 +17,14 @@ from hubgate.cli import hub_settings
 from hubgate.server import failpoint, logs
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.app import Hub, build_app
+from hubgate.server.app import build_app
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.http.edge import Edge
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.opened import Hub
 from hubgate.server.paging import next_link, page_of, parse_page
 from hubgate.server.running import serve
 from hubgate.server.storage.database import Tx

@@ -14,8 +14,8 @@ from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.app import Hub, open_hub
 from hubgate.server.audit.model import Actor
+from hubgate.server.opened import Hub, open_hub
 from hubgate.server.settings import Settings
 
 LONG = "a-name-of-forty-two-characters-unbreakable"

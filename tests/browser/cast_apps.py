@@ -5,7 +5,6 @@ from urllib.parse import quote, urlencode
 
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import settings as organizations
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import DAY
 from hubgate.server.ids import new_id
@@ -15,6 +14,7 @@ from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.oauth.cimd import store as documents
 from hubgate.server.oauth.cimd.rules import check_document
 from hubgate.server.oauth.consent import store as consents
+from hubgate.server.opened import Hub
 from hubgate.server.scopes import BUILT_IN
 from hubgate.server.storage.database import Tx
 

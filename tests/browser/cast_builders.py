@@ -5,7 +5,6 @@ from dataclasses import replace
 from tests.browser.cast_apps import ATLAS, SWIFT
 
 from hubgate.server.accounts.model import User
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import MINUTE
 from hubgate.server.oauth.apps import owning
@@ -15,6 +14,7 @@ from hubgate.server.oauth.explain import store as refusals
 from hubgate.server.oauth.explain.model import Refusal, sent_of
 from hubgate.server.oauth.requests import asking, deciding
 from hubgate.server.oauth.requests.model import EXCHANGE
+from hubgate.server.opened import Hub
 
 OWN = f"/settings/applications/{SWIFT}"
 ACMES = f"/organizations/acme/settings/applications/{ATLAS}"

@@ -23,12 +23,13 @@ from tests.browser.cast import Cast, assemble
 from hubgate.cli import hub_settings
 from hubgate.server import errors, logs
 from hubgate.server.access.actions import Action
-from hubgate.server.app import Hub, build_app
+from hubgate.server.app import build_app
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.edge import Edge
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.opened import Hub
 from hubgate.server.running import serve
 from hubgate.server.settings import load
 from hubgate.server.web.local_path import going_on

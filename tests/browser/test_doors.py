@@ -8,7 +8,7 @@ from tests.bed.people import PASSWORD, link_in, mails_to, make_user
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import passwords_changed
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 
 pytestmark = pytest.mark.browser
 

@@ -16,11 +16,11 @@ from hubgate.server.accounts import signup
 from hubgate.server.accounts.organizations import settings as organizations
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.accounts.store import organization
-from hubgate.server.app import Hub, open_hub
 from hubgate.server.audit import chain, store
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.clock import DAY, system_clock
+from hubgate.server.opened import Hub, open_hub
 from hubgate.server.storage.database import Tx
 
 LOG = "audit log"

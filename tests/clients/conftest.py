@@ -1,14 +1,20 @@
-"""Clients hold the times in an ID token against their own clock, so here the hub's stands at the present."""
+"""Clients hold the times in an ID token against their own clock, so for those the hub's stands at the present.
 
+What they do with repos is slow to set up: one hub serves all tests of a file.
+"""
+
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
 from tests.bed.clock import FrozenClock
 from tests.bed.engines import Engine, SqliteEngine, settings_for
-from tests.bed.running import RunningHub
+from tests.bed.people import make_organization, make_token, make_user
+from tests.bed.running import RunningHub, running
 from tests.bed.sites import Site, site
 
 from hubgate.server.clock import system_clock
@@ -25,6 +31,26 @@ def hub_today(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 def sqlite_today(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
     with _at_present(SqliteEngine(sqlite_template, tmp_path), tmp_path) as hub:
         yield hub
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Ada, who founded acme, and Bob, with their tokens."""
+
+    hub: RunningHub
+    ada: str
+    bob: str
+
+
+@pytest.fixture(scope="module")
+def shared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    folder = tmp_path_factory.mktemp("shared")
+    with running(settings_for(SqliteEngine(sqlite_template, folder).fresh_url(), folder)) as hub:
+        ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+        make_organization(hub, "acme", ada)
+        yield Shared(hub, make_token(hub, ada), make_token(hub, bob))
+        failed = [line for line in hub.log.splitlines() if json.loads(line).get("status", 0) >= 500]
+        assert failed == []
 
 
 @contextmanager

@@ -19,11 +19,11 @@ from hubgate.server.accounts import signup
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.app import open_hub
 from hubgate.server.events import store as event_store
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.creating import NewRepo, create
 from hubgate.server.hub.repos.model import Owner, RepoType
+from hubgate.server.opened import open_hub
 from hubgate.server.storage.database import Tx
 
 MAIN = "refs/heads/main"

@@ -12,8 +12,8 @@ from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
-from hubgate.server.app import Hub
 from hubgate.server.hub.repos import store
+from hubgate.server.opened import Hub
 from hubgate.server.storage.database import Tx
 
 

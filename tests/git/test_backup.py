@@ -11,8 +11,8 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo, send_large
 from tests.bed.running import running
 
-from hubgate.server.app import Hub
 from hubgate.server.hub.repos.housekeeping import Housekeeping
+from hubgate.server.opened import Hub
 from hubgate.server.storage.archive import backup, restore
 
 LARGE = b"weights" * 1000

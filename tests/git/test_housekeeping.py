@@ -7,9 +7,9 @@ from tests.bed.git import Work, run_git
 from tests.bed.repos import committed, make_repo
 from tests.git.conftest import Scene
 
-from hubgate.server.app import Hub
 from hubgate.server.clock import DAY, HOUR, SECOND
 from hubgate.server.hub.repos.housekeeping import Housekeeping
+from hubgate.server.opened import Hub
 from hubgate.server.storage import datadir
 
 

@@ -10,8 +10,8 @@ from tests.git.conftest import Scene
 
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
+from hubgate.server.opened import Hub
 from hubgate.server.storage.database import Tx
 
 MAIN = "refs/heads/main"

@@ -18,8 +18,8 @@ from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo
 from tests.bed.running import RunningHub, running
 
-from hubgate.server.app import Hub
 from hubgate.server.events import store
+from hubgate.server.opened import Hub
 
 FOLDER = Path(__file__).parents[2] / "contract/events"
 ADDRESS = "https://hub.example"

@@ -10,9 +10,9 @@ from tests.bed.running import RunningHub
 from tests.protocol.test_app_pages import ACME, OWN, both
 from tests.protocol.test_apps_api import authenticates
 
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import owning
+from hubgate.server.opened import Hub
 
 
 def refreshed(client: Client) -> str:

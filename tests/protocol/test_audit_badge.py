@@ -8,9 +8,9 @@ from tests.bed.people import browser_of, make_organization, make_user
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM, Kind
 from hubgate.server.audit.record import record
+from hubgate.server.opened import Hub
 
 PAGE = "/organizations/acme/settings/audit-log"
 # After the founding in batch 1, a batch each: removals are in 3, 4 and 7.

@@ -16,10 +16,10 @@ from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM, Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.clock import SECOND
+from hubgate.server.opened import Hub
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.audit_entries import AuditEntry
 

@@ -17,11 +17,11 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.clock import DAY
+from hubgate.server.opened import Hub
 from hubgate.server.storage.database import Tx
 
 STREAM = "/api/organizations/acme/audit-log"

@@ -12,8 +12,8 @@ from tests.bed.processes import until
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
-from hubgate.server.app import Hub
 from hubgate.server.oauth.apps import store
+from hubgate.server.opened import Hub
 
 PAGE, API = "/settings/connected", "/api/settings/connected-apps"
 

@@ -11,10 +11,10 @@ from tests.bed.documents import keep_document
 from tests.bed.people import Page, api, browser_of, make_organization, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.app import Hub
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.opened import Hub
 from hubgate.server.scopes import BUILT_IN
 
 PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}

@@ -12,8 +12,8 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import settings
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
+from hubgate.server.opened import Hub
 
 ROUNDS, PEOPLE = 8, 5
 

@@ -14,7 +14,7 @@ from tests.bed.people import api, browser_of, make_organization, make_user
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 from hubgate.server.scopes import NAMES
 
 SIGN_IN = "/docs/sign-in"

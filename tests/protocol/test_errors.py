@@ -35,7 +35,7 @@ def test_pages_get_an_error_page(hub: RunningHub) -> None:
 
 def test_files_get_plain_text(hub: RunningHub) -> None:
     with hub.client() as client:
-        response = client.get("/a/b/resolve/main/c.txt")
+        response = client.get("/a/b/c/resolve/main")
     assert (response.status_code, response.headers["content-type"]) == (404, "text/plain; charset=utf-8")
 
 
@@ -118,7 +118,7 @@ def test_a_405_has_the_shape_of_its_surface(hub: RunningHub, path: str, kind: st
     assert response.headers["allow"] == "GET, HEAD"
 
 
-@pytest.mark.parametrize("path", ["/x/y.git/info/refs", "/datasets/x/y.git/git-upload-pack"])
+@pytest.mark.parametrize("path", ["/x/y.git/nothing", "/datasets/x/y.git/nothing/else"])
 def test_git_gets_plain_text_and_no_cookie(hub: RunningHub, path: str) -> None:
     with hub.client() as client:
         response = client.get(path)

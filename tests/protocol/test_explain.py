@@ -15,9 +15,9 @@ from tests.bed.people import browser_of, make_organization, make_user
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
 
-from hubgate.server.app import Hub
 from hubgate.server.oauth.explain import store
 from hubgate.server.oauth.explain.model import Refusal
+from hubgate.server.opened import Hub
 from hubgate.server.worker.sweep import Sweep
 
 NOT_SHOWN = "Sign in as the app's owner."

@@ -7,7 +7,7 @@ from tests.bed.explaining import ELSEWHERE, explained, path_of, row
 from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 
 
 def test_the_port_on_this_computer_is_free_and_not_marked(hub: RunningHub) -> None:

@@ -28,8 +28,8 @@ from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.roles import Role
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import Actor
+from hubgate.server.opened import Hub
 
 GONE = "This invitation was used, withdrawn or is out of date."
 

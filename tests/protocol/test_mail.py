@@ -18,9 +18,9 @@ from hubgate.server.accounts import by_operator
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.roles import Role
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
+from hubgate.server.opened import Hub
 
 MINUTE, DAY = 60, 24 * 60 * 60
 LOGIN_PART = "hub:p%40ss%20word@"

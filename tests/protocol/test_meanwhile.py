@@ -26,9 +26,9 @@ from hubgate.server.accounts.organizations import invitations, settings
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.model import MOST_PER_USER
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.errors import FieldErrors, Forbidden, NotFound
+from hubgate.server.opened import Hub
 from hubgate.server.storage.database import Tx
 
 NEW = "another horse battery"

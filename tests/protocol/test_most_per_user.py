@@ -8,9 +8,9 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.sessions.model import MOST_PER_USER as MOST_SESSIONS
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import Unprocessable
+from hubgate.server.opened import Hub
 from hubgate.server.storage.database import Tx
 
 

@@ -26,9 +26,9 @@ from tests.bed.people import (
 from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts.model import Organization, User
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import privileges
+from hubgate.server.opened import Hub
 from hubgate.server.scopes import Risk, Scope
 
 REQUESTS = "/operator/requests"

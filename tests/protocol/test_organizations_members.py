@@ -12,8 +12,8 @@ from hubgate.server.accounts import by_operator
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
+from hubgate.server.opened import Hub
 from hubgate.server.storage.database import Tx
 
 MEMBERS = "/organizations/acme/settings/members"

@@ -24,9 +24,9 @@ from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import invitations, members, settings
 from hubgate.server.accounts.roles import Role
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import Conflict, HubError
+from hubgate.server.opened import Hub
 
 ROUNDS = 15
 MEMBERS = "/api/organizations/acme/members"

@@ -9,8 +9,8 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import by_operator, own_account, store
 from hubgate.server.accounts.organizations import settings
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
+from hubgate.server.opened import Hub
 
 
 def get(hub: RunningHub, path: str) -> httpx.Response:

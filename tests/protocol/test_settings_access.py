@@ -9,7 +9,8 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.app import Hub, build_app
+from hubgate.server.app import build_app
+from hubgate.server.opened import Hub
 
 ID = "0" * 24
 CLIENT = "0a1b2c3d-0000-4000-8000-000000000000"

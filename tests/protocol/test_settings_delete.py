@@ -7,8 +7,8 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts import signup, store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.signup import Candidate
-from hubgate.server.app import Hub
 from hubgate.server.errors import Conflict
+from hubgate.server.opened import Hub
 
 PATH = "/settings/delete"
 

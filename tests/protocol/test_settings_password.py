@@ -7,7 +7,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.passwords import password_matches
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 
 PATH = "/settings/password"
 NEW = "a new pass phrase"

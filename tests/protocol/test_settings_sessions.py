@@ -9,7 +9,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts import by_operator
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 
 PATH = "/settings/sessions"
 END = re.compile(rf'action="({PATH}/[0-9a-f]{{24}}/end)"')

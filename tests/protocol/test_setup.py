@@ -7,7 +7,7 @@ from tests.bed.people import PASSWORD, filled, link_in, mails_to, make_user, set
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import store
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 
 
 def is_operator(hub: RunningHub, name: str) -> bool:

@@ -17,7 +17,7 @@ from tests.bed.processes import until
 from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts import by_operator
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 from hubgate.server.storage.engines import sqlite_path
 from hubgate.server.storage.postgres import CONNECTIONS
 

@@ -9,9 +9,9 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import own_account, store
 from hubgate.server.accounts.model import User
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import HubError
+from hubgate.server.opened import Hub
 
 ROUNDS = 12
 

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 from cryptography.exceptions import InvalidSignature
 
-from hubgate.server.app import Hub, open_hub
 from hubgate.server.audit.verify import MOST_FLAWS, verify
 from hubgate.server.clock import MINUTE, SECOND, Clock, iso, system_clock
 from hubgate.server.errors import HubError, StartupError
 from hubgate.server.hub.git.version import require_git
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import signer
+from hubgate.server.opened import Hub, open_hub
 from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings

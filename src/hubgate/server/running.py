@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from hubgate.server import metrics
 from hubgate.server.accounts.signup import setup_is_open, setup_path
-from hubgate.server.app import Hub, open_hub
 from hubgate.server.clock import system_clock
 from hubgate.server.errors import StartupError
 from hubgate.server.hub.git.version import require_git
 from hubgate.server.oauth.keys import store as key_store
 from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.opened import Hub, open_hub
 from hubgate.server.secret import ServerSecret, existing_secret, first_secret
 from hubgate.server.settings import Settings, default_base_url
 from hubgate.server.storage import datadir

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.cli.admin import leaf, named
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.errors import Conflict
@@ -14,6 +13,7 @@ from hubgate.server.oauth.apps import owning, privileges
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App, Exchange
 from hubgate.server.oauth.apps.owning import Owner
+from hubgate.server.opened import Hub
 
 
 def configure(subjects: Any) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 from hubgate.cli.admin import leaf, named
 from hubgate.server.accounts import by_operator, store
 from hubgate.server.accounts.organizations import settings
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import NotFound
+from hubgate.server.opened import Hub
 
 
 def configure(subjects: Any) -> None:

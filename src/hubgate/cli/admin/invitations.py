@@ -5,8 +5,8 @@ from typing import Any
 
 from hubgate.cli.admin import leaf
 from hubgate.server.accounts.organizations import invitations
-from hubgate.server.app import Hub
 from hubgate.server.clock import iso
+from hubgate.server.opened import Hub
 
 
 def configure(subjects: Any) -> None:

@@ -4,10 +4,10 @@ import argparse
 from typing import Any
 
 from hubgate.cli.admin import leaf
-from hubgate.server.app import Hub
 from hubgate.server.audit.reseal import reseal as reseal_audit
 from hubgate.server.clock import iso
 from hubgate.server.oauth.keys.model import SigningKey, state_of
+from hubgate.server.opened import Hub
 
 
 def configure(subjects: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from hubgate.cli import hub_settings
 from hubgate.cli.output import print_json, print_table
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 from hubgate.server.running import opened_for_operator
 
 Subparsers = Any

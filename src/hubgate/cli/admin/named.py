@@ -4,9 +4,9 @@ from typing import Any
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Organization, User
-from hubgate.server.app import Hub
 from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.opened import Hub
 
 
 async def user(hub: Hub, name: str) -> User:

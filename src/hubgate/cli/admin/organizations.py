@@ -9,10 +9,10 @@ from hubgate.server.accounts import by_operator
 from hubgate.server.accounts.model import PLANS, Organization
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.errors import Conflict
+from hubgate.server.opened import Hub
 
 _ROLES = [role.label for role in Role]
 

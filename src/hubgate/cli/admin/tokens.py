@@ -10,7 +10,7 @@ from hubgate.cli.admin import leaf, named
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.wire import described
-from hubgate.server.app import Hub
+from hubgate.server.opened import Hub
 
 # Where the mail to the user says that the token was made.
 _HERE = "the operator's command line"

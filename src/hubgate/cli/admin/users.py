@@ -12,10 +12,10 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.passwords import LONGEST, check_password
-from hubgate.server.app import Hub
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.errors import Unprocessable
+from hubgate.server.opened import Hub
 
 # Characters of a password may take four bytes each.
 _LONGEST_LINE = 4 * LONGEST + 2

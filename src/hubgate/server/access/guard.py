@@ -1,8 +1,11 @@
 """Who is asking, found out before any handler runs.
 
 Pages know people by their session cookie, everything else by a token in the Authorization header; neither takes the
-other's credential (attack O61). A public route of the API asks nobody. Elsewhere a token that is presented must be
-good: a bad one is refused even where anonymous visitors are welcome, because its sender believes to be somebody.
+other's credential (attack O61). Only files are read with either: by programs, and by browsers from a page that shows
+them. Nothing of a file runs there, and no other origin reads along: the cookie is Lax, and CORS is without credentials.
+
+A public route of the API asks nobody. Elsewhere a token that is presented must be good: a bad one is refused even where
+anonymous visitors are welcome, because its sender believes to be somebody.
 
 What is found is read for this request: a revocation or a change of role made by any process holds at the next one.
 """
@@ -60,7 +63,11 @@ class Guard:
             raise BadRequest("Send the token in the Authorization header, not in the address.")
         if route.surface is Surface.PAGE:
             request.state.caller = await self.browser(request)
-        elif route.action != _PUBLIC:
+        elif route.action == _PUBLIC:
+            return
+        elif route.surface is Surface.FILE and "authorization" not in request.headers:
+            request.state.caller = await self.browser(request) if route.method == "GET" else ANONYMOUS
+        else:
             request.state.caller = await self._bearer(request, route.surface)
 
     async def browser(self, request: HubRequest) -> Caller:
@@ -74,6 +81,13 @@ class Guard:
         if browsers.is_to_be_noted(session, now):
             self.aside.note(session.id, lambda tx: session_store.note_use(tx, session.id, now, request.client_ip))
         return Caller.with_session(person, session)
+
+    async def if_good(self, request: HubRequest) -> Caller:
+        """Who presents a token, for a public route that says more to some: one that is no longer good is as none."""
+        try:
+            return await self._bearer(request, Surface.API)
+        except Unauthorized:
+            return ANONYMOUS
 
     async def again(self, request: HubRequest) -> Caller:
         """Who it is by now, for what began a while ago: a push that took an hour to arrive."""
@@ -115,7 +129,7 @@ def _presented(header: str, surface: Surface) -> str:
     value = value.strip()
     if scheme.lower() == "bearer":
         return value
-    if scheme.lower() == "basic" and surface in (Surface.GIT, Surface.FILE):
+    if scheme.lower() == "basic" and surface in (Surface.GIT, Surface.LFS, Surface.FILE):
         # git sends the token as password, or as user name when it is asked for one only.
         try:
             user, _, password = base64.b64decode(value, validate=True).decode().partition(":")

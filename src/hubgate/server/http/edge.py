@@ -26,7 +26,7 @@ from hubgate.server.http.peer import Networks, client_address
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Found, Route, RouteTable
-from hubgate.server.http.surface import Surface, surface_of
+from hubgate.server.http.surface import ErrorShape, Surface, surface_of
 from hubgate.server.logs import request_id_of_context, summary_of
 from hubgate.server.metrics import Metrics
 
@@ -34,6 +34,9 @@ from hubgate.server.metrics import Metrics
 Guard = Callable[[HubRequest, Route | None], Awaitable[None]]
 
 log = logging.getLogger("hubgate.http")
+
+# The shapes of errors of surfaces that an address is on by its beginning.
+_PROGRAMS = (ErrorShape.API, ErrorShape.OAUTH)
 
 NOTHING_HERE = "Nothing here, or not for you. Another account may see more."
 
@@ -102,6 +105,9 @@ class Edge:
 
     def _found(self, request: HubRequest, exchange: Exchange) -> Found | None:
         found = self.table.find(request.method, request.scope["raw_path"])
+        if found is not None and found.nearest.surface is Surface.PAGE and exchange.surface.value.errors in _PROGRAMS:
+            # /{namespace}/{repo} fits nearly every address; one that is for programs is no repo's page.
+            return None
         if found is not None:
             # Known before anything is refused, so that every refusal has the shape of its surface.
             exchange.route = found.nearest

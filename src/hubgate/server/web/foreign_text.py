@@ -16,3 +16,8 @@ def shown(text: str) -> str:
 def clean(text: str) -> str:
     """The same at full length, for sentences that hold such names."""
     return "".join(character for character in text if unicodedata.category(character) not in _HIDDEN)
+
+
+def said(text: str) -> str:
+    """A text of several lines, which keep their breaks."""
+    return "\n".join(map(clean, text.splitlines()))

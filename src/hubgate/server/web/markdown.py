@@ -84,7 +84,7 @@ class Place:
         return posixpath.normpath(f"{start}{unquote(path)}").strip("/")
 
     def _address(self, verb: str, inside: str) -> str:
-        return f"{self.repo}/{verb}/{quote(self.rev)}{'/' if inside else ''}{quote(inside)}"
+        return f"{self.repo}/{verb}/{quote(self.rev, safe='')}{'/' if inside else ''}{quote(inside)}"
 
 
 @lru_cache(maxsize=32)

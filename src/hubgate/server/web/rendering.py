@@ -21,7 +21,7 @@ from hubgate.server.oauth.cimd.documents import DocumentRefused
 from hubgate.server.settings import Settings
 from hubgate.server.web import flash
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.foreign_text import clean, shown
+from hubgate.server.web.foreign_text import clean, said, shown
 from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.errors import advice_for
 from hubgate.server.web.static import asset_url
@@ -55,7 +55,14 @@ class Pages:
             avatar=avatar_url,
         )
         self._templates.filters.update(
-            shown=shown, clean=clean, iso=iso, moment=moment, going_on=going_on, breakable=breakable
+            shown=shown,
+            clean=clean,
+            said=said,
+            iso=iso,
+            moment=moment,
+            size=size,
+            going_on=going_on,
+            breakable=breakable,
         )
 
     def page(
@@ -156,6 +163,15 @@ def _here(request: HubRequest) -> str:
 def moment(when: int) -> str:
     """A time for people; `iso` is the one for machines beside it."""
     return iso(when)[:16].replace("T", " ") + " UTC"
+
+
+def size(count: int) -> str:
+    """Bytes for people, by thousands as disks and networks count."""
+    amount, units = float(count), ["bytes", "kB", "MB", "GB", "TB", "PB"]
+    while amount >= 999.5 and len(units) > 1:
+        amount, units = amount / 1000, units[1:]
+    digits = 0 if amount >= 99.5 or units[0] == "bytes" else 1
+    return f"{amount:.{digits}f} {'byte' if count == 1 else units[0]}"
 
 
 def breakable(address: str) -> Markup:

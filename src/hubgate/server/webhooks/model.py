@@ -22,8 +22,7 @@ LEASE = 30 * SECOND
 PER_WEBHOOK = 8
 PER_ADDRESS = 64
 BACKOFF = tuple(
-    [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE]
-    + [hours * HOUR for hours in (2, 5, 10, 14, 20, 24)]
+    [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE] + [hours * HOUR for hours in (2, 5, 10, 14, 20, 24)]
 )
 JITTER = 0.2
 LONGEST_WAIT = DAY

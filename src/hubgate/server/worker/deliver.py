@@ -10,11 +10,13 @@ import sys
 from collections.abc import Callable
 
 from hubgate.server import logs
-from hubgate.server.app import Hub, open_hub
 from hubgate.server.audit.retention import Retention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import housekeeping
+from hubgate.server.opened import Hub, open_hub
 from hubgate.server.settings import Settings
+from hubgate.server.webhooks.delivering.deliverer import Deliverer
+from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.loops import Loop, LoopRunner
 from hubgate.server.worker.servers import GRACE_SECONDS
@@ -29,9 +31,10 @@ async def run(settings: Settings, stop: asyncio.Event, on_ready: Callable[[], No
         Sweep(hub.db, hub.clock).loop(),
         Loop("mail", every_seconds=5, step=hub.outbox.send_due),
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
+        Loop("fan-out", every_seconds=0.1, step=FanOut(hub.webhooks).step),
         *_audit(hub),
     ]
-    running = asyncio.create_task(LoopRunner(hub.db, hub.clock, stop).run(loops))
+    running = asyncio.gather(LoopRunner(hub.db, hub.clock, stop).run(loops), Deliverer(hub.webhooks, stop).run())
     on_ready()
     await stop.wait()
     # A step that waits for a database that hangs is left behind: its unit is saved whole or not at all.

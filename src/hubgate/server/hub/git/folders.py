@@ -5,6 +5,7 @@ A folder is a bare git repository without refs of its own: they are copied there
 """
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,9 +41,9 @@ class Folders:
         folder = self.of(repo_id)
         for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        (folder / "config").write_text(_CONFIG)
+        _write(folder / "config", _CONFIG)
         # Last: without it this is no repository to anyone.
-        (folder / "HEAD").write_text("ref: refs/heads/main\n")
+        _write(folder / "HEAD", "ref: refs/heads/main\n")
         return folder
 
     def remove(self, repo_id: str) -> None:
@@ -55,3 +56,11 @@ class Folders:
 
     def all(self) -> Iterator[Path]:
         yield from self.root.glob("??/*.git")
+
+
+def _write(place: Path, text: str) -> None:
+    """Synced: after a power cut an empty HEAD would be worse than none, and the first commit syncs only its objects."""
+    with place.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

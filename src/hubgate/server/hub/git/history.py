@@ -36,10 +36,10 @@ async def log(folder: Path, commit: str, skip: int, most: int) -> list[Commit]:
 
 
 async def recent(folder: Path, commit: str, skip: int, most: int) -> list[Commit]:
-    """The same by the commits' own clocks: the whole history is not read to show the beginning of it."""
+    """The same in git's own order: the whole history is not read to show its beginning."""
 
     def work(repo: pygit2.Repository) -> list[Commit]:
-        walk = repo.walk(commit, SortMode.TIME)
+        walk = repo.walk(commit, SortMode.NONE)
         return [described(found) for found in islice(walk, skip, skip + most)]
 
     return await opened(folder, work)
@@ -63,7 +63,7 @@ async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepes
     """The same, as far as it is found among the latest `deepest` commits."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        return _changes(islice(repo.walk(commit, SortMode.TIME), deepest), paths)[0]
+        return _changes(islice(repo.walk(commit, SortMode.NONE), deepest), paths)[0]
 
     return await opened(folder, work)
 

@@ -13,6 +13,7 @@ import pygit2
 from pygit2.enums import ConfigLevel, FileMode, Option
 
 from hubgate.server.errors import NotFound
+from hubgate.server.hub.git.recent import Recent
 from hubgate.server.hub.git.threads import in_thread
 
 T = TypeVar("T")
@@ -112,6 +113,33 @@ async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
 async def entry_at(folder: Path, commit: str, path: str) -> Entry | None:
     """`path` is relative, without empty, `.` or `..` parts; "" is the root."""
     return await opened(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
+
+
+FileAt = tuple[Entry | None, bytes | None]
+
+# Models are fetched by many: their small files are asked for again and again, and so are those they do not have.
+_RECENT: Recent[tuple[str, str, str], FileAt] = Recent(most=16 * 1024 * 1024, most_each=64 * 1024)
+
+
+async def file_at(folder: Path, commit: str, path: str) -> FileAt:
+    """The same, with what stands in git if that is a small file: one task instead of two, none for what is recent."""
+    key = (str(folder), commit, path)
+    found = _RECENT.get(key)
+    if found is None:
+        found = await _file_at(folder, commit, path)
+        _RECENT.keep(key, found, len(path) + len(found[1] or b""))
+    return found
+
+
+async def _file_at(folder: Path, commit: str, path: str) -> FileAt:
+    def work(repo: pygit2.Repository) -> FileAt:
+        entry = entry_in(repo, tree_of(repo, commit), path)
+        if entry is None or entry.type is not EntryType.FILE:
+            return entry, None
+        small = entry.pointer is not None or entry.size <= SMALL
+        return entry, blob_of(repo, entry.sha).data if small else None
+
+    return await opened(folder, work)
 
 
 async def small_blob(folder: Path, sha: str) -> bytes:

@@ -46,3 +46,15 @@ async def copy_links(tx: Tx, from_repo: str, to_repo: str, oids: Sequence[str], 
 async def used_storage(tx: Tx | Database, repo_id: str) -> int:
     row = await tx.one("SELECT COALESCE(SUM(size), 0) AS n FROM lfs_links WHERE repo_id = :id", {"id": repo_id})
     return int(row["n"]) if row else 0
+
+
+async def used_storage_of(tx: Tx, repo_ids: Sequence[str]) -> dict[str, int]:
+    """Of many repos at once; one without large files is left out."""
+    if not repo_ids:
+        return {}
+    given = {f"id_{number}": repo_id for number, repo_id in enumerate(repo_ids)}
+    marks = ", ".join(f":{name}" for name in given)
+    rows = await tx.all(
+        f"SELECT repo_id, SUM(size) AS n FROM lfs_links WHERE repo_id IN ({marks}) GROUP BY repo_id", given
+    )
+    return {row["repo_id"]: int(row["n"]) for row in rows}

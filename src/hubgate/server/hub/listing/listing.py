@@ -1,14 +1,23 @@
 """One page of a list of repos, as far as this caller may see."""
 
+from dataclasses import dataclass
+
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.sight import sight_of
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import store
 from hubgate.server.hub.listing.store import Wanted
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import Page, PageRequest, page_of
 
 CURSOR = (int, str)
+
+
+@dataclass(frozen=True)
+class Counts:
+    models: int
+    datasets: int
+    spaces: int
 
 
 async def listed(repos: Repos, identity: Identity, wanted: Wanted, asked: PageRequest) -> Page[Repo]:
@@ -16,6 +25,12 @@ async def listed(repos: Repos, identity: Identity, wanted: Wanted, asked: PageRe
     sight = sight_of(identity)
     rows = await repos.db.read_long(lambda tx: store.page(tx, wanted, sight, after, asked.fetch))
     return page_of(rows, asked, lambda repo: (_moment(repo, wanted.sort), repo.id))
+
+
+async def counted(repos: Repos, identity: Identity, owner_id: str) -> Counts:
+    sight = sight_of(identity)
+    found = await repos.db.read_long(lambda tx: store.counts(tx, owner_id, sight))
+    return Counts(*(found.get(kind.value, 0) for kind in RepoType))
 
 
 def _moment(repo: Repo, sort: str) -> int:

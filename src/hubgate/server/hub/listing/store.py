@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from hubgate.server.access.sight import Sight
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.store import OWNERS, REPO
@@ -41,8 +43,9 @@ async def page(tx: Tx, wanted: Wanted, sight: Sight, after: tuple[int, str] | No
         conditions.append("lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern ESCAPE '\\'")
         values["pattern"] = _containing(wanted.search.lower())
     for number, tag in enumerate(wanted.tags):
-        conditions.append(f"r.tags LIKE :tag{number} ESCAPE '\\'")
-        values[f"tag{number}"] = _containing(f'"{tag}"')
+        # As it stands in the list. LIKE would look at upper and lower case on one engine only.
+        conditions.append(f"replace(r.tags, :tag{number}, '') <> r.tags")
+        values[f"tag{number}"] = msgspec.json.encode(tag).decode()
     if wanted.gated is not None:
         conditions.append("r.gated <> ''" if wanted.gated else "r.gated = ''")
     order = "DESC" if wanted.descending else "ASC"
@@ -74,16 +77,17 @@ def _visible(sight: Sight, values: dict[str, str | int]) -> str:
     return f"(r.private = 0 OR ({private}))"
 
 
-async def count(tx: Tx, owner_id: str, repo_type: str, sight: Sight) -> int:
-    values: dict[str, str | int] = {"owner_id": owner_id, "type": repo_type}
-    row = await tx.one(
+async def counts(tx: Tx, owner_id: str, sight: Sight) -> dict[str, int]:
+    """By type; a type of which there are none is left out."""
+    values: dict[str, str | int] = {"owner_id": owner_id}
+    rows = await tx.all(
         f"""
-        SELECT count(*) AS n FROM repos r
-        WHERE r.owner_id = :owner_id AND r.type = :type AND {_visible(sight, values)}
+        SELECT r.type, count(*) AS n FROM repos r
+        WHERE r.owner_id = :owner_id AND {_visible(sight, values)} GROUP BY r.type
         """,
         values,
     )
-    return int(row["n"]) if row else 0
+    return {row["type"]: int(row["n"]) for row in rows}
 
 
 def _containing(part: str) -> str:

@@ -33,12 +33,11 @@ class BadFrontMatter(ValueError):
 async def card_at(folder: Path, commit: str | None) -> Card:
     if commit is None:
         return NO_CARD
-    entry = await objects.entry_at(folder, commit, README)
-    if entry is None or entry.type is not objects.EntryType.FILE or entry.pointer or entry.size > objects.SMALL:
+    entry, content = await objects.file_at(folder, commit, README)
+    if entry is None or entry.pointer or content is None:
         return NO_CARD
-    text = (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
     try:
-        return card_of(text)
+        return card_of(content.decode(errors="replace"))
     except BadFrontMatter:
         return NO_CARD
 

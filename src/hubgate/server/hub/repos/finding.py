@@ -41,30 +41,58 @@ async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
         text = MAIN
     found = await store.first_ref(repos.db, repo.id, _names(text))
     if found is not None:
-        ref, sha = found
-        commit = sha if not ref.startswith("refs/tags/") else await objects.commit_of(repos.folders.of(repo.id), sha)
-        if commit is not None:
-            return Revision(commit, ref)
-    elif _SHA.match(text):
+        return await _behind(repos, repo, text, found)
+    if _SHA.match(text):
         commit = await objects.commit_of(repos.folders.of(repo.id), text)
         if commit is not None:
             return Revision(commit, None)
-    raise NotFound(f"Invalid rev id: {text[:200]}", code="RevisionNotFound")
+    raise _no_revision(text)
 
 
-async def split_revision(repos: Repos, repo: Repo, rest: str) -> tuple[str, str]:
-    """Revision and path in the rest of an address where neither was percent-encoded.
+async def _behind(repos: Repos, repo: Repo, text: str, found: tuple[str, str]) -> Revision:
+    ref, sha = found
+    commit = sha if not ref.startswith("refs/tags/") else await objects.commit_of(repos.folders.of(repo.id), sha)
+    if commit is None:
+        raise _no_revision(text)
+    return Revision(commit, ref)
+
+
+def _no_revision(text: str) -> NotFound:
+    return NotFound(f"Invalid rev id: {text[:200]}", code="RevisionNotFound")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A revision as it was written, a path in it, and the ref the former stands for, if it is known already."""
+
+    rev: str
+    path: str
+    found: tuple[str, str] | None
+
+
+async def place(repos: Repos, repo: Repo, rest: str) -> Place:
+    """What the rest of an address means where neither revision nor path was percent-encoded.
 
     The special prefixes first, then the longest ref there is, then the first segment.
     """
     parts = rest.split("/")
     if len(parts) >= 3 and parts[0] == "refs" and parts[1] in ("pr", "convert", "heads", "tags"):
-        return "/".join(parts[:3]), "/".join(parts[3:])
-    for length in range(min(len(parts), _MOST_SEGMENTS), 1, -1):
-        candidate = "/".join(parts[:length])
-        if await store.first_ref(repos.db, repo.id, _names(candidate)):
-            return candidate, "/".join(parts[length:])
-    return parts[0], "/".join(parts[1:])
+        return Place("/".join(parts[:3]), "/".join(parts[3:]), None)
+    lengths = range(min(len(parts), _MOST_SEGMENTS), 0 if parts[0] != "HEAD" else 1, -1)
+    by_name = {name: length for length in lengths for name in _names("/".join(parts[:length]))}
+    found = await store.first_ref(repos.db, repo.id, list(by_name))
+    length = by_name[found[0]] if found else 1
+    return Place("/".join(parts[:length]), "/".join(parts[length:]), found)
+
+
+async def revision_of(repos: Repos, repo: Repo, at: Place) -> Revision:
+    return await (_behind(repos, repo, at.rev, at.found) if at.found else revision(repos, repo, at.rev))
+
+
+async def split_revision(repos: Repos, repo: Repo, rest: str) -> tuple[str, str]:
+    """Revision and path."""
+    at = await place(repos, repo, rest)
+    return at.rev, at.path
 
 
 # A branch with more slashes has to be percent-encoded.

@@ -1,6 +1,7 @@
 """Statements on repos, their names and their refs."""
 
 from collections.abc import Sequence
+from functools import cache
 
 from hubgate.server.hub.repos.model import Card, Owner, Repo
 from hubgate.server.storage.database import Database, Tx
@@ -172,12 +173,22 @@ async def ref(tx: Tx | Database, repo_id: str, name: str) -> str | None:
 
 
 async def first_ref(tx: Tx | Database, repo_id: str, names: Sequence[str]) -> tuple[str, str] | None:
-    """Name and commit of the first of `names` that there is."""
-    for name in names:
-        sha = await ref(tx, repo_id, name)
-        if sha is not None:
-            return name, sha
-    return None
+    """Name and commit of the first of `names` that there is, in one look-up."""
+    if not names:
+        return None
+    given = {f"name_{number}": name for number, name in enumerate(names)}
+    row = await tx.one(_first_of(len(names)), {"repo_id": repo_id, **given})
+    return (row["name"], row["sha"]) if row else None
+
+
+@cache
+def _first_of(count: int) -> str:
+    marks = [f":name_{number}" for number in range(count)]
+    order = " ".join(f"WHEN {mark} THEN {number}" for number, mark in enumerate(marks))
+    return f"""
+        SELECT name, sha FROM refs WHERE repo_id = :repo_id AND name IN ({", ".join(marks)})
+        ORDER BY CASE name {order} END LIMIT 1
+    """
 
 
 async def refs(tx: Tx, repo_id: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What anyone may know of a user or an organization."""
+"""What anyone may know of a user or an organization, and how many of its repos the caller may see."""
 
 from typing import Literal
 
@@ -6,6 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.guard import Guard
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
@@ -16,6 +17,8 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.listing.listing import Counts, counted
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.belonging import organizations_of
 from hubgate.server.web.named import at_organization, moved
@@ -63,14 +66,21 @@ class OrganizationOverview(msgspec.Struct, rename="camel"):
     num_followers: int = 0
 
 
-def routes(accounts: Accounts) -> list[Route]:
+def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
+    async def counted_for(request: HubRequest, owner_id: str) -> Counts:
+        return await counted(repos, (await guard.if_good(request)).identity, owner_id)
+
     async def of_user(request: HubRequest) -> Response:
         user = await store.account_named(accounts.db, request.param("name"))
         if not isinstance(user, User) or user.disabled_at is not None:
             raise NotFound("User not found.")
-        return moved(request, _OF_USER, user.name) or JsonResponse(await _overview(accounts, user))
+        if elsewhere := moved(request, _OF_USER, user.name):
+            return elsewhere
+        counts = await counted_for(request, user.id)
+        return JsonResponse(await _overview(accounts, user, counts))
 
-    async def of_organization(_: HubRequest, organization: Organization) -> Response:
+    async def of_organization(request: HubRequest, organization: Organization) -> Response:
+        counts = await counted_for(request, organization.id)
         return JsonResponse(
             OrganizationOverview(
                 id=organization.id,
@@ -80,6 +90,9 @@ def routes(accounts: Accounts) -> list[Route]:
                 created_at=iso(organization.created_at),
                 plan=organization.plan,
                 num_users=await org_store.count_members(accounts.db, organization.id),
+                num_models=counts.models,
+                num_datasets=counts.datasets,
+                num_spaces=counts.spaces,
             )
         )
 
@@ -109,7 +122,7 @@ def routes(accounts: Accounts) -> list[Route]:
     ]
 
 
-async def _overview(accounts: Accounts, user: User) -> UserOverview:
+async def _overview(accounts: Accounts, user: User, counts: Counts) -> UserOverview:
     organizations = await organizations_of(accounts, user)
     return UserOverview(
         id=user.id,
@@ -118,4 +131,7 @@ async def _overview(accounts: Accounts, user: User) -> UserOverview:
         avatar_url=avatar_url(user.id),
         created_at=iso(user.created_at),
         orgs=[OrganizationInOverview(o.id, o.name, o.shown_name, avatar_url(o.id)) for o in organizations],
+        num_models=counts.models,
+        num_datasets=counts.datasets,
+        num_spaces=counts.spaces,
     )

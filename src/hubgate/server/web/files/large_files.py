@@ -117,7 +117,7 @@ def routes(repos: Repos) -> list[Route]:
     async def download(request: HubRequest) -> ASGIApp:
         grant = _granted(repos, request, "download")
         headers = {"content-type": OTHERWISE, "etag": f'"{grant.oid}"'}
-        return await sending.file(repos.large_files.at(grant.oid), headers)
+        return sending.file(request, repos.large_files.at(grant.oid), grant.size, headers)
 
     signed = "/lfs/{verb}/{repo_id}/{oid}"
     return [

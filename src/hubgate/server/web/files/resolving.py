@@ -16,44 +16,44 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.objects import Entry, EntryType
 from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos.finding import Place
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.files import sending
 from hubgate.server.web.files.harmless import file_headers
 from hubgate.server.web.repo_routes import at_repo
 
 # What anyone may read of a gated repo, so that they know what they ask for.
-_BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
+BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 
 def routes(repos: Repos) -> list[Route]:
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
-        rev, path = await finding.split_revision(repos, repo, request.param("rest"))
-        if path not in _BEFORE_THE_GATE:
+        at = await finding.place(repos, repo, request.param("rest"))
+        if at.path not in BEFORE_THE_GATE:
             require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
-        return await sent(request, repo, rev, path, pointers=False)
+        return await sent(request, repo, at, pointers=False)
 
     async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
-        rev, path = await finding.split_revision(repos, repo, request.param("rest"))
+        at = await finding.place(repos, repo, request.param("rest"))
         require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
-        return await sent(request, repo, rev, path, pointers=True)
+        return await sent(request, repo, at, pointers=True)
 
-    async def sent(request: HubRequest, repo: Repo, rev: str, path: str, *, pointers: bool) -> ASGIApp:
+    async def sent(request: HubRequest, repo: Repo, at: Place, *, pointers: bool) -> ASGIApp:
         """`pointers`: what stands in git, not the large file it stands for."""
-        revision = await finding.revision(repos, repo, rev)
+        revision = await finding.revision_of(repos, repo, at)
         folder = repos.folders.of(repo.id)
-        entry = await objects.entry_at(folder, revision.sha, path)
+        entry, content = await objects.file_at(folder, revision.sha, at.path)
         if entry is None or entry.type is not EntryType.FILE:
-            return _no_entry(revision.sha, path, rev)
-        headers = _headers(entry, revision.sha, path, by_pointer=pointers)
+            return _no_entry(revision.sha, at.path, at.rev)
+        headers = _headers(entry, revision.sha, at.path, by_pointer=pointers)
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
         if entry.pointer is None or pointers:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
-            return await sending.blob(request, folder, entry.sha, size, headers)
-        place = repos.large_files.at(entry.pointer.oid)
+            return sending.blob(request, folder, entry.sha, size, content, headers)
         if not repos.large_files.has(entry.pointer.oid, entry.pointer.size):
-            return _no_entry(revision.sha, path, rev)
-        return await sending.file(place, headers)
+            return _no_entry(revision.sha, at.path, at.rev)
+        return sending.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
 
     return [
         route
@@ -80,7 +80,7 @@ def _headers(entry: Entry, commit: str, path: str, *, by_pointer: bool) -> dict[
         "x-repo-commit": commit,
         # A commit's file never changes, but who may read it does.
         "cache-control": "no-cache",
-        "vary": "Authorization",
+        "vary": "Authorization, Cookie",
     }
 
 

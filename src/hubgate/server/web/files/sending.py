@@ -1,26 +1,61 @@
 """Sending the content of a file, whole or a part of it, from wherever it is kept."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+import os
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
-from starlette.responses import FileResponse, Response
-from starlette.types import ASGIApp
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import Streamed
-from hubgate.server.hub.git import objects, program
+from hubgate.server.hub.git import program
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.web.files.ranges import OutOfRange, Span, asked_span
 
 _CHUNK = 256 * 1024
+# Each costs a change of threads, so they are few; each is held in memory, so they are not larger.
+_CHUNK_OF_FILE = 512 * 1024
+# Servers that know it send the file themselves.
+_PATHSEND = "http.response.pathsend"
 
 
-async def blob(request: HubRequest, folder: Path, sha: str, size: int, headers: dict[str, str]) -> ASGIApp:
-    """From git."""
+def blob(
+    request: HubRequest, folder: Path, sha: str, size: int, content: bytes | None, headers: dict[str, str]
+) -> ASGIApp:
+    """From git; `content` is there if it is small."""
+
+    def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
+        if content is not None:
+            return Response(content[part.start : part.end], status, headers)
+        return Streamed(_from_git(folder, sha, part), headers, status)
+
+    return _part_or_all(request, size, headers, answer)
+
+
+def file(request: HubRequest, place: Path, size: int, headers: dict[str, str]) -> ASGIApp:
+    """From disk."""
+
+    def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
+        if part.length == size and _PATHSEND in request.scope.get("extensions", {}):
+            return _SentByServer(place, headers, status)
+        return Streamed(_from_disk(place, part), headers, status)
+
+    return _part_or_all(request, size, headers, answer)
+
+
+def _part_or_all(
+    request: HubRequest, size: int, headers: dict[str, str], answer: Callable[[Span, int, dict[str, str]], ASGIApp]
+) -> ASGIApp:
     headers = {**headers, "accept-ranges": "bytes"}
-    etag = headers["etag"]
+    if size == 0 and "range" in request.headers:
+        # Nothing is within an empty file. To have its size, an existing client asks for its first byte and takes no
+        # refusal; a range may be ignored (RFC 9110, section 14.2), and in a 200 this header means nothing to others.
+        headers |= {"content-range": "bytes */0", "content-length": "0"}
+        return Response(status_code=200, headers=headers)
     try:
-        span = asked_span(request.headers.get("range"), request.headers.get("if-range"), etag, size)
+        span = asked_span(request.headers.get("range"), request.headers.get("if-range"), headers["etag"], size)
     except OutOfRange:
         return Response(status_code=416, headers={**headers, "content-range": f"bytes */{size}"})
     status = 200
@@ -31,19 +66,37 @@ async def blob(request: HubRequest, folder: Path, sha: str, size: int, headers: 
     headers["content-length"] = str(part.length)
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers)
-    if size <= objects.SMALL:
-        content = await objects.small_blob(folder, sha)
-        return Response(content[part.start : part.end], status, headers)
-    return Streamed(_streamed(folder, sha, part), headers, status)
+    return answer(part, status, headers)
 
 
-async def file(place: Path, headers: dict[str, str]) -> FileResponse:
-    """From disk. The library knows ranges, and hands the whole file to servers that can send it themselves."""
-    media_type = headers.pop("content-type")
-    return FileResponse(place, headers=headers, media_type=media_type)
+class _SentByServer:
+    def __init__(self, place: Path, headers: dict[str, str], status: int) -> None:
+        self._place = str(place)
+        self._start = {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        }
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        await send(self._start)
+        await send({"type": _PATHSEND, "path": self._place})
 
 
-async def _streamed(folder: Path, sha: str, part: Span) -> AsyncGenerator[bytes, None]:
+async def _from_disk(place: Path, part: Span) -> AsyncGenerator[bytes, None]:
+    descriptor = await in_thread(os.open, place, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        at = part.start
+        while at < part.end and (
+            chunk := await in_thread(os.pread, descriptor, min(_CHUNK_OF_FILE, part.end - at), at)
+        ):
+            at += len(chunk)
+            yield chunk
+    finally:
+        os.close(descriptor)
+
+
+async def _from_git(folder: Path, sha: str, part: Span) -> AsyncGenerator[bytes, None]:
     process = await program.start(["cat-file", "blob", sha], folder)
     try:
         out = process.stdout or asyncio.StreamReader()

@@ -8,19 +8,34 @@ from hubgate.server.accounts.organizations import invitations
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.listing import listing
+from hubgate.server.hub.listing.store import Wanted
+from hubgate.server.paging import PageRequest
 from hubgate.server.web.pages.listing import first_of
 from hubgate.server.web.rendering import Pages
 
+RECENT = 8
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+
+def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
     async def home(request: HubRequest) -> Response:
-        person = caller_of(request).person
+        identity, person = caller_of(request).identity, caller_of(request).person
+        wanted = Wanted(owner_id=person.user.id if person else "")
+        recent = await listing.listed(repos, identity, wanted, PageRequest(RECENT))
         if person is None:
-            return pages.page(request, "home.html")
+            return pages.page(request, "home.html", recent=recent.items)
         invited, more_invited = first_of(await invitations.of_user(accounts, person.user))
         memberships, more = first_of(person.memberships)
         return pages.page(
-            request, "home_in.html", invited=invited, more_invited=more_invited, memberships=memberships, more=more
+            request,
+            "home_in.html",
+            invited=invited,
+            more_invited=more_invited,
+            memberships=memberships,
+            more=more,
+            recent=recent.items,
+            more_repos=recent.next_cursor is not None,
         )
 
     return [Route("GET", "/", home, Surface.PAGE, "hub.public", "Home")]

@@ -11,17 +11,22 @@ from hubgate.server.web.local_path import local_path
 T = TypeVar("T")
 
 ROWS = 50
+NOTHING: Mapping[str, str] = {}
 
 
 class Asked:
-    """Which rows of a list the address asks for: the words searched, and in `parameter` where to go on."""
+    """Which rows of a list the address asks for: the words searched, and in `parameter` where to go on. What else of
+    the query decides about the list is `kept` in the addresses of its pages.
+    """
 
-    def __init__(self, query: Mapping[str, str], path: str, parameter: str = "cursor") -> None:
-        self._cursor, self._path, self._parameter = query.get(parameter), path, parameter
+    def __init__(
+        self, query: Mapping[str, str], path: str, parameter: str = "cursor", kept: Mapping[str, str] = NOTHING
+    ) -> None:
+        self._cursor, self._path, self._parameter, self._kept = query.get(parameter), path, parameter, kept
         self.search = query.get("search", "").strip()
 
-    def page(self, shape: tuple[type, ...]) -> PageRequest:
-        return PageRequest(ROWS, decode_cursor(self._cursor, shape) if self._cursor else None)
+    def page(self, shape: tuple[type, ...], rows: int = ROWS) -> PageRequest:
+        return PageRequest(rows, decode_cursor(self._cursor, shape) if self._cursor else None)
 
     def shown(self, next_cursor: str | None) -> dict[str, Any]:
         """What templates/parts/listing.html wants to know; an address is empty where it would lead nowhere."""
@@ -29,7 +34,7 @@ class Asked:
         return {"search": self.search, "first": first, "next": self._address(next_cursor) if next_cursor else ""}
 
     def _address(self, cursor: str | None) -> str:
-        given = {"search": self.search, self._parameter: cursor}
+        given = {"search": self.search, **self._kept, self._parameter: cursor}
         query = urlencode({name: value for name, value in given.items() if value})
         return f"{self._path}?{query}" if query else self._path
 

@@ -18,9 +18,11 @@ from hubgate.server.http.edge import NOTHING_HERE
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
 from hubgate.server.web.belonging import organizations_of
 from hubgate.server.web.named import moved
 from hubgate.server.web.pages.listing import first_of
+from hubgate.server.web.pages.repos.owned import owned
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/{name}"
@@ -43,7 +45,7 @@ class Website:
         return cls(host, parts.path.rstrip("/"))
 
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
     async def show(request: HubRequest) -> Response:
         found = await store.account_named(accounts.db, request.param("name"))
         if found is None or (isinstance(found, User) and found.disabled_at is not None):
@@ -62,6 +64,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             organizations=organizations,
             more=more,
             edit="/settings/profile" if caller_of(request).identity.user_id == user.id else "",
+            **await owned(repos, request, resource.Account(user.id), user.name),
         )
 
     async def of_organization(request: HubRequest, organization: Organization) -> Response:
@@ -77,6 +80,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             members=await org_store.count_members(accounts.db, organization.id),
             roster=f"{root}/members" if may_see_members else "",
             edit=f"{root}/settings/profile" if may_change else "",
+            **await owned(repos, request, judged, organization.name),
         )
 
     public = Action.HUB_PUBLIC.rule.name

@@ -33,6 +33,7 @@ MOST_FILES = 10_000
 LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
 
+BY_LFS = "This hub takes large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
 _OWN_LARGE_FILES = re.compile(r"hf_hub/(\d+)\.(\d+)")
 
 
@@ -63,6 +64,7 @@ def routes(repos: Repos) -> list[Route]:
         if len(asked.files) > MOST_FILES:
             raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
         revision = await finding.revision(repos, repo, rev)
+        inside_commits = insists_on_xet(request.headers.get("user-agent", ""))
         said = await answers(
             repos,
             repo,
@@ -70,9 +72,13 @@ def routes(repos: Repos) -> list[Route]:
             asked.files,
             ignore=asked.git_ignore,
             attributes=asked.git_attributes,
-            inside_commits=insists_on_xet(request.headers.get("user-agent", "")),
+            inside_commits=inside_commits,
         )
-        return JsonResponse(PreuploadAnswer(said))
+        response = JsonResponse(PreuploadAnswer(said))
+        if inside_commits and any(answer.upload_mode == "lfs" for answer in said):
+            # Shown at once; of what xet-write-token answers these clients show only the status.
+            response.headers["x-hf-warning"] = f"large-files; {BY_LFS}"
+        return response
 
     async def commit_to(request: HubRequest, repo: Repo) -> JsonResponse:
         rev, user = request.param("rev"), caller_of(request).user
@@ -99,7 +105,7 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse(said)
 
     async def no_xet(_: HubRequest, __: Repo) -> JsonResponse:
-        raise Unprocessable("This hub takes large files by LFS, not by Xet. Set HF_HUB_DISABLE_XET=1 and upload again.")
+        raise Unprocessable(BY_LFS)
 
     query = (Query("create_pr", "Make a pull request of it.", {"type": "boolean"}),)
     found = []

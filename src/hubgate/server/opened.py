@@ -1,0 +1,137 @@
+"""The opened resources of one process, without the routes: what commands and background loops need too."""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from urllib.parse import urlsplit
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.clock import Clock, system_clock
+from hubgate.server.egress.client import Egress
+from hubgate.server.errors import StartupError
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.folders import Folders
+from hubgate.server.hub.lfs.files import LargeFiles
+from hubgate.server.hub.repos import removing as repo_removing
+from hubgate.server.mail.message import default_sender
+from hubgate.server.mail.outbox import Outbox
+from hubgate.server.mail.transport import transport_for
+from hubgate.server.oauth.cimd.documents import Documents
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.secret import ServerSecret, existing_secret
+from hubgate.server.settings import Settings
+from hubgate.server.storage.database import Database
+from hubgate.server.storage.engines import open_database
+from hubgate.server.throttle.limiter import Limiter
+from hubgate.server.webhooks.context import Webhooks
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The opened resources of one process."""
+
+    settings: Settings
+    clock: Clock
+    db: Database
+    secret: ServerSecret
+    outbox: Outbox
+    egress: Egress
+
+    @property
+    def accounts(self) -> Accounts:
+        settings = self.settings
+        return Accounts(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            outbox=self.outbox,
+            limiter=self.limiter,
+            base_url=settings.base_url,
+            signup=settings.signup,
+            take_along=partial(repo_removing.deleted_with_owner, settings.base_url),
+        )
+
+    @cached_property
+    def oauth(self) -> OAuth:
+        settings = self.settings
+        return OAuth(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            keys=self.keys,
+            limiter=self.limiter,
+            outbox=self.outbox,
+            base_url=settings.base_url,
+            cli_client_ids=settings.cli_client_ids,
+            extra_scopes=settings.extra_scopes,
+            subject_token_types=settings.subject_token_type_aliases,
+            documents=Documents(
+                self.db,
+                self.clock,
+                self.limiter,
+                self.egress,
+                settings.cimd_max_bytes,
+                settings.cimd_allow_http_loopback,
+            ),
+        )
+
+    @cached_property
+    def repos(self) -> Repos:
+        settings = self.settings
+        return Repos(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            base_url=settings.base_url,
+            folders=Folders(settings.data_dir / "repos"),
+            large_files=LargeFiles(settings.data_dir / "lfs"),
+            regular_upload_max=settings.regular_upload_max,
+        )
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        settings = self.settings
+        return Webhooks(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            egress=self.egress,
+            outbox=self.outbox,
+            base_url=settings.base_url,
+            quota=settings.webhook_quota,
+            per_owner=settings.webhooks_per_owner,
+        )
+
+    @property
+    def keys(self) -> KeyRing:
+        return KeyRing(self.db, self.secret, self.clock)
+
+    @property
+    def limiter(self) -> Limiter:
+        return Limiter(self.db, self.clock)
+
+    async def close(self) -> None:
+        await self.outbox.finish()
+        self.egress.close()
+        await self.db.close()
+
+
+async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
+    db = await open_database(settings.database_url)
+    try:
+        secret = existing_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+    except StartupError:
+        await db.close()
+        raise
+    sender = settings.mail_from or default_sender(urlsplit(settings.base_url).hostname or "")
+    transport = transport_for(settings.smtp_url, settings.data_dir)
+    outbox = Outbox(db, secret, clock, transport, sender, settings.base_url)
+    return Hub(settings, clock, db, secret, outbox, egress_for(settings))
+
+
+def egress_for(settings: Settings) -> Egress:
+    """The hub's own addresses are closed to it: a request to ourselves would be a loop."""
+    public = urlsplit(settings.base_url)
+    port = public.port or (443 if settings.secure else 80)
+    own = frozenset({(public.hostname or "", port), (settings.host, settings.port)})
+    return Egress(settings.egress_allow, settings.egress_proxy, own)

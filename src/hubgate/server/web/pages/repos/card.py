@@ -1,0 +1,103 @@
+"""A repo's front page: what its README says, or how to put something into it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from markupsafe import Markup
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.hub.git import objects, trees
+from hubgate.server.hub.git.objects import EntryType
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.repos.card import README, BadFrontMatter, parsed, split_readme
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.foreign_text import clean
+from hubgate.server.web.markdown import Place, rendered
+from hubgate.server.web.pages.repos.commands import commands
+from hubgate.server.web.pages.repos.frame import Frame
+
+MOST_FACTS = 20
+LONGEST_FACT = 200
+MOST_TAGS = 24
+# What a repo begins with (hub/repos/creating.py).
+_FIRST = {".gitattributes", README}
+
+
+@dataclass(frozen=True)
+class Readme:
+    text: Markup
+    # The front matter: names and values as texts.
+    facts: list[tuple[str, list[str]]]
+    # What is wrong with it, for who can mend it.
+    problem: str = ""
+
+
+def routes(frame: Frame) -> list[Route]:
+    async def card(request: HubRequest, repo: Repo) -> Response:
+        readme = await read(frame, repo)
+        may_write = frame.may(request, repo, Action.REPO_WRITE)
+        return frame.show(
+            request,
+            repo,
+            "card.html",
+            "card",
+            readme=readme,
+            empty=not (readme and readme.text.strip()) and await _is_empty(frame, repo),
+            may_write=may_write,
+            commands=commands(frame.repos.base_url, repo),
+            tags=[clean(tag) for tag in repo.tag_list[:MOST_TAGS]],
+        )
+
+    return frame.routes("GET", "", card, Action.REPO_SEE, "The card of a repo")
+
+
+async def read(frame: Frame, repo: Repo) -> Readme | None:
+    """At the head; None if there is none, or none to be shown."""
+    if repo.head_sha is None:
+        return None
+    folder = frame.repos.folders.of(repo.id)
+    entry = await objects.entry_at(folder, repo.head_sha, README)
+    if entry is None or entry.type is not EntryType.FILE or entry.pointer or entry.size > objects.SMALL:
+        return None
+    text = (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
+    return await in_thread(_readme, text, Place(repo.path, "main"))
+
+
+def _readme(text: str, place: Place) -> Readme:
+    front_matter, body = split_readme(text)
+    shown = rendered(body, place)
+    try:
+        return Readme(shown, facts_of(parsed(front_matter)) if front_matter else [])
+    except BadFrontMatter as error:
+        return Readme(shown, [], str(error))
+
+
+def facts_of(data: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """As many as help; what is nested is said as JSON."""
+    facts = []
+    for name, value in list(data.items())[:MOST_FACTS]:
+        words = value if isinstance(value, list) else [value]
+        said = [_said(word) for word in words[:MOST_FACTS] if word is not None]
+        if said:
+            facts.append((clean(name)[:LONGEST_FACT], said))
+    return facts
+
+
+def _said(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = clean(" ".join(text.split()))
+    return text if len(text) <= LONGEST_FACT else text[:LONGEST_FACT] + "…"
+
+
+async def _is_empty(frame: Frame, repo: Repo) -> bool:
+    """Whether nobody has put anything into it yet."""
+    if repo.head_sha is None:
+        return True
+    folder, most = frame.repos.folders.of(repo.id), len(_FIRST) + 1
+    found = await trees.listed(folder, repo.head_sha, "", recursive=False, after="", most=most)
+    return {entry.path for entry in found or []} <= _FIRST

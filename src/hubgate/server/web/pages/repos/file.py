@@ -1,0 +1,113 @@
+"""`/blob/{rev}/{path}`: one file. Text is shown as text, whatever it would do in a browser (attack O60)."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from starlette.responses import RedirectResponse, Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.errors import NotFound
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.hub.git import history, objects
+from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.repos.card import split_readme
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.files.resolving import BEFORE_THE_GATE
+from hubgate.server.web.markdown import Place, rendered
+from hubgate.server.web.pages.repos.folders import DEEPEST
+from hubgate.server.web.pages.repos.frame import Frame, Spot
+
+LARGEST_TEXT = 256 * 1024
+MOST_LINES = 5_000
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".ico")
+_MARKDOWN = (".md", ".markdown")
+# They turn the text around, so that it reads otherwise than it runs.
+_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class View:
+    """What there is to see of a file; nothing, where all of these are empty."""
+
+    image: str = ""
+    markdown: Markup | None = None
+    lines: tuple[str, ...] = ()
+    # It holds characters that turn text around; they are spelled out.
+    turning: bool = False
+    # Why nothing is shown.
+    reason: str = ""
+
+
+def routes(frame: Frame) -> list[Route]:
+    async def blob(request: HubRequest, repo: Repo) -> Response:
+        spot = await frame.spot(request, repo)
+        folder = frame.repos.folders.of(repo.id)
+        entry = await objects.entry_at(folder, spot.sha, spot.path)
+        if entry is None:
+            raise NotFound(f"There is no file {spot.path[:200]} at {spot.rev[:100]}.")
+        if entry.type is EntryType.DIRECTORY:
+            return RedirectResponse(spot.to("tree", spot.path), 303)
+        may_read = spot.path in BEFORE_THE_GATE or frame.may(request, repo, Action.REPO_READ_CONTENT)
+        plain = request.query().get("plain") == "1"
+        view = await seen(frame, spot, entry, plain=plain) if may_read else View()
+        changes = await history.recent_changes(folder, spot.sha, [spot.path], DEEPEST)
+        return frame.show(
+            request,
+            repo,
+            "blob.html",
+            "files",
+            spot=spot,
+            entry=entry,
+            name=spot.path.rpartition("/")[2],
+            view=view,
+            may_read=may_read,
+            plain=plain,
+            is_markdown=_ends(spot.path, _MARKDOWN),
+            change=changes.get(spot.path),
+            **await frame.picker(spot),
+        )
+
+    return frame.routes("GET", "/blob/{rest:path}", blob, Action.REPO_SEE, "One file of a repo")
+
+
+async def seen(frame: Frame, spot: Spot, entry: Entry, *, plain: bool) -> View:
+    if _ends(spot.path, _IMAGES):
+        return View(image=spot.to("resolve", spot.path))
+    if entry.pointer:
+        return View(reason="Large files are not shown here.")
+    if entry.size > LARGEST_TEXT:
+        return View(reason="Too large to show here.")
+    content = await objects.small_blob(frame.repos.folders.of(spot.repo.id), entry.sha)
+    return await in_thread(_view, content, spot, plain)
+
+
+def _view(content: bytes, spot: Spot, plain: bool) -> View:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        return View(reason="Not text.")
+    if not text:
+        return View(reason="Empty.")
+    if _ends(spot.path, _MARKDOWN) and not plain:
+        place = Place(spot.repo.path, spot.rev, spot.path.rpartition("/")[0])
+        return View(markdown=rendered(split_readme(text)[1], place))
+    lines = re.split(r"\r\n|\n|\r", _TURNING.sub(_spelled, text))
+    if lines and not lines[-1]:
+        lines.pop()
+    if len(lines) > MOST_LINES:
+        return View(reason=f"More than {MOST_LINES:,} lines: too many to show here.")
+    return View(lines=tuple(lines), turning=_TURNING.search(text) is not None)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return f"[{unicodedata.name(match[0])}]"
+
+
+def _ends(path: str, endings: tuple[str, ...]) -> bool:
+    return path.lower().endswith(endings)

@@ -1,0 +1,68 @@
+"""`/tree/{rev}/{path}`: what is in a folder."""
+
+from starlette.responses import RedirectResponse, Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.errors import NotFound
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.hub.git import history, objects
+from hubgate.server.hub.git.objects import EntryType
+from hubgate.server.hub.git.shelves import shelf
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.pages.repos.frame import Frame, Spot, address
+from hubgate.server.web.pages.repos.turning import turned
+
+ROWS = 100
+# For each row its last change is looked for among this many commits; further back costs more than it tells.
+DEEPEST = 100
+_VERBS = ("tree", "commits")
+
+
+def routes(frame: Frame) -> list[Route]:
+    async def pick(request: HubRequest, repo: Repo) -> Response:
+        """The form of the picker, which cannot write an address itself."""
+        query = request.query()
+        verb, rev = query.get("to", "tree"), query.get("rev", "main")
+        if verb not in _VERBS:
+            raise NotFound("There is no such list.")
+        return RedirectResponse(address(repo, verb, rev, query.get("path", "") if verb == "tree" else ""), 303)
+
+    async def tree(request: HubRequest, repo: Repo) -> Response:
+        spot = await frame.spot(request, repo)
+        number, folder = turned(request), frame.repos.folders.of(repo.id)
+        found = await shelf(folder, spot.sha, spot.path, (number - 1) * ROWS, ROWS)
+        if found is None:
+            return await _elsewhere(spot)
+        if not found.entries and number > 1:
+            raise NotFound("The list has no such page.")
+        paths = [entry.path for entry in found.entries]
+        changes = await history.recent_changes(folder, spot.sha, paths, DEEPEST)
+        newest = await history.recent(folder, spot.sha, 0, 1)
+        return frame.show(
+            request,
+            repo,
+            "tree.html",
+            "files",
+            spot=spot,
+            entries=found.entries,
+            is_folder=EntryType.DIRECTORY,
+            total=found.total,
+            changes=changes,
+            newest=newest[0],
+            number=number,
+            last=max(1, -(-found.total // ROWS)),
+            **await frame.picker(spot),
+        )
+
+    async def _elsewhere(spot: Spot) -> Response:
+        entry = await objects.entry_at(frame.repos.folders.of(spot.repo.id), spot.sha, spot.path)
+        if entry is None:
+            raise NotFound(f"There is no folder {spot.path[:200]} at {spot.rev[:100]}.")
+        return RedirectResponse(spot.to("blob", spot.path), 303)
+
+    see = Action.REPO_SEE
+    return [
+        *frame.routes("GET", "/tree", pick, see, "Leads to a repo's files at a revision"),
+        *frame.routes("GET", "/tree/{rest:path}", tree, see, "The files of a repo"),
+    ]

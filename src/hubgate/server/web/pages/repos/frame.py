@@ -1,0 +1,131 @@
+"""What the pages of one repo share: who may open them, the head with its tabs, the picker of revisions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import decide
+from hubgate.server.errors import NotFound, Unauthorized
+from hubgate.server.http.edge import NOTHING_HERE
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.repos import finding, store
+from hubgate.server.hub.repos.finding import Revision
+from hubgate.server.hub.repos.model import MAIN, Repo, RepoType
+from hubgate.server.storage.database import Tx
+from hubgate.server.web.rendering import NO_ERRORS, Pages
+from hubgate.server.web.repo_routes import OfRepo, at_repo, first_of_rest
+
+# More branches or tags than anyone looks through; the others are reached by their address.
+MOST_REFS = 200
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place in a repo: its revision as the address names it, the commit, the path."""
+
+    repo: Repo
+    rev: str
+    revision: Revision
+    path: str = ""
+
+    @property
+    def sha(self) -> str:
+        return self.revision.sha
+
+    @property
+    def crumbs(self) -> list[tuple[str, str]]:
+        """Each folder on the way, and where it is listed."""
+        parts = self.path.split("/") if self.path else []
+        return [(part, self.to("tree", "/".join(parts[: at + 1]))) for at, part in enumerate(parts)]
+
+    def to(self, verb: str, path: str = "") -> str:
+        return address(self.repo, verb, self.rev, path)
+
+
+def address(repo: Repo, verb: str, rev: str, path: str = "") -> str:
+    """A slash in the revision is encoded: it ends where the path begins."""
+    return f"{repo.path}/{verb}/{quote(rev, safe='')}{'/' if path else ''}{quote(path)}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    pages: Pages
+    repos: Repos
+
+    def routes(self, method: str, tail: str, handler: OfRepo, action: Action, summary: str) -> list[Route]:
+        """One for every type."""
+        routes = []
+        for kind in RepoType:
+            path = f"/{kind.folder}{{namespace}}/{{repo}}{tail}"
+            handle = _hiding(at_repo(self.repos, kind, path, action, handler))
+            about = summary.replace("repo", kind.value, 1)
+            routes.append(Route(method, path, handle, Surface.PAGE, action.rule.name, about, body_cap=16 * KIB))
+        return routes
+
+    def show(
+        self,
+        request: HubRequest,
+        repo: Repo,
+        template: str,
+        tab: str,
+        errors: Mapping[str, str] = NO_ERRORS,
+        status: int | None = None,
+        **values: Any,
+    ) -> Response:
+        """`tab` is "card", "files" or "settings"."""
+        tabs = [("card", "Card", repo.path), ("files", "Files", address(repo, "tree", "main"))]
+        if self.may(request, repo, Action.REPO_CONFIGURE):
+            tabs.append(("settings", "Settings", f"{repo.path}/settings"))
+        return self.pages.page(
+            request, f"repo/{template}", status, errors, repo=repo, tab=tab, tabs=tabs, at=repo.path, **values
+        )
+
+    def may(self, request: HubRequest, repo: Repo, action: Action) -> bool:
+        return decide(caller_of(request).identity, action, repo.judged()).allowed
+
+    async def spot(self, request: HubRequest, repo: Repo) -> Spot:
+        """What the end of an address means."""
+        first = first_of_rest(request)
+        rev, path = await finding.split_revision(self.repos, repo, request.param("rest"), first=first)
+        return Spot(repo, rev, await self.revision(repo, rev), path.strip("/"))
+
+    async def revision(self, repo: Repo, rev: str) -> Revision:
+        try:
+            return await finding.revision(self.repos, repo, rev)
+        except NotFound:
+            raise NotFound(f"{repo.full_name} has no branch, tag or commit {rev[:200]}.") from None
+
+    async def picker(self, spot: Spot) -> dict[str, Any]:
+        """For parts.html: what there is to choose from; the present one always is."""
+
+        async def read(tx: Tx) -> tuple[list[str], list[str]]:
+            branches = await store.ref_names(tx, spot.repo.id, "heads", MOST_REFS)
+            return branches, await store.ref_names(tx, spot.repo.id, "tags", MOST_REFS)
+
+        branches, tags = await self.repos.db.read_long(read)
+        branches.sort(key=lambda name: name != MAIN.removeprefix("refs/heads/"))
+        known = spot.rev in branches or spot.rev in tags
+        return {"branches": branches, "tags": tags, "other": "" if known else spot.rev}
+
+
+def _hiding(handler: Handler) -> Handler:
+    """A repo that a visitor may not know of, and one that is not there: the same page, signed in or not."""
+
+    async def handle(request: HubRequest) -> ASGIApp:
+        try:
+            return await handler(request)
+        except (NotFound, Unauthorized) as error:
+            if error.code == "RepoNotFound":
+                raise NotFound(NOTHING_HERE) from None
+            raise
+
+    return handle

@@ -1,0 +1,54 @@
+"""`/models`, `/datasets`, `/spaces`: all that the visitor may see, searched, sorted, page by page."""
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.listing import listing
+from hubgate.server.hub.listing.store import Wanted
+from hubgate.server.hub.repos.model import RepoType
+from hubgate.server.web.pages.listing import Asked
+from hubgate.server.web.pages.repos.frame import Frame
+
+ROWS = 30
+LONGEST_SEARCH = 200
+SORTS = (("lastModified", "Recently changed"), ("createdAt", "Newest"))
+
+
+def routes(frame: Frame) -> list[Route]:
+    def of_type(kind: RepoType) -> Handler:
+        path = f"/{kind.plural}"
+
+        async def every(request: HubRequest) -> Response:
+            query = request.query()
+            sort = query.get("sort", "")
+            sort = sort if sort in dict(SORTS) else SORTS[0][0]
+            tag = query.get("filter", "").strip()[:LONGEST_SEARCH]
+            kept = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
+            asked = Asked(query, path, kept=kept)
+            wanted = Wanted(type=kind.value, search=asked.search[:LONGEST_SEARCH], tags=[tag] if tag else [], sort=sort)
+            identity = caller_of(request).identity
+            page = await listing.listed(frame.repos, identity, wanted, asked.page(listing.CURSOR, ROWS))
+            return frame.pages.page(
+                request,
+                "repo/list.html",
+                kind=kind,
+                path=path,
+                found=page.items,
+                sorts=SORTS,
+                sort=sort,
+                filter=tag,
+                **asked.shown(page.next_cursor),
+            )
+
+        return every
+
+    # Asked of each repo on the list (access/sight.py).
+    see = Action.REPO_SEE.rule.name
+    return [
+        Route("GET", f"/{kind.plural}", of_type(kind), Surface.PAGE, see, f"Every {kind.value} you may see")
+        for kind in RepoType
+    ]

@@ -1,0 +1,90 @@
+"""`/settings` of a repo: who sees it, its gate, discussions, where it is."""
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import require
+from hubgate.server.errors import Conflict, Forbidden, Unprocessable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.hub.repos import configuring, moving, store
+from hubgate.server.hub.repos.configuring import Changes
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.web.pages.repos.owners import owners_with
+from hubgate.server.web.rendering import NO_ERRORS
+
+GATES = (
+    ("", "Open: whoever sees it may read its files"),
+    ("auto", "Gated: whoever asks is let in at once"),
+    ("manual", "Gated: you decide about each who asks"),
+)
+
+
+def routes(frame: Frame) -> list[Route]:
+    def shown(request: HubRequest, repo: Repo, errors: Mapping[str, str] = NO_ERRORS, **given: str) -> Response:
+        return frame.show(
+            request,
+            repo,
+            "settings.html",
+            "settings",
+            errors,
+            gates=GATES,
+            owners=owners_with(caller_of(request).signed_in, repo),
+            may_manage=frame.may(request, repo, Action.REPO_MANAGE),
+            given={"owner": repo.owner_name, "name": repo.name, **given},
+        )
+
+    async def show(request: HubRequest, repo: Repo) -> Response:
+        return shown(request, repo)
+
+    async def configured(repo: Repo, changes: Changes, done: str) -> Response:
+        await configuring.configure(frame.repos, repo, changes)
+        return frame.pages.see(f"{repo.path}/settings", done)
+
+    async def visibility(request: HubRequest, repo: Repo) -> Response:
+        given = request.form_fields.get("visibility")
+        if given not in ("public", "private"):
+            raise Unprocessable("visibility is public or private.")
+        return await configured(repo, Changes(private=given == "private"), f"{repo.full_name} is {given} now.")
+
+    async def gate(request: HubRequest, repo: Repo) -> Response:
+        given = request.form_fields.get("gated")
+        said = "is gated now" if given else "has no gate now"
+        return await configured(repo, Changes(gated=given), f"{repo.full_name} {said}.")
+
+    async def discussions(request: HubRequest, repo: Repo) -> Response:
+        disabled = request.form_fields.get("discussions") != "on"
+        said = "off" if disabled else "on"
+        return await configured(repo, Changes(discussions_disabled=disabled), f"Discussions are {said} now.")
+
+    async def move(request: HubRequest, repo: Repo) -> Response:
+        form = request.form_fields
+        to, name = form.get("owner") or repo.owner_name, form.get("name").strip()
+        owner = await store.owner_named(frame.repos.db, to)
+        if owner is None:
+            raise Forbidden(f"There is no namespace {to[:60]} that you may create repos in.")
+        if owner.id != repo.owner_id:
+            require(caller_of(request).identity, Action.REPO_CREATE, owner.namespace)
+        if (owner.id, name) == (repo.owner_id, repo.name):
+            return frame.pages.see(f"{repo.path}/settings", f"It already is {repo.full_name}.")
+        try:
+            moved = await moving.move(frame.repos, repo, owner, name)
+        except Conflict:
+            return shown(request, repo, {"name": f"{owner.name}/{name} is taken."}, owner=to, name=name)
+        except Unprocessable as error:
+            return shown(request, repo, {"name": error.message}, owner=to, name=name)
+        done = f"Moved to {moved.full_name}. Links to {repo.full_name} lead here."
+        return frame.pages.see(f"{moved.path}/settings", done)
+
+    manage, configure = Action.REPO_MANAGE, Action.REPO_CONFIGURE
+    return [
+        *frame.routes("GET", "/settings", show, configure, "The settings of a repo"),
+        *frame.routes("POST", "/settings/visibility", visibility, manage, "Make a repo public or private"),
+        *frame.routes("POST", "/settings/gate", gate, manage, "Gate a repo, or open it"),
+        *frame.routes("POST", "/settings/discussions", discussions, configure, "Discussions of a repo on or off"),
+        *frame.routes("POST", "/settings/move", move, manage, "Rename or hand over a repo"),
+    ]
