@@ -26,6 +26,7 @@ from hubgate.server.web.api import (
     overviews,
     sessions,
     tokens,
+    webhooks,
     whoami,
 )
 from hubgate.server.web.api.repos import commits_list, contents, owned, uploads, validate_yaml
@@ -60,6 +61,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *keys_http.routes(hub.keys),
         *token_endpoint.routes(hub.oauth),
         *device_start.routes(hub.oauth),
+        *webhooks.routes(hub.webhooks, hub.accounts),
         *userinfo.routes(settings.base_url),
         *revocation.routes(hub.oauth),
         *authorize.routes(pages, hub.oauth, csrf),
