@@ -62,6 +62,8 @@ lock: $(VENV)/dev.stamp
 	$(COMPILE_SELF) -o requirements/server.txt
 	$(COMPILE_SELF) --group dev -o requirements/dev.txt
 	$(foreach client,$(CLIENTS),$(COMPILE) requirements/clients/$(client).in -o requirements/clients/$(client).txt &&) true
+	$(COMPILE) requirements/clients/git-lfs/go.in -o requirements/clients/git-lfs/go.txt
+	$(BIN)/python -m tests.bed.git_lfs lock
 	$(BIN)/python -m tests.bed.node lock
 
 clean:
@@ -87,12 +89,17 @@ $(VENV)/dev.stamp: $(VENV)/server.stamp requirements/dev.txt
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@
 
-$(VENV)/clients.stamp: $(CLIENTS:%=$(VENV)/clients/%.stamp) $(VENV)/clients/js.stamp
+$(VENV)/clients.stamp: $(CLIENTS:%=$(VENV)/clients/%.stamp) $(VENV)/clients/js.stamp $(VENV)/clients/git-lfs.stamp
 	@touch $@
 
 $(VENV)/clients/js.stamp: requirements/clients/js/package.json requirements/clients/js/package-lock.json | $(VENV)/dev.stamp
 	@echo "Installing the JavaScript clients"
 	@$(BIN)/python -m tests.bed.node install
+	@touch $@
+
+$(VENV)/clients/git-lfs.stamp: $(wildcard requirements/clients/git-lfs/*) | $(VENV)/dev.stamp
+	@echo "Building git-lfs (a minute or two)"
+	@$(BIN)/python -m tests.bed.git_lfs install
 	@touch $@
 
 $(VENV)/clients/%.stamp: requirements/clients/%.txt | $(VENV)/dev.stamp

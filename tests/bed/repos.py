@@ -65,3 +65,33 @@ def send_large(client: httpx.Client, repo: str, content: bytes, prefix: str = ""
         sent = httpx.put(found["actions"]["upload"]["href"], content=content)
         assert sent.status_code == 200, sent.text
     return oid
+
+
+def send_lines(
+    client: httpx.Client, repo: str, *lines: tuple[str, dict[str, Any]], rev: str = "main", query: str = ""
+) -> httpx.Response:
+    """A commit of any lines; a header comes first unless one of them is."""
+    given = lines if any(key == "header" for key, _ in lines) else (("header", {"summary": "A change"}), *lines)
+    body = "\n".join(json.dumps({"key": key, "value": value}) for key, value in given)
+    return send_body(client, repo, body.encode(), rev=rev, query=query)
+
+
+def send_body(client: httpx.Client, repo: str, body: bytes, *, rev: str = "main", query: str = "") -> httpx.Response:
+    address = f"/api/models/{repo}/commit/{quote(rev, safe='')}{query}"
+    return client.post(address, content=body, headers={"content-type": "application/x-ndjson"})
+
+
+def text_file(path: str, content: str = "text", **more: str) -> tuple[str, dict[str, Any]]:
+    return "file", {"path": path, "content": content, "encoding": "utf-8", **more}
+
+
+def paths_in(client: httpx.Client, repo: str, rev: str = "main") -> set[str]:
+    """Of files, without those a repo begins with."""
+    found = client.get(f"/api/models/{repo}/tree/{quote(rev, safe='')}?recursive=true")
+    assert found.status_code == 200, found.text
+    return {entry["path"] for entry in found.json() if entry["type"] == "file"} - {".gitattributes"}
+
+
+def head_of(client: httpx.Client, repo: str, rev: str = "main") -> str:
+    sha: str = client.get(f"/api/models/{repo}/revision/{quote(rev, safe='')}").json()["sha"]
+    return sha

@@ -17,7 +17,7 @@ import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
 from starlette.responses import Response
 from tests.bed.processes import hub_process
-from tests.browser import cast_apps, cast_builders
+from tests.browser import cast_apps, cast_builders, cast_repos
 from tests.browser.cast import Cast, assemble
 
 from hubgate.cli import hub_settings
@@ -131,6 +131,26 @@ _BUILT = {
     "docs-cimd": Scene("/docs/cimd", "ada"),
     "operator-requests": Scene("/operator/requests", "ada"),
 }
+_REPOS = {
+    "repo-card": Scene(cast_repos.TINY),
+    "repo-card-empty": Scene(cast_repos.EMPTY, "ada"),
+    "repo-card-private": Scene(cast_repos.PRIVATE, "ada"),
+    "repo-hidden": Scene(cast_repos.PRIVATE, status=404),
+    "repo-files": Scene(f"{cast_repos.TINY}/tree/main"),
+    "repo-file-code": Scene(f"{cast_repos.TINY}/blob/main/label.py"),
+    "repo-file-picture": Scene(f"{cast_repos.TINY}/blob/main/img/curve.png"),
+    "repo-file-large": Scene(f"{cast_repos.TINY}/blob/main/model.safetensors"),
+    "repo-file-gated": Scene(f"{cast_repos.GATED}/blob/main/notes.txt"),
+    "repo-history": Scene(f"{cast_repos.TINY}/commits/main"),
+    "repo-commit": Scene(f"{cast_repos.TINY}/commit/{cast_repos.BRANCH.replace('/', '%2F')}"),
+    "repo-settings": Scene(f"{cast_repos.TINY}/settings", "ada"),
+    "repo-delete": Scene(f"{cast_repos.TINY}/settings/delete", "ada"),
+    "repo-new": Scene("/new", "ada"),
+    "repo-new-space": Scene("/new-space?owner=acme", "bob"),
+    "models": Scene("/models?filter=vision"),
+    "datasets": Scene("/datasets", "ada"),
+    "spaces-none": Scene("/spaces?search=nothing"),
+}
 _ERRORS = {f"error-{name}": f"/stage/errors/{name}" for name in ERRORS}
 
 PAGES = (
@@ -141,6 +161,7 @@ PAGES = (
     | {"forbidden": Scene("/organizations/acme/settings/members", "newcomer", 403)}
     | _CONSENT
     | _BUILT
+    | _REPOS
 )
 # Error pages differ in words alone, so one stands for all where the layout is judged.
 LAYOUTS = {name: scene for name, scene in PAGES.items() if not name.startswith("error-")} | {

@@ -79,9 +79,8 @@ def _expect_silence(page: Page, scene: Scene) -> None:
 
 def _expect_targets_for_thumbs(page: Page) -> None:
     """Links inside running text are exempt, as in WCAG 2.5.8."""
-    controls = (
-        ".site-header a, footer a, button, .button, select, input:not([type=hidden], [type=checkbox]), summary, .choice"
-    )
+    typed = "input:not([type=hidden], [type=checkbox], [type=radio])"
+    controls = f".site-header a, footer a, button, .button, select, {typed}, summary, .choice, .tabs a"
     small = (
         page.locator(controls)
         .locator("visible=true")

@@ -49,7 +49,8 @@ def shared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
         make_organization(hub, "acme", ada)
         yield Shared(hub, make_token(hub, ada), make_token(hub, bob))
-        failed = [line for line in hub.log.splitlines() if json.loads(line).get("status", 0) >= 500]
+        # There are no locks: git-lfs asks all the same, and 501 tells it.
+        failed = [line for line in hub.log.splitlines() if json.loads(line).get("status", 0) in (500, 502, 503, 504)]
         assert failed == []
 
 

@@ -1,4 +1,4 @@
-"""@huggingface/hub and repos: what it makes, sends, fetches, lists, changes and deletes (apps/repos.mjs has the checks)."""
+"""@huggingface/hub and repos: made, filled, read, listed, changed and deleted (apps/repos.mjs has the checks)."""
 
 import json
 import subprocess

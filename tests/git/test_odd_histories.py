@@ -36,4 +36,6 @@ def test_is_taken_and_spoken_of(scene: Scene, commit: Object) -> None:
     assert (listed.status_code, listed.json()[0]["id"]) == (200, commit.sha)
     for path in ("tree/odd?expand=true", "revision/odd", f"revision/{commit.sha}", "refs"):
         assert scene.client.get(f"/api/models/ada/tiny/{path}").status_code == 200, path
+    for page in ("tree/odd", "blob/odd/a.txt", "commits/odd", f"commit/{commit.sha}"):
+        assert scene.client.get(f"/ada/tiny/{page}").status_code == 200, page
     assert scene.clone("one").head("origin/odd") == commit.sha

@@ -35,6 +35,13 @@ def test_headings_begin_below_the_pages_own_and_have_anchors() -> None:
     assert 'href="#user-content-how-to-use"' in html
 
 
+def test_tasks() -> None:
+    html = rendered("- [x] done\n- [ ] *open*\n- [x](a.md)\n-\n- > [ ] quoted\n", HERE)
+    assert "<li>☑ done</li>" in html
+    assert "<li>☐ <em>open</em></li>" in html
+    assert ">x</a>" in html
+
+
 @pytest.mark.parametrize(
     ("place", "target", "address"),
     [

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from hubgate import __version__
+from hubgate.server.http.render import LfsResponse
 from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.http.surface import ErrorShape
 
@@ -81,6 +82,8 @@ def _error_answer(route: Route) -> dict[str, Any]:
     match route.surface.value.errors:
         case ErrorShape.TEXT:
             content: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}}}
+        case ErrorShape.LFS:
+            content = {LfsResponse.media_type: {"schema": {"$ref": "#/components/schemas/Error"}}}
         case ErrorShape.OAUTH:
             content = {"application/json": {"schema": {"$ref": "#/components/schemas/OAuthError"}}}
         case _:

@@ -36,6 +36,12 @@ class JsonResponse(Response):
         return msgspec.json.encode(content)
 
 
+class LfsResponse(JsonResponse):
+    """These clients have a type of their own for JSON."""
+
+    media_type = "application/vnd.git-lfs+json"
+
+
 class ErrorRenderer:
     def __init__(self, base_url: str, error_page: ErrorPage) -> None:
         self._metadata = f"{base_url}/.well-known/oauth-protected-resource"
@@ -52,6 +58,10 @@ class ErrorRenderer:
                 response = JsonResponse({**_oauth_body(error), **more}, error.status)
             case ErrorShape.TEXT:
                 response = PlainTextResponse(error.message + "\n", error.status)
+            case ErrorShape.LFS:
+                # git-lfs shows `message`, other clients `error`.
+                said = {"error": error.message, "message": error.message}
+                response = LfsResponse(said, error.status)
             case ErrorShape.API:
                 response = JsonResponse({"error": error.message}, error.status)
         self._add_headers(response, surface, error)

@@ -13,6 +13,7 @@ class ErrorShape(Enum):
     OAUTH = "oauth"
     PAGE = "page"
     TEXT = "text"
+    LFS = "lfs"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Surface(Enum):
     OAUTH_PRIVATE = Rules(ErrorShape.OAUTH, cors=False)
     FILE = Rules(ErrorShape.TEXT, cors=True)
     GIT = Rules(ErrorShape.TEXT, cors=False)
+    # Browser apps upload large files too.
+    LFS = Rules(ErrorShape.LFS, cors=True)
     PAGE = Rules(ErrorShape.PAGE, cors=False)
     PROBE = Rules(ErrorShape.API, cors=False)
 
@@ -45,6 +48,8 @@ def surface_of(raw_path: bytes) -> Surface:
         return Surface.OAUTH
     if raw_path == b"/oauth/introspect":
         return Surface.OAUTH_PRIVATE
+    if b".git/info/lfs/" in raw_path or raw_path.startswith(b"/lfs/"):
+        return Surface.LFS
     if b".git/" in raw_path:
         return Surface.GIT
     if b"/resolve/" in raw_path or b"/raw/" in raw_path:

@@ -140,7 +140,9 @@ def _fence(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
 
 
 def _mend(state: Any) -> None:
-    """Headings begin below the page's own and can be linked to; columns are aligned without a style attribute."""
+    """Headings begin below the page's own and can be linked to; columns are aligned without a style attribute; tasks
+    are ticked in words.
+    """
     headings = [token for token in state.tokens if token.type in ("heading_open", "heading_close")]
     lift = 2 - min((int(token.tag[1]) for token in headings), default=2)
     for token in headings:
@@ -153,6 +155,17 @@ def _mend(state: Any) -> None:
             token.attrSet("id", f"{slug}-{taken[slug]}" if taken[slug] else slug)
         elif token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrSet("align", str(token.attrs.pop("style")).rpartition(":")[2])
+        elif token.type == "list_item_open" and (child := _first_text(state.tokens[position + 1 : position + 3])):
+            child.content = re.sub(r"\A\[([ xX])\] ", lambda box: _BOXES[box[1].lower()], child.content)
+
+
+_BOXES = {" ": "☐ ", "x": "☑ "}
+
+
+def _first_text(tokens: Sequence[Token]) -> Token | None:
+    """Of a list item, if it begins with text."""
+    children = tokens[-1].children if tokens and tokens[-1].type == "inline" else None
+    return children[0] if children and children[0].type == "text" else None
 
 
 def _slug(heading: str) -> str:

@@ -170,7 +170,7 @@ def size(count: int) -> str:
     amount, units = float(count), ["bytes", "kB", "MB", "GB", "TB", "PB"]
     while amount >= 999.5 and len(units) > 1:
         amount, units = amount / 1000, units[1:]
-    digits = 0 if amount >= 99.5 or units[0] == "bytes" else 1
+    digits = 0 if amount >= 99.95 or units[0] == "bytes" else 1
     return f"{amount:.{digits}f} {'byte' if count == 1 else units[0]}"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
@@ -52,8 +53,13 @@ def at_repo(repos: Repos, kind: RepoType, path: str, action: Action, handler: Of
     segments = path.split("/")
     namespace_at, repo_at = (next(i for i, part in enumerate(segments) if part.startswith(name)) for name in _NAMES)
 
+    takes_rest = segments[-1].endswith(":path}")
+
     async def handle(request: HubRequest) -> ASGIApp:
         namespace, name = request.param("namespace"), request.param("repo")
+        if takes_rest:
+            sent = request.scope["raw_path"].decode("ascii").split("/")
+            request.state.first_of_rest = unquote(sent[len(segments) - 1])
         identity = caller_of(request).identity
         repo = await finding.find(repos, identity, action, kind.value, namespace, name)
         if request.method in ("GET", "HEAD") and (namespace.lower(), name.lower()) != _key(repo):
@@ -65,6 +71,14 @@ def at_repo(repos: Repos, kind: RepoType, path: str, action: Action, handler: Of
 
 
 _NAMES = ("{namespace}", "{repo}")
+
+
+def first_of_rest(request: HubRequest) -> str:
+    """The first segment of what `{…:path}` stands for at the end of a route, decoded by itself: a slash in it was
+    encoded, and belongs to a revision.
+    """
+    first: str = getattr(request.state, "first_of_rest", "")
+    return first
 
 
 def _key(repo: Repo) -> tuple[str, str]:

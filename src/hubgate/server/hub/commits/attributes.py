@@ -3,20 +3,26 @@
 Only what decides that is read: `filter=lfs` and what takes it back. As in git, a file nearer to the path speaks last.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pathspec import GitIgnoreSpec
+from hubgate.server.hub.commits.patterns import Ignored, Pattern
 
 NAME = ".gitattributes"
 LONGEST = 256 * 1024
 MOST_RULES = 2_000
 
+# A pattern in quotes is written as C writes texts.
+_QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"[ \t]', re.DOTALL)
+_ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+
 
 @dataclass(frozen=True)
 class _Rule:
-    spec: GitIgnoreSpec
+    pattern: Pattern
     large: bool
 
 
@@ -27,38 +33,54 @@ class Attributes:
     files: Sequence[tuple[str, str]]
 
     def is_large(self, path: str) -> bool:
-        large = False
-        for folder, text in self.files:
+        for folder, text in reversed(self.files):
             if folder and not path.startswith(f"{folder}/"):
                 continue
-            inside = path[len(folder) + 1 :] if folder else path
-            for rule in _rules(text):
-                if rule.spec.match_file(inside):
-                    large = rule.large
-        return large
+            inside = (path[len(folder) + 1 :] if folder else path).encode()
+            for rule in reversed(_rules(text)):
+                if rule.pattern.matches(inside):
+                    return rule.large
+        return False
 
 
 @lru_cache(maxsize=64)
 def _rules(text: str) -> tuple[_Rule, ...]:
-    return tuple(_parsed(text[:LONGEST].splitlines()[:MOST_RULES]))
+    return tuple(_parsed(_lines(text)))
 
 
-def _parsed(lines: Iterable[str]) -> Iterable[_Rule]:
+def _lines(text: str) -> list[bytes]:
+    return text[:LONGEST].encode(errors="surrogateescape").split(b"\n")[:MOST_RULES]
+
+
+def _parsed(lines: Iterable[bytes]) -> Iterable[_Rule]:
     for line in lines:
-        words = line.split()
+        text, words = _pattern_and_words(line.strip(b" \t\r"))
         # A pattern with a slash at its end, or one that takes back, means nothing in this file.
-        if len(words) < 2 or words[0][0] in "#!" or words[0].endswith("/"):
+        if not text or text[:1] in (b"#", b"!") or text.endswith(b"/"):
             continue
-        for word in words[1:]:
-            if word == "filter=lfs":
-                yield _Rule(GitIgnoreSpec.from_lines([words[0]]), large=True)
-            elif word in ("-filter", "!filter") or word.startswith("filter="):
-                yield _Rule(GitIgnoreSpec.from_lines([words[0]]), large=False)
+        for word in words:
+            if word == b"filter=lfs":
+                yield _Rule(Pattern(text), large=True)
+            elif word in (b"filter", b"-filter", b"!filter") or word.startswith(b"filter="):
+                yield _Rule(Pattern(text), large=False)
+
+
+def _pattern_and_words(line: bytes) -> tuple[bytes, list[bytes]]:
+    quoted = _QUOTED.match(line)
+    if quoted:
+        return _ESCAPED.sub(_unescaped, quoted[1]), line[quoted.end() :].split()
+    text, *words = line.split() or [b""]
+    return text, words
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    what = match[1]
+    return bytes([int(what, 8) & 255]) if len(what) == 3 else _LETTERS.get(what, what)
 
 
 @lru_cache(maxsize=64)
-def ignored_by(text: str) -> GitIgnoreSpec:
-    return GitIgnoreSpec.from_lines(text[:LONGEST].splitlines()[:MOST_RULES])
+def ignored_by(text: str) -> Ignored:
+    return Ignored.of(_lines(text))
 
 
 def folders_of(path: str) -> list[str]:
@@ -69,5 +91,8 @@ def folders_of(path: str) -> list[str]:
 
 def line_for(path: str) -> str:
     """A line that sends exactly this path to the large files."""
-    pattern = "".join(f"\\{letter}" if letter in "*?[]\\!#" else letter for letter in path)
-    return f"/{pattern.replace(' ', '[[:space:]]')} filter=lfs diff=lfs merge=lfs -text"
+    pattern = "".join(_LITERALLY.get(letter, letter) for letter in path)
+    return f"/{pattern} filter=lfs diff=lfs merge=lfs -text"
+
+
+_LITERALLY = {letter: f"\\{letter}" for letter in "*?[]\\!#"} | dict.fromkeys(" \t", "[[:space:]]")

@@ -13,6 +13,7 @@ from hubgate.server.hub.commits.attributes import NAME, Attributes, folders_of, 
 from hubgate.server.hub.commits.model import AddFile, AddLarge, Committed, Content, Delete, Operation, Request
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
+from hubgate.server.hub.git.modules import MODULES, check_modules
 from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
@@ -29,6 +30,8 @@ STALE_PARENT = "The branch was updated since you opened this page. Please refres
 MOST_TRIES = 200
 # Larger files are kept beside git even if nothing in .gitattributes asks for it.
 LARGE = 10 * 1024 * 1024
+# Bytes that are no UTF-8 are written as they were read.
+UNCHANGED = "surrogateescape"
 
 
 async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Request) -> Committed:
@@ -61,37 +64,58 @@ async def written(
 
 async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation]) -> list[Change]:
     """The blobs of all files, on disk, and what the trees have to change."""
-    folder = repos.folders.of(repo.id)
-    attributes = await attributes_at(folder, parent, operations)
-    changes: list[Change] = []
-    unannounced: list[str] = []
     for operation in operations:
         check_path(operation.path)
+        if not isinstance(operation, Delete) and operation.old_path is not None:
+            check_path(operation.old_path)
+    folder = repos.folders.of(repo.id)
+    attributes = await attributes_at(folder, parent, operations)
+    large = await in_thread(_large_among, attributes, operations)
+    # What was renamed goes before anything comes: two files may swap their names.
+    gone, changes, unannounced = list[Change](), list[Change](), list[str]()
+    for operation in operations:
         if isinstance(operation, Delete):
             changes.append(Remove(operation.path, operation.file, operation.folder))
             continue
         if operation.old_path is not None and operation.old_path != operation.path:
-            changes.append(Remove(check_path(operation.old_path)))
+            gone.append(Remove(operation.old_path))
         if isinstance(operation, AddLarge):
-            sha = await _pointer(repos, repo, operation.oid, operation.size)
-        elif kept_large(attributes, operation.path, operation.content.size):
-            oid = await keeping.keep_content(repos, repo, operation.content)
-            sha = await write_blob(folder, objects.pointer_text(oid, operation.content.size))
+            sha, is_large = await _pointer(repos, repo, operation.oid, operation.size), True
         else:
-            sha = await _blob(folder, operation.content)
-            changes.append(Put(operation.path, sha))
-            continue
+            sha, is_large = await _added(repos, repo, operation, by_name=operation.path in large)
         changes.append(Put(operation.path, sha))
-        if not attributes.is_large(operation.path):
+        if is_large and operation.path not in large:
             unannounced.append(operation.path)
     if unannounced:
         changes = await _announced(folder, attributes, changes, unannounced)
-    return changes
+    return [*gone, *changes]
 
 
-def kept_large(attributes: Attributes, path: str, size: int) -> bool:
+def _large_among(attributes: Attributes, operations: Sequence[Operation]) -> set[str]:
+    """Off the event loop: there may be many rules, and many files."""
+    paths = (operation.path for operation in operations if not isinstance(operation, Delete))
+    return {path for path in paths if attributes.is_large(path)}
+
+
+async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool) -> tuple[str, bool]:
+    """The blob that stands in git for a file that came inside the commit, and whether the file is kept beside git."""
+    folder, content = repos.folders.of(repo.id), operation.content
+    pointer = objects.read_pointer(await _start(content)) if content.size <= objects.LONGEST_POINTER else None
+    if pointer is not None:
+        # It would be taken for the file itself from here on: whoever merely knows its hash must not have it.
+        await _check_sent(repos, repo, pointer.oid, pointer.size)
+        return await _blob(folder, content), True
+    if is_large(content.size, by_name=by_name):
+        oid = await keeping.keep_content(repos, repo, content)
+        return await write_blob(folder, objects.pointer_text(oid, content.size)), True
+    if operation.path.lower() == MODULES:
+        check_modules(await _start(content))
+    return await _blob(folder, content), False
+
+
+def is_large(size: int, *, by_name: bool) -> bool:
     """Whether a file is kept beside git, by its name or by its size, however it arrives."""
-    return size > LARGE or (size > 0 and attributes.is_large(path))
+    return size > LARGE or (size > 0 and by_name)
 
 
 async def _announced(folder: Path, attributes: Attributes, changes: list[Change], paths: Sequence[str]) -> list[Change]:
@@ -99,7 +123,7 @@ async def _announced(folder: Path, attributes: Attributes, changes: list[Change]
     text = dict(attributes.files).get("", "")
     text += "" if text.endswith("\n") or not text else "\n"
     text += "".join(f"{line_for(path)}\n" for path in paths)
-    sha = await write_blob(folder, text.encode())
+    sha = await write_blob(folder, text.encode(errors=UNCHANGED))
     return [*(change for change in changes if change.path != NAME), Put(NAME, sha)]
 
 
@@ -110,7 +134,7 @@ async def attributes_at(folder: Path, commit: str | None, operations: Sequence[O
     for operation in operations:
         inside, _, name = operation.path.rpartition("/")
         if name == NAME and isinstance(operation, AddFile):
-            texts[inside] = await in_thread(_text, operation.content)
+            texts[inside] = (await _start(operation.content)).decode(errors=UNCHANGED)
         elif name == NAME:
             texts.pop(inside, None)
     return Attributes(_outermost_first(texts.items()))
@@ -124,7 +148,7 @@ async def attributes_of(folder: Path, commit: str | None, folders: Collection[st
     texts = []
     for entry in await trees.entries_at(folder, commit, list(places)):
         if entry.type is objects.EntryType.FILE and entry.size <= objects.SMALL:
-            text = (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
+            text = (await objects.small_blob(folder, entry.sha)).decode(errors=UNCHANGED)
             texts.append((places[entry.path], text))
     return Attributes(_outermost_first(texts))
 
@@ -137,7 +161,7 @@ async def small_text(folder: Path, commit: str, path: str) -> str | None:
     entry = await objects.entry_at(folder, commit, path)
     if entry is None or entry.type is not objects.EntryType.FILE or entry.size > objects.SMALL:
         return None
-    return (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
+    return (await objects.small_blob(folder, entry.sha)).decode(errors=UNCHANGED)
 
 
 async def _blob(folder: Path, content: Content) -> str:
@@ -147,12 +171,17 @@ async def _blob(folder: Path, content: Content) -> str:
 
 
 async def _pointer(repos: Repos, repo: Repo, oid: str, announced: int | None) -> str:
+    size = await _check_sent(repos, repo, oid, announced)
+    return await write_blob(repos.folders.of(repo.id), objects.pointer_text(oid, size))
+
+
+async def _check_sent(repos: Repos, repo: Repo, oid: str, announced: int | None) -> int:
     size = await lfs_store.size_of(repos.db, repo.id, oid)
     if size is None or not repos.large_files.has(oid, size):
         raise Unprocessable(f"The large file {oid} was not uploaded to this repo.")
     if announced is not None and announced != size:
         raise Unprocessable(f"The large file {oid} has {size} bytes, not {announced}.")
-    return await write_blob(repos.folders.of(repo.id), objects.pointer_text(oid, size))
+    return size
 
 
 async def _head(repos: Repos, repo: Repo, ref: str) -> str:
@@ -167,9 +196,15 @@ def check_parent(request: Request, head: str) -> None:
         raise PreconditionFailed(STALE_PARENT)
 
 
-def _text(content: Content) -> str:
-    data = content.text if content.file is None else content.file.read_bytes()[: objects.SMALL]
-    return data.decode(errors="replace")
+async def _start(content: Content) -> bytes:
+    return await in_thread(_read, content, objects.SMALL)
+
+
+def _read(content: Content, most: int) -> bytes:
+    if content.file is None:
+        return content.text[:most]
+    with content.file.open("rb") as file:
+        return file.read(most)
 
 
 def writable_ref(revision: Revision) -> str:

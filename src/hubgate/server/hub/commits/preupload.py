@@ -7,11 +7,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hubgate.server.hub.commits.attributes import Attributes, folders_of, ignored_by
-from hubgate.server.hub.commits.committing import attributes_of, kept_large, small_text
+from hubgate.server.hub.commits.committing import attributes_of, is_large, small_text
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
 from hubgate.server.hub.git.objects import Entry, EntryType
 from hubgate.server.hub.git.paths import check_path
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos.model import Repo
 
@@ -39,8 +40,11 @@ async def answers(
     ignore: str | None,
     attributes: str | None,
     inside_commits: bool,
+    tell_hashes: bool,
 ) -> list[Answer]:
-    """`inside_commits`: the client can send files only so, as long as they fit."""
+    """`inside_commits`: the client can send files only so, as long as they fit. `tell_hashes`: of large files, which
+    are for those who may read them.
+    """
     folder = repos.folders.of(repo.id)
     paths = [check_path(file.path) for file in files]
     known = {entry.path: entry for entry in await trees.entries_at(folder, commit, paths)}
@@ -49,13 +53,17 @@ async def answers(
     else:
         rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
     ignored = ignored_by(ignore if ignore is not None else await small_text(folder, commit, ".gitignore") or "")
+    # Off the event loop: the rules may be the sender's own.
+    judged = await in_thread(lambda: [(rules.is_large(path), ignored.match_file(path)) for path in paths])
     said = []
-    for file in files:
+    for file, (by_name, is_ignored) in zip(files, judged, strict=True):
         too_large = file.size > repos.regular_upload_max
-        large = too_large if inside_commits else kept_large(rules, file.path, file.size)
-        oid = await _known_as(repos, repo, known.get(file.path), large=large)
+        large = too_large if inside_commits else is_large(file.size, by_name=by_name)
+        entry = known.get(file.path)
+        is_secret = entry is not None and entry.pointer is not None and not tell_hashes
+        oid = None if is_secret else await _known_as(repos, repo, entry, large=large)
         mode: Literal["regular", "lfs"] = "lfs" if large else "regular"
-        said.append(Answer(file.path, mode, ignored.match_file(file.path), oid or UNSET))
+        said.append(Answer(file.path, mode, is_ignored, oid or UNSET))
     return said
 
 

@@ -1,7 +1,7 @@
 """A commit's request as it streams in: lines of JSON, of which those with a file may be a hundred megabytes long.
 
 A short line is parsed as it is. Of a long one the text of `content` is written to disk as it comes, and the rest, which
-must be short, is parsed with an empty text in its place.
+must be short, is parsed with an empty text in its place. Small files stay in memory only while there are few of them.
 """
 
 import base64
@@ -21,11 +21,17 @@ LONGEST_LINE = 64 * 1024
 MOST_OPERATIONS = 100_000
 LONGEST_SUMMARY = 1000
 LONGEST_DESCRIPTION = 64 * 1024
+# Of all small files together; what comes after that waits on disk.
+MOST_IN_MEMORY = 4 * 1024 * 1024
+# Of all that is said about files, their paths above all.
+MOST_SAID = 64 * 1024 * 1024
 
 _CONTENT = re.compile(rb'[{,]\s*"content"\s*:\s*"')
 # A quote, or a backslash with all that may belong to it.
 _SPECIAL = re.compile(rb'["\\]')
 _OID = re.compile(r"[0-9a-f]{64}\Z")
+# JSON texts have none (RFC 8259, section 7); a newline would be the end of a line.
+_CONTROL = re.compile(rb"[\x00-\x1f]")
 _UNDERWAY = 1024 * 1024
 
 
@@ -43,6 +49,7 @@ class Reader:
         self._drafts: list[Path] = []
         self._header: dict[str, Any] | None = None
         self._operations: list[Operation] = []
+        self._in_memory, self._said = 0, 0
 
     async def read(self, parts: AsyncIterator[bytes]) -> Request:
         buffer, long = b"", None
@@ -50,14 +57,10 @@ class Reader:
             buffer += part
             while buffer:
                 if long is None:
-                    line, newline, rest = buffer.partition(b"\n")
-                    if newline and len(line) <= LONGEST_LINE:
-                        await self._take(line)
-                        buffer = rest
-                    elif len(buffer) > LONGEST_LINE:
-                        long, buffer = self._begin(buffer)
-                    else:
+                    buffer = await self._take_short_lines(buffer)
+                    if len(buffer) <= LONGEST_LINE:
                         break
+                    long, buffer = self._begin(buffer)
                 else:
                     done, buffer = await long.feed(buffer)
                     if not done:
@@ -69,6 +72,14 @@ class Reader:
         elif buffer.strip():
             await self._take(buffer)
         return self._request()
+
+    async def _take_short_lines(self, buffer: bytes) -> bytes:
+        """Those that are whole; what is left begins with a line that is not, or with a long one."""
+        start = 0
+        while 0 <= (end := buffer.find(b"\n", start)) <= start + LONGEST_LINE:
+            await self._take(buffer[start:end])
+            start = end + 1
+        return buffer[start:]
 
     def clean_up(self) -> None:
         for draft in self._drafts:
@@ -90,11 +101,12 @@ class Reader:
             return
         try:
             read = msgspec.json.decode(line, type=Line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(f"A line of the commit is not as it should be: {str(error)[:200]}") from None
-        if len(self._operations) >= MOST_OPERATIONS:
-            raise PayloadTooLarge(f"A commit changes at most {MOST_OPERATIONS:,} files.")
+        self._weigh(read)
         match read.key:
+            case "header" if self._header is not None:
+                raise BadRequest("The commit has more than one header.")
             case "header":
                 self._header = read.value
             case "file":
@@ -112,6 +124,13 @@ class Reader:
             case _:
                 raise Unprocessable(f"A commit has no {read.key[:60]!r}.")
 
+    def _weigh(self, line: Line) -> None:
+        if len(self._operations) >= MOST_OPERATIONS:
+            raise PayloadTooLarge(f"A commit changes at most {MOST_OPERATIONS:,} files.")
+        self._said += sum(len(text) for name, text in line.value.items() if name != "content" and isinstance(text, str))
+        if self._said > MOST_SAID:
+            raise PayloadTooLarge("This is too much for one commit. Make several.")
+
     async def _content(self, value: dict[str, Any], long: "_LongLine | None") -> Content:
         encoding = value.get("encoding", "utf-8")
         if encoding not in ("base64", "utf-8"):
@@ -125,7 +144,12 @@ class Reader:
             raise Unprocessable(f"The content of {_text(value, 'path')[:200]!r} is not {encoding}.") from None
         if len(data) > self._most:
             raise _too_large(self._most)
-        return Content(len(data), data)
+        self._in_memory += len(data)
+        if self._in_memory <= MOST_IN_MEMORY:
+            return Content(len(data), data)
+        draft = self._new_draft()
+        await in_thread(draft.write_bytes, data)
+        return Content(len(data), file=draft)
 
     def _request(self) -> Request:
         header = self._header
@@ -148,10 +172,9 @@ class _LongLine:
     def __init__(self, head: bytes, draft: Path, most: int) -> None:
         self._head, self._tail, self._open = head, b"", True
         self._draft = draft
-        # Base64 is a third longer, and a JSON escape of one byte has up to six.
-        self._left = most * 6 + 1024
+        # Base64 is a third longer.
+        self._left = most * 4 // 3 + 4
         self._most = most
-        self._size = 0
 
     async def feed(self, data: bytes) -> tuple[bool, bytes]:
         """Whether the line has ended, and what of `data` was not used."""
@@ -180,11 +203,12 @@ class _LongLine:
         return self.line
 
     async def _write(self, raw: bytes) -> None:
-        self._left -= len(raw)
+        text = _unescaped(raw)
+        self._left -= len(text)
         if self._left < 0:
             raise _too_large(self._most)
-        if raw:
-            await in_thread(_append, self._draft, _unescaped(raw))
+        # Also when there is nothing to write: an empty file is one.
+        await in_thread(_append, self._draft, text)
 
     def content(self, encoding: str, new_draft: Callable[[], Path]) -> Content:
         if encoding == "utf-8":
@@ -247,23 +271,31 @@ def _pair_start(data: bytes, at: int) -> int:
 
 
 def _unescaped(raw: bytes) -> bytes:
-    if b"\\" not in raw:
-        return raw
     try:
-        return msgspec.json.decode(b'"' + raw + b'"', type=str).encode()
-    except (msgspec.DecodeError, UnicodeError):
-        raise BadRequest("The content of a file is not a JSON text.") from None
+        text = raw.decode() if b"\\" not in raw else msgspec.json.decode(b'"' + raw + b'"', type=str)
+        # Half a pair of escapes makes half a character.
+        content = text.encode()
+    except ValueError:
+        raise _no_text() from None
+    if _CONTROL.search(raw):
+        raise _no_text()
+    return content
+
+
+def _no_text() -> BadRequest:
+    return BadRequest("The content of a file is not a JSON text.")
 
 
 def _decode(source: BinaryIO, target: BinaryIO) -> None:
-    rest = b""
+    rest, ended = b"", False
     while part := source.read(_UNDERWAY):
         data = rest + part
         whole = len(data) - len(data) % 4
         rest = data[whole:]
-        if b"=" in data[:-4]:
+        if ended or b"=" in data[:-4]:
             raise Unprocessable("The content of a file is not base64.")
         target.write(_decoded(data[:whole]))
+        ended = data[:whole].endswith(b"=")
     if rest:
         raise Unprocessable("The content of a file is not base64.")
 

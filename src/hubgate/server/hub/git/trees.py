@@ -1,5 +1,6 @@
 """Listing what is in a tree: in git's order, from any place on, without reading what comes before it."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -8,7 +9,7 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import FileMode
 
-from hubgate.server.hub.git.objects import Entry, described, entry_in, opened, tree_of
+from hubgate.server.hub.git.objects import Entry, EntryType, described, entry_in, opened, tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Place:
 
 
 async def listed(folder: Path, commit: str, path: str, *, recursive: bool, after: str, most: int) -> list[Entry] | None:
-    """At most `most` entries of the folder `path` that come after `after`; None if there is no such folder."""
+    """At most `most` entries of the folder `path` that come after the mark `after`; None if there is no such folder."""
 
     def work(repo: pygit2.Repository) -> list[Entry] | None:
         tree = folder_at(repo, commit, path)
@@ -82,23 +83,32 @@ def folder_at(repo: pygit2.Repository, commit: str, path: str) -> pygit2.Tree | 
 def walk(
     repo: pygit2.Repository, tree: pygit2.Tree, inside: str, *, recursive: bool, after: str = ""
 ) -> Iterator[Place]:
-    """A folder comes right before what is in it. `after` is a whole path."""
-    # In git's order a folder's name ends in a slash.
-    passed, _, rest = after.removeprefix(inside).partition("/") if after.startswith(inside) else ("", "", "")
-    waiting = bool(passed)
-    for item in tree:
+    """A folder comes right before what is in it. `after` is the mark of what was shown last, whether or not it is still
+    there: what comes after it in git's order is found by halving.
+    """
+    name, slash, _ = (after.removeprefix(inside) if after.startswith(inside) else "").partition("/")
+    passed = f"{name}{slash}".encode()
+    start = bisect_left(range(len(tree)), passed, key=lambda at: _sorted_as(tree[at])) if passed else 0
+    for at in range(start, len(tree)):
+        item = tree[at]
         place = Place(f"{inside}{item.name}", str(item.id), int(item.filemode))
-        if waiting:
-            if item.name != passed:
-                continue
-            waiting = False
-            if place.is_folder and recursive:
-                below = after if rest else ""
-                yield from walk(repo, _tree(repo, place), f"{place.path}/", recursive=True, after=below)
-            continue
-        yield place
+        was_shown = bool(passed) and at == start and _sorted_as(item) == passed
+        if not was_shown:
+            yield place
         if place.is_folder and recursive:
-            yield from walk(repo, _tree(repo, place), f"{place.path}/", recursive=True)
+            below = after if was_shown else ""
+            yield from walk(repo, _tree(repo, place), f"{place.path}/", recursive=True, after=below)
+
+
+def mark_of(entry: Entry) -> str:
+    """Where a list goes on after this entry: a folder's has a slash at its end."""
+    return f"{entry.path}/" if entry.type is EntryType.DIRECTORY else entry.path
+
+
+def _sorted_as(item: pygit2.Object) -> bytes:
+    """In git's order a folder's name ends in a slash."""
+    name = item.raw_name or b""
+    return name + b"/" if item.filemode == FileMode.TREE else name
 
 
 def _tree(repo: pygit2.Repository, place: Place) -> pygit2.Tree:

@@ -64,51 +64,85 @@ async def write_commit(folder: Path, draft: Draft) -> str:
 
 def commit_in(folder: Path, draft: Draft) -> str:
     repo = repository(folder)
-    root = _Branching()
-    for change in draft.changes:
-        root.add(change.path.split("/"), change)
-    before = tree_of(repo, draft.parent) if draft.parent else None
-    tree = _written(repo, before, root, "") or str(repo.TreeBuilder().write())
+    removals, additions = _sorted(draft.changes)
+    tree = tree_of(repo, draft.parent) if draft.parent else None
+    # First what goes: a commit may turn a folder into a file and the other way round.
+    for changes in (removals, additions):
+        if changes:
+            written = _written(repo, tree, changes, "")
+            tree = _as_tree(repo, written) if written else None
+    root = tree.id if tree is not None else repo.TreeBuilder().write()
     who = pygit2.Signature(draft.author.name, draft.author.email, draft.now // SECOND, 0)
     parents = [draft.parent] if draft.parent else []
-    return str(repo.create_commit(None, who, who, draft.message, tree, parents))
+    return str(repo.create_commit(None, who, who, draft.message, root, parents))
 
 
 @dataclass
 class _Branching:
-    """The changes below one folder."""
+    """The changes below one folder, all of one kind."""
 
     here: dict[str, Change] = field(default_factory=dict)
     below: dict[str, "_Branching"] = field(default_factory=dict)
 
+    def __bool__(self) -> bool:
+        return bool(self.here or self.below)
+
     def add(self, parts: Sequence[str], change: Change) -> None:
         name, *rest = parts
-        clash = name in self.below if not rest else name in self.here
-        if (name in self.here and not rest) or (clash and isinstance(change, Put)):
+        # Only what goes may be named with something inside of it.
+        clash = isinstance(change, Put) and (name in self.here if rest else name in self.below)
+        if clash or (name in self.here and not rest):
             raise Unprocessable(f"The commit names {change.path} more than once, or as a file and as a folder.")
         if rest:
             self.below.setdefault(name, _Branching()).add(rest, change)
         else:
             self.here[name] = change
 
+    def touches(self, parts: Sequence[str]) -> bool:
+        """Whether anything is changed at this path or inside of it."""
+        name, *rest = parts
+        if not rest:
+            return name in self.here or name in self.below
+        return name in self.below and self.below[name].touches(rest)
+
+
+def _sorted(changes: Sequence[Change]) -> tuple[_Branching, _Branching]:
+    """What goes and what comes. Whatever is deleted after it came in the same commit would be a riddle."""
+    removals, additions = _Branching(), _Branching()
+    for change in changes:
+        parts = change.path.split("/")
+        if isinstance(change, Put):
+            additions.add(parts, change)
+        elif additions.touches(parts):
+            raise Unprocessable(f"The commit adds {change.path}, or something in it, and deletes it afterwards.")
+        else:
+            removals.add(parts, change)
+    return removals, additions
+
 
 def _written(repo: pygit2.Repository, before: pygit2.Tree | None, changes: _Branching, at: str) -> str | None:
     """The tree after the changes; None if nothing is left in it, for git knows no empty folders."""
     builder = repo.TreeBuilder(before) if before is not None else repo.TreeBuilder()
-    # Removals first: a commit may turn a folder into a file and the other way round.
     for name, change in changes.here.items():
         if isinstance(change, Remove):
-            _remove(builder, name, change)
+            _check_removal(builder, name, change)
     for name, below in changes.below.items():
-        tree = _written(repo, _folder(repo, builder, name, at), below, f"{at}{name}/")
-        _set(builder, name, tree)
+        _set(builder, name, _written(repo, _folder(repo, builder, name, at), below, f"{at}{name}/"))
     for name, change in changes.here.items():
         if isinstance(change, Put):
-            found = _at(builder, name)
-            if found is not None and found.filemode == FileMode.TREE:
-                raise Unprocessable(f"{change.path} is a folder.")
-            builder.insert(name, change.sha, change.mode)
+            builder.insert(name, change.sha, _mode(builder, name, change))
+        elif _at(builder, name) is not None:
+            builder.remove(name)
     return str(builder.write()) if len(builder) else None
+
+
+def _mode(builder: pygit2.TreeBuilder, name: str, change: Put) -> int:
+    """A program stays one when its text changes."""
+    found = _at(builder, name)
+    if found is not None and found.filemode == FileMode.TREE:
+        raise Unprocessable(f"{change.path} is a folder.")
+    was_program = found is not None and found.filemode == FileMode.BLOB_EXECUTABLE
+    return FileMode.BLOB_EXECUTABLE if was_program and change.mode == FileMode.BLOB else change.mode
 
 
 def _at(builder: pygit2.TreeBuilder, name: str) -> pygit2.Object | None:
@@ -116,23 +150,29 @@ def _at(builder: pygit2.TreeBuilder, name: str) -> pygit2.Object | None:
     return builder.get(name)
 
 
-def _remove(builder: pygit2.TreeBuilder, name: str, change: Remove) -> None:
+def _check_removal(builder: pygit2.TreeBuilder, name: str, change: Remove) -> None:
     found = _at(builder, name)
     is_folder = found is not None and found.filemode == FileMode.TREE
     if found is None or not (change.folder if is_folder else change.file):
         kind = "file" if change.file else "folder"
         raise NotFound(f"A {kind} with this name doesn't exist: {change.path}", code="EntryNotFound")
-    builder.remove(name)
 
 
 def _folder(repo: pygit2.Repository, builder: pygit2.TreeBuilder, name: str, at: str) -> pygit2.Tree | None:
     found = _at(builder, name)
     if found is None:
         return None
-    tree = repo[found.id]
-    if not isinstance(tree, pygit2.Tree):
+    # Also a submodule is none: what is in it is not here.
+    if found.filemode != FileMode.TREE:
         raise Unprocessable(f"{at}{name} is a file.")
-    return tree
+    return _as_tree(repo, str(found.id))
+
+
+def _as_tree(repo: pygit2.Repository, sha: str) -> pygit2.Tree:
+    found = repo[sha]
+    if not isinstance(found, pygit2.Tree):
+        raise KeyError(sha)
+    return found
 
 
 def _set(builder: pygit2.TreeBuilder, name: str, tree: str | None) -> None:

@@ -5,25 +5,43 @@ import io
 import os
 from pathlib import Path
 
+import msgspec
+
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.storage.database import Tx
 
 _CHUNK = 1024 * 1024
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """What it would be called as a git blob is kept beside its SHA-256, for clients that compare by that."""
+
+    oid: str
+    size: int
+    blob_sha: str
+
+    async def link(self, tx: Tx, repo_id: str, now: int) -> None:
+        await store.link(tx, repo_id, self.oid, self.size, self.blob_sha, now)
+
+
 async def keep_content(repos: Repos, repo: Repo, content: Content) -> str:
-    """Its SHA-256. What it would be called as a git blob is kept beside, for clients that compare by that."""
+    """Its SHA-256. From here on the repo has the file."""
+    kept, now = await keep(repos, content), repos.clock()
+    await repos.db.write(lambda tx: kept.link(tx, repo.id, now))
+    return kept.oid
+
+
+async def keep(repos: Repos, content: Content) -> Kept:
     oid, blob_sha, draft = await in_thread(_drafted, repos, content)
     if repos.large_files.has(oid, content.size):
         draft.unlink(missing_ok=True)
     else:
         await repos.large_files.keep(draft, oid)
-    now = repos.clock()
-    await repos.db.write(lambda tx: store.link(tx, repo.id, oid, content.size, blob_sha, now))
-    return oid
+    return Kept(oid, content.size, blob_sha)
 
 
 def _drafted(repos: Repos, content: Content) -> tuple[str, str, Path]:

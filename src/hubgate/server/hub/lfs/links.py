@@ -20,7 +20,7 @@ _PURPOSE = "lfs-link"
 class Grant(msgspec.Struct, frozen=True):
     """`part` is 0 for a file in one piece."""
 
-    # "upload", "part", "complete" or "download".
+    # "upload", "part", "complete", "verify" or "download".
     verb: str
     repo_id: str
     oid: str

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -11,15 +12,27 @@ from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs.files import LargeFiles
 
 PART = 64 * 1024 * 1024
+# Each has an address of its own: a file of a terabyte has larger parts rather than more of them.
+MOST = 256
 _CHUNK = 1024 * 1024
+_FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
+
+
+def size_of(size: int) -> int:
+    """Of each part but the last, for a file of this size."""
+    return max(PART, -(-size // MOST))
 
 
 def count_of(size: int) -> int:
-    return -(-size // PART)
+    return -(-size // size_of(size))
 
 
 def length_of(size: int, number: int) -> int:
-    return min(PART, size - (number - 1) * PART)
+    return min(size_of(size), size - (number - 1) * size_of(size))
+
+
+def is_fingerprint(text: str) -> bool:
+    return _FINGERPRINT.match(text) is not None
 
 
 async def take(files: LargeFiles, upload: str, number: int, length: int, parts: AsyncIterator[bytes]) -> str:

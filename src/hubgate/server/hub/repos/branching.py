@@ -1,36 +1,35 @@
 """Branches and tags: making and deleting them, and squashing the history of one."""
 
-import re
-
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import BadRequest, Conflict, NotFound, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
+from hubgate.server.hub.git.refnames import Names, why_not
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import Draft, commit_of_tree, write_commit, write_tag
 from hubgate.server.hub.repos import finding, store
 from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.model import MAIN, Repo
+from hubgate.server.hub.repos.push_rights import MOST_REFS
 from hubgate.server.hub.repos.refs import RefIsElsewhere, move_refs
 
-LONGEST_REF = 200
 MOST_TRIES = 50
 
-# git check-ref-format, in one look.
-_BAD = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\Z|\A/|\.\Z|\.lock(/|\Z)|(\A|/)\.")
 
-
-def check_ref(ref: str) -> str:
-    if not ref or len(ref.encode()) > LONGEST_REF or _BAD.search(ref) or ref == "@" or ref.startswith("-"):
-        raise Unprocessable(f"This cannot be the name of a branch or tag: {ref[:100]!r}.")
+def check_ref(kind: str, name: str) -> str:
+    """The whole name of a branch ("heads") or tag ("tags"). One that begins with refs/ could not be asked for."""
+    ref = f"refs/{kind}/{name}"
+    reason = why_not(ref)
+    if reason is not None or name.startswith("refs/"):
+        raise Unprocessable(f"This cannot be the name of a branch or tag: {name[:100]!r}.")
     return ref
 
 
 async def create_branch(
     repos: Repos, repo: Repo, user: User, name: str, start: str | None, *, empty: bool, overwrite: bool
 ) -> None:
-    ref = f"refs/heads/{check_ref(name)}"
+    ref = check_ref("heads", name)
     if empty:
         draft = Draft(None, [], f"Create branch {name}", author_of(user, repos.base_url), repos.clock())
         sha = await write_commit(repos.folders.of(repo.id), draft)
@@ -53,7 +52,7 @@ async def delete_branch(repos: Repos, repo: Repo, name: str) -> None:
 
 
 async def create_tag(repos: Repos, repo: Repo, user: User, name: str, rev: str, message: str) -> None:
-    ref = f"refs/tags/{check_ref(name)}"
+    ref = check_ref("tags", name)
     target = (await finding.revision(repos, repo, rev)).sha
     if await store.ref(repos.db, repo.id, ref) is not None:
         raise Conflict(f"Tag {name} already exists")
@@ -95,10 +94,21 @@ async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -
 async def _moved(repos: Repos, repo: Repo, change: RefChange, otherwise: str) -> None:
     if change.old_sha == change.new_sha:
         return
+    if change.old_sha is None:
+        await _check_room(repos, repo, change.ref)
     try:
         await move_refs(repos, repo, [change], together=True)
     except RefIsElsewhere:
         raise Conflict(otherwise) from None
+
+
+async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
+    names = Names(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
+    if len(names) >= MOST_REFS:
+        raise Unprocessable(f"A repo has at most {MOST_REFS:,} refs.")
+    other = names.in_the_way(ref)
+    if other is not None:
+        raise Conflict(f"{other} is in the way: git cannot have both.")
 
 
 async def listed(repos: Repos, repo: Repo) -> list[tuple[str, str]]:

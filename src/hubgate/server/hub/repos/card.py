@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from hubgate.server.hub.git import objects
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos.model import NO_CARD, Card
 
 README = "README.md"
@@ -37,7 +38,7 @@ async def card_at(folder: Path, commit: str | None) -> Card:
     if entry is None or entry.pointer or content is None:
         return NO_CARD
     try:
-        return card_of(content.decode(errors="replace"))
+        return await in_thread(card_of, content.decode(errors="replace"))
     except BadFrontMatter:
         return NO_CARD
 
@@ -59,21 +60,20 @@ def split_readme(readme: str) -> tuple[str | None, str]:
 def parsed(front_matter: str) -> dict[str, Any]:
     if len(front_matter) > LONGEST_FRONT_MATTER:
         raise BadFrontMatter(f"The front matter has more than {LONGEST_FRONT_MATTER:,} characters.")
-    loader = _Loader(front_matter)
     try:
-        data = loader.get_single_data()
-    except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
+        data = _Loader(front_matter).get_single_data()
+    # The library's constructors fail in whatever way an odd value makes them: `!!int ""`, `!!bool x`, `!!timestamp x`.
+    except Exception as error:
         where = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         line = f" in line {where.line + 2}" if where else ""
-        raise BadFrontMatter(f"The front matter is no YAML{line}: {problem}.") from None
-    finally:
-        loader.dispose()
+        raise BadFrontMatter(f"The front matter is no YAML{line}: {_whole(problem)[:300]}.") from None
     if data is None:
         return {}
     if not isinstance(data, dict):
         raise BadFrontMatter("The front matter is not a list of names and values.")
-    return {str(name): _plain(value) for name, value in data.items()}
+    plain: dict[str, Any] = _plain(data)
+    return plain
 
 
 class _Loader(yaml.SafeLoader):
@@ -93,7 +93,7 @@ class _Loader(yaml.SafeLoader):
 def _plain(value: Any) -> Any:
     """As JSON can say it."""
     if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
+        return {_whole(_short(name)): _plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple, set)):
         return [_plain(inner) for inner in value]
     if isinstance(value, (datetime, date)):
@@ -103,8 +103,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return str(value)
     if isinstance(value, str):
-        return value.replace("\0", "")
-    return value
+        return _whole(value)
+    return _short(value) if isinstance(value, int) and abs(value) >= 1 << 63 else value
+
+
+def _whole(text: str) -> str:
+    """Without NUL and halves of characters, which YAML can spell and nothing else can hold."""
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
+def _short(value: Any) -> str:
+    """A number may have more digits than anyone wants to read, and than the language writes out."""
+    try:
+        return str(value)
+    except ValueError:
+        return hex(value)[:LONGEST_TAG]
 
 
 def _tags(data: Mapping[str, Any]) -> Iterable[str]:

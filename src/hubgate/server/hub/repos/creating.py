@@ -1,5 +1,7 @@
 """Making a repo: a folder with its first commit, then one unit of work with its rows and its event."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from hubgate.server import failpoint
@@ -7,9 +9,11 @@ from hubgate.server.accounts.model import User
 from hubgate.server.errors import Conflict
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
+from hubgate.server.hub.commits import beginning
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import FilesByPath, write_first_commit
+from hubgate.server.hub.lfs.keeping import Kept
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.card import card_at
@@ -47,9 +51,9 @@ async def create(repos: Repos, user: User, owner: Owner, wanted: NewRepo, files:
     now = repos.clock()
     repo_id = new_id(now)
     try:
-        repo = await _laid_out(repos, user, owner, wanted, files or {}, repo_id, now)
+        repo, kept = await _laid_out(repos, user, owner, wanted, files or {}, repo_id, now)
         failpoint.hit("repo-before-create")
-        await repos.db.write(lambda tx: _created(tx, repos, repo, wanted))
+        await repos.db.write(lambda tx: _created(tx, repos, repo, wanted, kept))
     except BaseException:
         # Where the outcome is not known the folder stays; the sweep takes it if no row wants it.
         if not await store.exists(repos.db, repo_id):
@@ -60,15 +64,16 @@ async def create(repos: Repos, user: User, owner: Owner, wanted: NewRepo, files:
 
 async def _laid_out(
     repos: Repos, user: User, owner: Owner, wanted: NewRepo, files: FilesByPath, repo_id: str, now: int
-) -> Repo:
+) -> tuple[Repo, list[Kept]]:
     folder = await in_thread(repos.folders.make, repo_id)
     content = {".gitattributes": GIT_ATTRIBUTES.encode()}
     if wanted.license:
         content["README.md"] = readme_with(wanted.license).encode()
     author = author_of(user, repos.base_url)
-    head = await write_first_commit(folder, {**content, **files}, FIRST_COMMIT, author, now)
+    in_git, kept = await beginning.stored(repos, {**content, **files})
+    head = await write_first_commit(folder, in_git, FIRST_COMMIT, author, now)
     card = await card_at(folder, head)
-    return Repo(
+    repo = Repo(
         id=repo_id,
         type=wanted.type.value,
         owner_kind=owner.kind,
@@ -89,12 +94,15 @@ async def _laid_out(
         generation=1,
         last_seq=1,
     )
+    return repo, kept
 
 
-async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo) -> None:
+async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequence[Kept]) -> None:
     await hold_owner(tx, repo.owner)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
         raise NameTaken(wanted, repo.owner)
     await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha)
+    for file in kept:
+        await file.link(tx, repo.id, repo.created_at)
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)

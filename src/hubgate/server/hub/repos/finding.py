@@ -13,7 +13,7 @@ from hubgate.server.hub.git import objects
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import MAIN, Repo
 
-_SHA = re.compile(r"[0-9a-f]{7,40}\Z")
+_SHA = re.compile(r"[0-9a-fA-F]{7,40}\Z")
 _PULL_REQUEST = re.compile(r"refs/pr/[1-9][0-9]{0,9}\Z")
 
 
@@ -43,7 +43,7 @@ async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
     if found is not None:
         return await _behind(repos, repo, text, found)
     if _SHA.match(text):
-        commit = await objects.commit_of(repos.folders.of(repo.id), text)
+        commit = await objects.commit_of(repos.folders.of(repo.id), text.lower())
         if commit is not None:
             return Revision(commit, None)
     raise _no_revision(text)
@@ -70,11 +70,14 @@ class Place:
     found: tuple[str, str] | None
 
 
-async def place(repos: Repos, repo: Repo, rest: str) -> Place:
+async def place(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> Place:
     """What the rest of an address means where neither revision nor path was percent-encoded.
 
-    The special prefixes first, then the longest ref there is, then the first segment.
+    The special prefixes first, then the longest ref there is, then the first segment. But a first segment with an
+    encoded slash, given as `first`, is the whole revision: its sender said where that ends.
     """
+    if "/" in first:
+        return Place(first, rest[len(first) + 1 :], None)
     parts = rest.split("/")
     if len(parts) >= 3 and parts[0] == "refs" and parts[1] in ("pr", "convert", "heads", "tags"):
         return Place("/".join(parts[:3]), "/".join(parts[3:]), None)
@@ -89,9 +92,9 @@ async def revision_of(repos: Repos, repo: Repo, at: Place) -> Revision:
     return await (_behind(repos, repo, at.rev, at.found) if at.found else revision(repos, repo, at.rev))
 
 
-async def split_revision(repos: Repos, repo: Repo, rest: str) -> tuple[str, str]:
+async def split_revision(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> tuple[str, str]:
     """Revision and path."""
-    at = await place(repos, repo, rest)
+    at = await place(repos, repo, rest, first=first)
     return at.rev, at.path
 
 

@@ -22,6 +22,8 @@ async def move(repos: Repos, repo: Repo, owner: Owner, name: str) -> Repo:
         before = await store.by_id(tx, repo.id)
         if seq is None or before is None:
             raise NotFound(REPO_GONE, code="RepoNotFound")
+        if (before.owner_id, before.name) == (owner.id, name):
+            raise Conflict(f"A {repo.type} repository called {before.full_name} already exists")
         await store.retire_names(tx, repo.id)
         if not await store.claim_name(tx, repo.id, owner.id, repo.type, name):
             raise Conflict(f"A {repo.type} repository called {owner.name}/{name} already exists")

@@ -11,24 +11,28 @@ from starlette.types import ASGIApp
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide, require
-from hubgate.server.errors import NotFound, NotImplementedHere, Unprocessable
+from hubgate.server.errors import Forbidden, NotFound, Unprocessable
+from hubgate.server.http.render import LfsResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import MIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import parts, store
 from hubgate.server.hub.lfs.links import LASTS, Grant
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.storage.database import Tx
 from hubgate.server.web.files import sending
 from hubgate.server.web.files.harmless import OTHERWISE
-from hubgate.server.web.repo_routes import OfRepo, at_repo
+from hubgate.server.web.repo_routes import REFUSALS, OfRepo, at_repo
 
-LFS_TYPE = "application/vnd.git-lfs+json"
 MOST_OBJECTS = 1000
 LARGEST = 1 << 40
 # In parts only what is worth the second write.
 IN_PARTS_FROM = 8 * parts.PART
+# Addresses in one answer; files beyond that are sent in one piece.
+MOST_PARTS = 2_000
 
 
 class LargeObject(msgspec.Struct):
@@ -60,13 +64,6 @@ class ObjectAnswer(msgspec.Struct):
     error: dict[str, Any] | UnsetType = UNSET
 
 
-class LfsResponse(Response):
-    media_type = LFS_TYPE
-
-    def render(self, content: object) -> bytes:
-        return msgspec.json.encode(content)
-
-
 def routes(repos: Repos) -> list[Route]:
     async def batch(request: HubRequest, repo: Repo) -> Response:
         asked = await _read(request, BatchAsked)
@@ -75,18 +72,23 @@ def routes(repos: Repos) -> list[Route]:
             said = [await _to_fetch(repos, repo, one) for one in asked.objects]
         else:
             _may_upload(request, repo)
-            in_parts = "multipart" in asked.transfers
-            said = [await _to_send(repos, repo, one, in_parts=in_parts) for one in asked.objects]
+            room = MOST_PARTS if "multipart" in asked.transfers else 0
+            said = []
+            for one in asked.objects:
+                said.append(await _to_send(repos, repo, one, in_parts=parts.count_of(one.size) <= room))
+                room -= parts.count_of(one.size) if one.size >= IN_PARTS_FROM else 0
         return LfsResponse({"transfer": "basic", "objects": said, "hash_algo": "sha256"})
 
-    async def verify(request: HubRequest, repo: Repo) -> Response:
+    async def verify(request: HubRequest) -> Response:
+        grant = _granted(repos, request, "verify")
         asked = await _read(request, LargeObject)
-        if await store.size_of(repos.db, repo.id, asked.oid) != asked.size:
+        if asked.oid != grant.oid or await store.size_of(repos.db, grant.repo_id, asked.oid) != asked.size:
             raise NotFound(f"The file {asked.oid} did not arrive.")
         return LfsResponse({})
 
     async def locks(_: HubRequest, __: Repo) -> Response:
-        raise NotImplementedHere("There are no locks here.")
+        # Not raised: git-lfs asks at each push, and nothing is wrong that an operator should read of.
+        return LfsResponse({"message": "There are no locks here."}, 501)
 
     async def upload(request: HubRequest) -> Response:
         grant = _granted(repos, request, "upload")
@@ -104,38 +106,49 @@ def routes(repos: Repos) -> list[Route]:
     async def complete(request: HubRequest) -> Response:
         grant = _granted(repos, request, "complete")
         asked = await _read(request, Completion)
+        if asked.oid != grant.oid:
+            raise Unprocessable("oid is not that of the file that was announced.")
         in_order = sorted(asked.parts, key=lambda sent: sent.part_number)
         if [sent.part_number for sent in in_order] != list(range(1, len(in_order) + 1)):
             raise Unprocessable("Name every part once, from 1.")
         etags = [sent.etag.strip('"') for sent in in_order]
-        if not all(etag.isalnum() for etag in etags):
+        if not all(map(parts.is_fingerprint, etags)):
             raise Unprocessable("etag is what the upload of the part answered.")
-        await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, grant.size, etags)
-        await _linked(repos, grant)
+        # A client whose answer was lost asks again, when the parts are gone.
+        if not await _is_here(repos, grant):
+            await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, grant.size, etags)
+            await _linked(repos, grant)
         return LfsResponse({})
 
     async def download(request: HubRequest) -> ASGIApp:
         grant = _granted(repos, request, "download")
+        if not await _is_here(repos, grant):
+            raise NotFound("The repo or this file of it was deleted meanwhile.", code="EntryNotFound")
         headers = {"content-type": OTHERWISE, "etag": f'"{grant.oid}"'}
         return sending.file(request, repos.large_files.at(grant.oid), grant.size, headers)
 
     signed = "/lfs/{verb}/{repo_id}/{oid}"
     return [
-        *(_at(repos, kind, "objects/batch", batch, "Send or fetch large files") for kind in RepoType),
-        *(_at(repos, kind, "objects/verify", verify, "Whether a large file arrived") for kind in RepoType),
-        *(_at(repos, kind, "locks/verify", locks, "There are no locks") for kind in RepoType),
+        *(_at(repos, kind, "POST", "objects/batch", batch, "Send or fetch large files") for kind in RepoType),
+        *(
+            _at(repos, kind, method, tail, locks, "There are no locks")
+            for kind in RepoType
+            for method, tail in (("GET", "locks"), ("POST", "locks"), ("POST", "locks/verify"))
+        ),
         _signed("PUT", signed.replace("{verb}", "upload"), upload, "Send a large file", LARGEST),
-        _signed("PUT", signed.replace("{verb}", "part"), part, "Send a part of a large file", 2 * parts.PART),
+        _signed("PUT", signed.replace("{verb}", "part"), part, "Send a part of a large file", LARGEST),
         _signed("POST", signed.replace("{verb}", "complete"), complete, "Put the parts together", 4 * MIB),
+        _signed("POST", signed.replace("{verb}", "verify"), verify, "Whether a large file arrived", MIB),
         _signed("GET", signed.replace("{verb}", "download"), download, "Fetch a large file", MIB),
     ]
 
 
-def _at(repos: Repos, kind: RepoType, tail: str, handler: OfRepo, summary: str) -> Route:
+def _at(repos: Repos, kind: RepoType, method: str, tail: str, handler: OfRepo, summary: str) -> Route:
     path = f"/{kind.folder}{{namespace}}/{{repo}}.git/info/lfs/{tail}"
     handle = at_repo(repos, kind, path, Action.REPO_SEE, handler)
     action = Action.REPO_READ_CONTENT.rule.name
-    return Route("POST", path, handle, Surface.GIT, action, f"{summary}: {kind.value}", body_cap=MIB)
+    answers = {**REFUSALS, 200: ("Where to.", None), 501: ("Not here.", None)}
+    return Route(method, path, handle, Surface.LFS, action, f"{summary}: {kind.value}", answers=answers, body_cap=MIB)
 
 
 def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Route:
@@ -144,7 +157,7 @@ def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Rou
         method,
         path,
         handler,
-        Surface.FILE,
+        Surface.FILE if method == "GET" else Surface.LFS,
         Action.HUB_PUBLIC.rule.name,
         summary,
         body_cap=cap,
@@ -173,9 +186,10 @@ async def _to_send(repos: Repos, repo: Repo, one: LargeObject, *, in_parts: bool
     if await store.size_of(repos.db, repo.id, one.oid) == one.size and repos.large_files.has(one.oid, one.size):
         return ObjectAnswer(one.oid, one.size)
     until = repos.clock() + LASTS
-    verify = {"href": f"{repos.base_url}{repo.path}.git/info/lfs/objects/verify"}
+    # Signed as well: git-lfs shows no credentials at an address it was given.
+    verify = {"href": Grant("verify", repo.id, one.oid, one.size, until).address(repos)}
     if in_parts and one.size >= IN_PARTS_FROM:
-        header = {"chunk_size": str(parts.PART)}
+        header = {"chunk_size": str(parts.size_of(one.size))}
         for number in range(1, parts.count_of(one.size) + 1):
             grant = Grant("part", repo.id, one.oid, one.size, until, number)
             header[f"{number:05d}"] = grant.address(repos)
@@ -190,18 +204,28 @@ def _granted(repos: Repos, request: HubRequest, verb: str) -> Grant:
     query = request.query()
     numbers = [query.get(name, "") for name in ("size", "expires", "part")]
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
-        raise Unprocessable("This address is not whole.")
+        raise Forbidden("This address is not whole.")
     size, expires, part = map(int, numbers)
     grant = Grant(verb, request.param("repo_id"), request.param("oid"), size, expires, part)
     grant.check(repos.secret, query.get("signature", ""), repos.clock())
     return grant
 
 
+async def _is_here(repos: Repos, grant: Grant) -> bool:
+    return await store.size_of(repos.db, grant.repo_id, grant.oid) == grant.size and await in_thread(
+        repos.large_files.has, grant.oid, grant.size
+    )
+
+
 async def _linked(repos: Repos, grant: Grant) -> None:
-    if not await repo_store.exists(repos.db, grant.repo_id):
-        raise NotFound("The repo was deleted meanwhile.", code="RepoNotFound")
     now = repos.clock()
-    await repos.db.write(lambda tx: store.link(tx, grant.repo_id, grant.oid, grant.size, None, now))
+
+    async def unit(tx: Tx) -> None:
+        if not await repo_store.exists(tx, grant.repo_id):
+            raise NotFound("The repo was deleted meanwhile.", code="RepoNotFound")
+        await store.link(tx, grant.repo_id, grant.oid, grant.size, None, now)
+
+    await repos.db.write(unit)
 
 
 async def _read(request: HubRequest, shape: type[Any]) -> Any:
@@ -209,7 +233,7 @@ async def _read(request: HubRequest, shape: type[Any]) -> Any:
     body = await request.body()
     try:
         return msgspec.json.decode(body, type=shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unprocessable(str(error)[:300]) from None
 
 

@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z", re.IGNORECASE | re.ASCII)
+_ETAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,13 @@ class Span:
 
 class OutOfRange(Exception):
     pass
+
+
+def is_known(if_none_match: str | None, etag: str) -> bool:
+    """Whether the client has it already (RFC 9110, section 13.1.2)."""
+    if if_none_match is None:
+        return False
+    return if_none_match.strip() == "*" or etag in _ETAG.findall(if_none_match)
 
 
 def asked_span(header: str | None, if_range: str | None, etag: str, size: int) -> Span | None:

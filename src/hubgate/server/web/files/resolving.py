@@ -15,12 +15,14 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.finding import Place
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.files import sending
 from hubgate.server.web.files.harmless import file_headers
-from hubgate.server.web.repo_routes import at_repo
+from hubgate.server.web.files.ranges import is_known
+from hubgate.server.web.repo_routes import at_repo, first_of_rest
 
 # What anyone may read of a gated repo, so that they know what they ask for.
 BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
@@ -28,13 +30,13 @@ BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 def routes(repos: Repos) -> list[Route]:
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
-        at = await finding.place(repos, repo, request.param("rest"))
+        at = await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
         if at.path not in BEFORE_THE_GATE:
             require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
         return await sent(request, repo, at, pointers=False)
 
     async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
-        at = await finding.place(repos, repo, request.param("rest"))
+        at = await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
         require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
         return await sent(request, repo, at, pointers=True)
 
@@ -46,12 +48,14 @@ def routes(repos: Repos) -> list[Route]:
         if entry is None or entry.type is not EntryType.FILE:
             return _no_entry(revision.sha, at.path, at.rev)
         headers = _headers(entry, revision.sha, at.path, by_pointer=pointers)
-        if request.headers.get("if-none-match") == headers["etag"]:
+        if is_known(request.headers.get("if-none-match"), headers["etag"]):
             return Response(status_code=304, headers=headers)
         if entry.pointer is None or pointers:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
             return sending.blob(request, folder, entry.sha, size, content, headers)
-        if not repos.large_files.has(entry.pointer.oid, entry.pointer.size):
+        # Knowing a hash is not having the file: the repo itself must have been sent it.
+        sent_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
+        if sent_size != entry.pointer.size or not repos.large_files.has(entry.pointer.oid, sent_size):
             return _no_entry(revision.sha, at.path, at.rev)
         return sending.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
 

@@ -1,5 +1,6 @@
 """`GET /commits/{rev}`: the history, newest first."""
 
+from collections.abc import Collection, Mapping
 from html import escape
 from typing import Any
 
@@ -11,28 +12,35 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Query, Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history
-from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos import finding, store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import next_link
+from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.api.repos.contents import where
+from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.repo_routes import api_routes
 
 DEFAULT, MOST = 50, 1000
+MOST_AVATARS = 100
 
 
 def routes(repos: Repos) -> list[Route]:
     async def commits(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
-        rev, _ = await where(repos, repo, request.param("rev"))
-        revision = await finding.revision(repos, repo, rev)
+        asked = request.param("rev")
+        rev, path = await where(repos, repo, request, asked)
+        # The history of one path is not kept apart: what is left over is a part of a revision that there is not.
+        revision = await finding.revision(repos, repo, asked if path else rev)
         limit = min(max(_number(queries.last(fields, "limit"), DEFAULT), 1), MOST)
         page = _number(queries.last(fields, "p"), 0)
         folder = repos.folders.of(repo.id)
         found = await history.log(folder, revision.sha, page * limit, limit + 1)
         total = await history.count(folder, revision.sha)
         formatted = "formatted" in queries.every(fields, "expand")
-        response = JsonResponse([_described(commit, formatted=formatted) for commit in found[:limit]])
+        shown = found[:limit]
+        avatars = await _avatars(repos, {commit.author for commit in shown})
+        response = JsonResponse([_described(commit, avatars, formatted=formatted) for commit in shown])
         response.headers["x-total-count"] = str(total)
         if len(found) > limit:
             kept = [(name, value) for name, value in fields.pairs if name != "p"]
@@ -40,9 +48,10 @@ def routes(repos: Repos) -> list[Route]:
             response.headers["link"] = next_link(repos.base_url, path, kept, str(page + 1), parameter="p")
         return response
 
+    number = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
     query = (
-        Query("limit", f"How many at once: {DEFAULT} unless said, {MOST:,} at most.", {"type": "integer"}),
-        Query("p", "The page, from 0.", {"type": "integer"}),
+        Query("limit", f"How many at once: {DEFAULT} unless said, {MOST:,} at most.", number),
+        Query("p", "The page, from 0.", number),
         Query("expand", "formatted: also as HTML; may be repeated."),
     )
     answers = {200: ("The newest first.", list[dict[str, Any]])}
@@ -58,13 +67,26 @@ def _number(text: str, otherwise: int) -> int:
     return int(text)
 
 
-def _described(commit: history.Commit, *, formatted: bool) -> dict[str, Any]:
+async def _avatars(repos: Repos, authors: Collection[str]) -> dict[str, str]:
+    """Of those who are users here. A pushed commit may name anyone, so this says no more than the name does."""
+
+    async def unit(tx: Tx) -> dict[str, str]:
+        found = {name: await store.owner_named(tx, name) for name in sorted(authors)[:MOST_AVATARS]}
+        return {name: avatar_url(owner.id) for name, owner in found.items() if owner is not None}
+
+    return await repos.db.read_long(unit)
+
+
+def _described(commit: history.Commit, avatars: Mapping[str, str], *, formatted: bool) -> dict[str, Any]:
+    author = {"user": commit.author}
+    if commit.author in avatars:
+        author["avatar"] = avatars[commit.author]
     said: dict[str, Any] = {
         "id": commit.sha,
         "title": commit.title,
         "message": commit.message,
         "date": iso(commit.time * SECOND),
-        "authors": [{"user": commit.author}],
+        "authors": [author],
     }
     if formatted:
         said["formatted"] = {"title": escape(commit.title), "message": escape(commit.message)}

@@ -9,6 +9,7 @@ from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.clock import SECOND, iso
 from hubgate.server.errors import BadRequest, NotFound
+from hubgate.server.http.forms import parse_fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.routes import MIB, Query, Route
@@ -20,12 +21,15 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import Page, PageRequest, encode_cursor, parse_page
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.api.repos import queries
-from hubgate.server.web.repo_routes import api_routes
+from hubgate.server.web.repo_routes import api_routes, first_of_rest
 
 MOST = 1000
 # With `expand` each entry costs a walk through the history.
 MOST_EXPANDED = 50
 MOST_PATHS = 2000
+
+
+_TOO_MANY = f"Ask for at most {MOST_PATHS:,} paths at once."
 
 
 class PathsAsked(msgspec.Struct):
@@ -37,7 +41,7 @@ def routes(repos: Repos) -> list[Route]:
     async def tree(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
         expand = queries.flag(fields, "expand")
-        rev, path = await where(repos, repo, request.param("rest"))
+        rev, path = await where(repos, repo, request, request.param("rest"))
         revision = await finding.revision(repos, repo, rev)
         asked = _asked(fields.pairs, MOST_EXPANDED if expand else MOST)
         after = str(asked.after[0]) if asked.after else ""
@@ -48,7 +52,7 @@ def routes(repos: Repos) -> list[Route]:
         if entries is None:
             raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")
         shown = entries[: asked.limit]
-        cursor = encode_cursor((shown[-1].path,)) if len(entries) > asked.limit else None
+        cursor = encode_cursor((trees.mark_of(shown[-1]),)) if len(entries) > asked.limit else None
         said = await described(request, repo, revision.sha, shown, expand)
         return listed(request, repos.base_url, Page(said, cursor), lambda entry: entry)
 
@@ -57,7 +61,7 @@ def routes(repos: Repos) -> list[Route]:
         asked = await _paths(request)
         paths = [asked.paths] if isinstance(asked.paths, str) else asked.paths
         if len(paths) > MOST_PATHS:
-            raise BadRequest(f"Ask for at most {MOST_PATHS:,} paths at once.")
+            raise BadRequest(_TOO_MANY)
         wanted = list(dict.fromkeys(path.strip("/") for path in paths))
         found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in wanted if path])
         return JsonResponse(await described(request, repo, revision.sha, found, asked.expand))
@@ -99,9 +103,9 @@ def routes(repos: Repos) -> list[Route]:
     ]
 
 
-async def where(repos: Repos, repo: Repo, rest: str) -> tuple[str, str]:
+async def where(repos: Repos, repo: Repo, request: HubRequest, rest: str) -> tuple[str, str]:
     """Revision and path from the end of an address."""
-    rev, path = await finding.split_revision(repos, repo, rest)
+    rev, path = await finding.split_revision(repos, repo, rest, first=first_of_rest(request))
     return rev, path.strip("/")
 
 
@@ -113,7 +117,7 @@ def _asked(pairs: list[tuple[str, str]], most: int) -> PageRequest:
 async def _paths(request: HubRequest) -> PathsAsked:
     """One client sends a form, the other JSON."""
     if request.content_type == FORM_TYPE:
-        fields = await request.read_form()
+        fields = parse_fields(await request.body(), MOST_PATHS + 10)
         return PathsAsked(queries.every(fields, "paths"), queries.flag(fields, "expand"))
     return await request.read_json(PathsAsked)
 

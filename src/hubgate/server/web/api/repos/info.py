@@ -3,6 +3,8 @@
 from typing import Any
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import decide
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Query, Route
@@ -26,8 +28,8 @@ def routes(repos: Repos) -> list[Route]:
         return await answer(request, repo, repo.head_sha)
 
     async def at_revision(request: HubRequest, repo: Repo) -> JsonResponse:
-        revision, _ = await _revision(repos, repo, request.param("rev"))
-        return await answer(request, repo, revision)
+        revision = await finding.revision(repos, repo, request.param("rev"))
+        return await answer(request, repo, revision.sha)
 
     async def answer(request: HubRequest, repo: Repo, sha: str | None) -> JsonResponse:
         fields = request.query_fields()
@@ -36,7 +38,9 @@ def routes(repos: Repos) -> list[Route]:
         if sha is not None and (not expand or "siblings" in expand):
             folder = repos.folders.of(repo.id)
             if queries.flag(fields, "blobs"):
-                said["siblings"] = wire.siblings(await trees.files(folder, sha))
+                # As in the tree: behind a gate the hash of a large file would do as a key to it elsewhere.
+                may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
+                said["siblings"] = wire.siblings(await trees.files(folder, sha), hide_hashes=not may_read)
             else:
                 said["siblings"] = [{"rfilename": name} for name in await trees.file_names(folder, sha)]
         elif not expand:
@@ -52,8 +56,3 @@ def routes(repos: Repos) -> list[Route]:
             repos, "GET", "/revision/{rev:path}", at_revision, see, "A repo at a revision", _ANSWERS, query=_QUERY
         ),
     ]
-
-
-async def _revision(repos: Repos, repo: Repo, text: str) -> tuple[str, str | None]:
-    found = await finding.revision(repos, repo, text)
-    return found.sha, found.ref

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -19,6 +19,9 @@ from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.repos import creating, finding, moving, removing, store
 from hubgate.server.hub.repos.model import Owner, RepoType
 from hubgate.server.web.api.answers import NO_TOKEN
+from hubgate.server.web.api.repos.visibility import Visibility, is_private
+
+T = TypeVar("T")
 
 _TYPES = Literal["model", "dataset", "space"]
 MOST_FILES = 100
@@ -36,7 +39,7 @@ class CreateRepo(msgspec.Struct, rename="camel"):
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     organization: str | None = None
     type: _TYPES | None = None
-    visibility: Literal["public", "private", "protected"] | None = None
+    visibility: Visibility | None = None
     private: bool | None = None
     license: Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[\w.+-]*$")] | None = None
     files: Annotated[list[NewFile], msgspec.Meta(max_length=MOST_FILES)] | None = None
@@ -63,13 +66,14 @@ class MoveRepo(msgspec.Struct, rename="camel"):
 
 def routes(repos: Repos) -> list[Route]:
     async def create(request: HubRequest) -> JsonResponse:
-        asked, caller = await request.read_json(CreateRepo), caller_of(request)
+        caller = caller_of(request)
+        asked = await read_as_somebody(request, CreateRepo)
         owner, name = await _place(repos, caller, asked.organization, asked.name)
         require(caller.identity, Action.REPO_CREATE, owner.namespace)
         wanted = creating.NewRepo(
             type=RepoType(asked.type or "model"),
             name=name,
-            private=asked.private or asked.visibility == "private",
+            private=is_private(RepoType(asked.type or "model"), asked.private, asked.visibility) or False,
             sdk=asked.sdk or "",
             license=asked.license or "",
             client_id=caller.identity.client_id,
@@ -85,15 +89,20 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse(RepoMade(repos.base_url + repo.path, repo.full_name, repo.id))
 
     async def delete(request: HubRequest) -> JsonResponse:
-        asked, caller = await request.read_json(DeleteRepo), caller_of(request)
+        caller = caller_of(request)
+        asked = await read_as_somebody(request, DeleteRepo)
         owner, name = await _place(repos, caller, asked.organization, asked.name, action=Action.REPO_MANAGE)
         kind = asked.type or "model"
         repo = await finding.find(repos, caller.identity, Action.REPO_MANAGE, kind, owner.name, name)
+        if (repo.owner_id, repo.name.lower()) != (owner.id, name.lower()):
+            # A script that cleans up under the old name must not take what has moved on.
+            raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
         await removing.delete(repos, repo)
         return JsonResponse({})
 
     async def move(request: HubRequest) -> JsonResponse:
-        asked, caller = await request.read_json(MoveRepo), caller_of(request)
+        caller = caller_of(request)
+        asked = await read_as_somebody(request, MoveRepo)
         namespace, name = _split(asked.from_repo)
         repo = await finding.find(repos, caller.identity, Action.REPO_MANAGE, asked.type or "model", namespace, name)
         to_namespace, to_name = _split(asked.to_repo)
@@ -131,6 +140,8 @@ async def _place(
     organization.
     """
     namespace, _, rest = name.rpartition("/")
+    if organization and namespace and organization.lower() != namespace.lower():
+        raise Unprocessable("name and organization name two different namespaces.")
     wanted = organization or namespace or (caller.user.name)
     owner = await store.owner_named(repos.db, wanted)
     if owner is None:
@@ -138,6 +149,12 @@ async def _place(
             raise Forbidden(f"There is no namespace {wanted[:60]} that you may create repos in.")
         raise NotFound("Repository not found.", code="RepoNotFound")
     return owner, rest
+
+
+async def read_as_somebody(request: HubRequest, shape: type[T]) -> T:
+    """Whoever shows no token is asked for one, whatever else is wrong with the request."""
+    _ = caller_of(request).signed_in
+    return await request.read_json(shape)
 
 
 def _split(repo: str) -> tuple[str, str]:

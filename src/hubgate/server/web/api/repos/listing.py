@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.errors import BadRequest, NotFound
+from hubgate.server.access.policy import refuse_missing
+from hubgate.server.errors import BadRequest
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
@@ -72,16 +74,16 @@ def routes(repos: Repos) -> list[Route]:
 
     def without_namespace(kind: RepoType) -> Route:
         async def refuse(request: HubRequest) -> JsonResponse:
-            raise NotFound(f"There is no {kind.value} {request.param('repo')[:96]}.", code="RepoNotFound")
+            refuse_missing(caller_of(request).identity, Action.REPO_SEE, resource.Repo.missing())
 
         return Route(
             "GET",
             f"/api/{kind.plural}/{{repo}}",
             refuse,
             Surface.API,
-            Action.HUB_PUBLIC.rule.name,
+            Action.REPO_SEE.rule.name,
             f"A {kind.value} without a namespace: there are none",
-            answers={404: ("Always.", None)},
+            answers={401: ("To an anonymous caller.", None), 404: ("To everyone else.", None)},
         )
 
     return [make(kind) for kind in RepoType for make in (of_type, without_namespace)]

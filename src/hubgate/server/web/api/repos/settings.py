@@ -8,13 +8,13 @@ from starlette.responses import PlainTextResponse
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import require
-from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import configuring
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.api.repos.visibility import Visibility, is_private
 from hubgate.server.web.repo_routes import api_routes
 
 
@@ -22,7 +22,7 @@ class RepoSettings(msgspec.Struct, rename="camel"):
     """Members that have no meaning here yet are taken and ignored."""
 
     private: bool | None = None
-    visibility: Literal["public", "private", "protected"] | None = None
+    visibility: Visibility | None = None
     gated: Literal["auto", "manual", False] | None = None
     discussions_disabled: bool | None = None
 
@@ -36,7 +36,7 @@ class RepoSettingsSet(msgspec.Struct, rename="camel"):
 
 def routes(repos: Repos) -> list[Route]:
     async def change(request: HubRequest, repo: Repo) -> JsonResponse:
-        changes = _changes(await request.read_json(RepoSettings))
+        changes = _changes(repo, await request.read_json(RepoSettings))
         if changes.of_access:
             require(caller_of(request).identity, Action.REPO_MANAGE, repo.judged())
         after = await configuring.configure(repos, repo, changes)
@@ -67,11 +67,7 @@ def routes(repos: Repos) -> list[Route]:
     ]
 
 
-def _changes(asked: RepoSettings) -> configuring.Changes:
-    private = asked.private
-    if asked.visibility is not None:
-        private = asked.visibility == "private"
-        if asked.private is not None and asked.private != private:
-            raise Unprocessable("private and visibility contradict each other.")
+def _changes(repo: Repo, asked: RepoSettings) -> configuring.Changes:
+    private = is_private(repo.kind, asked.private, asked.visibility)
     gated = None if asked.gated is None else asked.gated or ""
     return configuring.Changes(private, gated, asked.discussions_disabled)

@@ -9,9 +9,10 @@ import msgspec
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
+from hubgate.server.access.guard import Guard
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide, require
-from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.errors import Forbidden, NotFound, Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import MIB, Query, Route
@@ -23,12 +24,14 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.discussions.opening import commit_as_pull_request
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos import finding, store
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.hub.repos.refs import REPO_GONE
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.repo_routes import REFUSALS, OfRepo, at_repo
 
-MOST_FILES = 10_000
+# Existing clients ask about 256 at once.
+MOST_FILES = 2_000
 # A folder of small files is sent as one commit, a hundred megabytes at a time; others send more.
 LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
@@ -55,11 +58,11 @@ class CommitMade(msgspec.Struct, rename="camel", omit_defaults=True):
     pull_request_url: str | None = None
 
 
-def routes(repos: Repos) -> list[Route]:
+def routes(repos: Repos, guard: Guard) -> list[Route]:
     async def preupload(request: HubRequest, repo: Repo) -> JsonResponse:
         rev = request.param("rev")
         if not _wants_pull_request(request):
-            await _judged(repos, request, repo, rev)
+            await _judged(repos, caller_of(request).identity, repo, rev)
         asked = await request.read_json(Preupload)
         if len(asked.files) > MOST_FILES:
             raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
@@ -73,6 +76,7 @@ def routes(repos: Repos) -> list[Route]:
             ignore=asked.git_ignore,
             attributes=asked.git_attributes,
             inside_commits=inside_commits,
+            tell_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed,
         )
         response = JsonResponse(PreuploadAnswer(said))
         if inside_commits and any(answer.upload_mode == "lfs" for answer in said):
@@ -83,15 +87,16 @@ def routes(repos: Repos) -> list[Route]:
     async def commit_to(request: HubRequest, repo: Repo) -> JsonResponse:
         rev, user = request.param("rev"), caller_of(request).user
         as_pull_request = _wants_pull_request(request)
-        if as_pull_request:
-            require(caller_of(request).identity, Action.DISCUSSION_OPEN, repo.judged())
-            revision = await finding.revision(repos, repo, rev)
-            ref = revision.ref or ""
-        else:
-            ref = await _judged(repos, request, repo, rev)
+        judged = _judged_to_propose if as_pull_request else _judged
+        await judged(repos, caller_of(request).identity, repo, rev)
         reader = Reader(repos.large_files.draft, repos.regular_upload_max)
         try:
             asked = await reader.read(_parts(request))
+            # Once more, as with a push: that may have taken hours, and a role or the repo may be gone by now.
+            identity, present = (await guard.again(request)).identity, await store.by_id(repos.db, repo.id)
+            if present is None:
+                raise NotFound(REPO_GONE, code="RepoNotFound")
+            ref = await judged(repos, identity, present, rev)
             if as_pull_request:
                 made = await commit_as_pull_request(repos, repo, user, ref, asked)
             else:
@@ -175,7 +180,7 @@ def _route(
             412: ("Somebody else was faster.", None),
             422: ("Not like this.", None),
         },
-        body_cap=LARGEST_COMMIT if commits else 64 * MIB,
+        body_cap=LARGEST_COMMIT if commits else 16 * MIB,
         body_seconds=COMMIT_SECONDS if commits else 60.0,
     )
 
@@ -184,9 +189,19 @@ def _wants_pull_request(request: HubRequest) -> bool:
     return queries.flag(request.query_fields(), "create_pr")
 
 
-async def _judged(repos: Repos, request: HubRequest, repo: Repo, rev: str) -> str:
+async def _judged_to_propose(repos: Repos, identity: Identity, repo: Repo, rev: str) -> str:
+    """The branch that a pull request is for, if this caller may make one."""
+    require(identity, Action.DISCUSSION_OPEN, repo.judged())
+    if repo.discussions_disabled:
+        raise Forbidden("Discussions and pull requests are turned off in this repo.")
+    found = await finding.revision(repos, repo, rev)
+    if found.ref is None or not found.ref.startswith("refs/heads/"):
+        raise NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")
+    return found.ref
+
+
+async def _judged(repos: Repos, identity: Identity, repo: Repo, rev: str) -> str:
     """The ref that moves, if this caller may move it."""
-    identity = caller_of(request).identity
     if rev.startswith("refs/pr/") and not decide(identity, Action.REPO_WRITE, repo.judged()).allowed:
         await _judged_as_author(repos, identity, repo, rev)
     else:

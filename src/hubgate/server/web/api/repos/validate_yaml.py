@@ -9,6 +9,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import MIB, Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos.card import BadFrontMatter, parsed, split_readme
 
 
@@ -44,14 +45,20 @@ def routes() -> list[Route]:
 
 async def _validate(request: HubRequest) -> JsonResponse:
     asked = await request.read_json(ReadmeToCheck)
-    front_matter, _ = split_readme(asked.content)
+    # Anyone may ask, and reading YAML takes its time.
+    verdict = await in_thread(_verdict, asked.content)
+    return JsonResponse(verdict, 400 if verdict.errors else 200)
+
+
+def _verdict(readme: str) -> Verdict:
+    front_matter, _ = split_readme(readme)
     if front_matter is None:
-        return JsonResponse(Verdict([], [Remark("There is no metadata: begin README.md with a block between ---.")]))
+        return Verdict([], [Remark("There is no metadata: begin README.md with a block between ---.")])
     try:
         errors = _errors(parsed(front_matter))
     except BadFrontMatter as error:
         errors = [str(error)]
-    return JsonResponse(Verdict([Remark(text) for text in errors], []), 400 if errors else 200)
+    return Verdict([Remark(text) for text in errors], [])
 
 
 def _errors(data: dict[str, Any]) -> list[str]:

@@ -39,14 +39,14 @@ def described(repo: Repo, *, card: bool = True) -> dict[str, Any]:
     return said
 
 
-def siblings(files: Sequence[Entry]) -> list[dict[str, Any]]:
+def siblings(files: Sequence[Entry], *, hide_hashes: bool) -> list[dict[str, Any]]:
     """With what `blobs` asks for."""
-    return [_sibling(file) for file in files]
+    return [_sibling(file, hide_hashes) for file in files]
 
 
-def _sibling(file: Entry) -> dict[str, Any]:
+def _sibling(file: Entry, hide_hash: bool) -> dict[str, Any]:
     said: dict[str, Any] = {"rfilename": file.path, "size": file.size, "blobId": file.sha}
-    if file.pointer:
+    if file.pointer and not hide_hash:
         pointer = file.pointer
         said["lfs"] = {"size": pointer.size, "sha256": pointer.oid, "pointerSize": pointer.pointer_size}
     return said

@@ -78,11 +78,11 @@ def _readme(text: str, place: Place) -> Readme:
 
 
 def facts_of(data: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """As many as help; what is nested is said as JSON."""
+    """As many as help; what is nested is left to README.md."""
     facts = []
     for name, value in list(data.items())[:MOST_FACTS]:
         words = value if isinstance(value, list) else [value]
-        said = [_said(word) for word in words[:MOST_FACTS] if word is not None]
+        said = [_said(word) for word in words[:MOST_FACTS] if isinstance(word, (str, int, float))]
         if said:
             facts.append((clean(name)[:LONGEST_FACT], said))
     return facts

@@ -1,0 +1,42 @@
+"""The files that a repo is made with: large ones are kept beside git from the first commit on."""
+
+from collections.abc import Mapping
+
+from hubgate.server.errors import Unprocessable
+from hubgate.server.hub.commits.attributes import NAME, Attributes, line_for
+from hubgate.server.hub.commits.committing import UNCHANGED, is_large
+from hubgate.server.hub.commits.model import Content
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.modules import MODULES, check_modules
+from hubgate.server.hub.git.objects import pointer_text, read_pointer
+from hubgate.server.hub.lfs.keeping import Kept, keep
+
+
+async def stored(repos: Repos, files: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[Kept]]:
+    """What goes into git, and the large files that the repo is linked to once it is there."""
+    rules = files.get(NAME, b"").decode(errors=UNCHANGED)
+    attributes = Attributes([("", rules)])
+    in_git, kept, unannounced = dict[str, bytes](), list[Kept](), list[str]()
+    for path, content in files.items():
+        _check(path, content)
+        by_name = attributes.is_large(path)
+        if not is_large(len(content), by_name=by_name):
+            in_git[path] = content
+            continue
+        kept.append(await keep(repos, Content(len(content), content)))
+        in_git[path] = pointer_text(kept[-1].oid, len(content))
+        if not by_name:
+            unannounced.append(path)
+    if unannounced:
+        lines = "".join(f"{line_for(path)}\n" for path in unannounced)
+        in_git[NAME] = (rules + ("" if rules.endswith("\n") or not rules else "\n") + lines).encode(errors=UNCHANGED)
+    return in_git, kept
+
+
+def _check(path: str, content: bytes) -> None:
+    pointer = read_pointer(content)
+    if pointer is not None:
+        # Knowing a hash is not having the file, and a repo that is not there yet was sent none.
+        raise Unprocessable(f"{path[:200]!r} stands for the large file {pointer.oid}. Make the repo, then upload it.")
+    if path.lower() == MODULES:
+        check_modules(content)

@@ -1,0 +1,231 @@
+"""Patterns as `.gitattributes` and `.gitignore` have them (gitignore(5)), byte by byte like git's own.
+
+They are a stranger's, and so are the paths: a pattern is an automaton whose states are the bits of a number, so that no
+row of stars costs more than the pattern's length times the path's. A regular expression would backtrack for years.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+LONGEST_PATTERN = 8 * 1024
+
+_SLASH, _ESCAPE = ord("/"), ord("\\")
+_EVERY = frozenset(range(256))
+_IN_A_NAME = _EVERY - {_SLASH}
+_STARS = b"*?[\\"
+
+_ASCII = range(128)
+_CLASSES = {
+    b"alnum": frozenset(byte for byte in _ASCII if chr(byte).isalnum()),
+    b"alpha": frozenset(byte for byte in _ASCII if chr(byte).isalpha()),
+    b"blank": frozenset(b" \t"),
+    b"cntrl": frozenset({*range(32), 127}),
+    b"digit": frozenset(b"0123456789"),
+    b"graph": frozenset(range(33, 127)),
+    b"lower": frozenset(byte for byte in _ASCII if chr(byte).islower()),
+    b"print": frozenset(range(32, 127)),
+    b"punct": frozenset(byte for byte in range(33, 127) if not chr(byte).isalnum()),
+    b"space": frozenset(b" \t\n\v\f\r"),
+    b"upper": frozenset(byte for byte in _ASCII if chr(byte).isupper()),
+    b"xdigit": frozenset(b"0123456789abcdefABCDEF"),
+}
+
+
+class _Malformed(Exception):
+    """Such a pattern matches nothing."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """`text` without what marks it as taken back or as for folders only. Without a slash it is about names, wherever
+    they are; with one, about whole paths.
+    """
+
+    text: bytes
+
+    def matches(self, path: bytes) -> bool:
+        if b"/" in self.text:
+            return self._matches(path)
+        return self._matches(path[path.rfind(b"/") + 1 :])
+
+    @cached_property
+    def _plain(self) -> bytes | None:
+        """The whole of it, if it has no special characters."""
+        text = self.text.removeprefix(b"/")
+        return None if any(byte in _STARS for byte in text) else text
+
+    @cached_property
+    def _ending(self) -> bytes | None:
+        """What follows the one star it begins with."""
+        rest = self.text[1:]
+        is_simple = self.text[:1] == b"*" and b"/" not in rest and not any(byte in _STARS for byte in rest)
+        return rest if is_simple else None
+
+    @cached_property
+    def _automaton(self) -> "_Automaton | None":
+        try:
+            if len(self.text) > LONGEST_PATTERN:
+                return None
+            return _Automaton(self.text.removeprefix(b"/"), of_paths=b"/" in self.text)
+        except _Malformed:
+            return None
+
+    def _matches(self, text: bytes) -> bool:
+        if self._plain is not None:
+            return text == self._plain
+        if self._ending is not None:
+            return text.endswith(self._ending)
+        return self._automaton is not None and self._automaton.accepts(text)
+
+
+class _Automaton:
+    """Bit n stands for "what comes next is matched by step n"; the bit after the last one accepts."""
+
+    def __init__(self, text: bytes, *, of_paths: bool) -> None:
+        self._moving = dict.fromkeys(range(256), 0)
+        self._staying = dict.fromkeys(range(256), 0)
+        # Stars, which may match nothing; and forks before `**/`, which may be left out as a whole.
+        self._stars, self._forks = 0, 0
+        self._count = 0
+        # Git compares what is before the first special character by itself: the pattern begins there.
+        self._begins = next((at for at, byte in enumerate(text) if byte in _STARS), 0)
+        at = 0
+        while at < len(text):
+            at = self._add(text, at, of_paths)
+
+    def _add(self, text: bytes, at: int, of_paths: bool) -> int:
+        """One more step; where the next begins."""
+        byte = text[at]
+        if byte == ord("*"):
+            end = at
+            while end < len(text) and text[end] == ord("*"):
+                end += 1
+            alone = (at == self._begins or text[at - 1] == _SLASH) and (end == len(text) or text[end] == _SLASH)
+            across = not of_paths or (end - at > 1 and alone)
+            if across and of_paths and end < len(text):
+                self._forks |= 1 << self._count
+                self._count += 1
+            self._star(_EVERY if across else _IN_A_NAME)
+            return end
+        if byte == ord("?"):
+            self._one(_IN_A_NAME if of_paths else _EVERY)
+            return at + 1
+        if byte == ord("["):
+            inside, end = _bracket(text, at)
+            self._one(inside - {_SLASH} if of_paths else inside)
+            return end
+        if byte == _ESCAPE:
+            at += 1
+            if at == len(text):
+                raise _Malformed
+        self._one(frozenset({text[at]}))
+        return at + 1
+
+    def _one(self, allowed: frozenset[int]) -> None:
+        for byte in allowed:
+            self._moving[byte] |= 1 << self._count
+        self._count += 1
+
+    def _star(self, allowed: frozenset[int]) -> None:
+        self._stars |= 1 << self._count
+        for byte in allowed:
+            self._staying[byte] |= 1 << self._count
+        self._count += 1
+
+    def _with_nothing(self, states: int) -> int:
+        while True:
+            forks = states & self._forks
+            more = states | (states & self._stars) << 1 | forks << 1 | forks << 3
+            if more == states:
+                return states
+            states = more
+
+    def accepts(self, text: bytes) -> bool:
+        states = self._with_nothing(1)
+        for byte in text:
+            states = self._with_nothing((states & self._moving[byte]) << 1 | states & self._staying[byte])
+            if not states:
+                return False
+        return bool(states >> self._count & 1)
+
+
+def _bracket(text: bytes, at: int) -> tuple[frozenset[int], int]:
+    """The bytes that a `[...]` stands for, and where it ends."""
+    found: set[int] = set()
+    at += 1
+    negated = text[at : at + 1] in (b"!", b"^")
+    at += negated
+    before, first = None, True
+    while first or text[at : at + 1] != b"]":
+        first = False
+        byte, at = _byte(text, at)
+        if byte == ord("[") and text[at : at + 1] == b":":
+            end = text.find(b"]", at)
+            if end < 0:
+                raise _Malformed
+            if text[end - 1] == ord(":") and end - 1 > at:
+                if text[at + 1 : end - 1] not in _CLASSES:
+                    raise _Malformed
+                found |= _CLASSES[text[at + 1 : end - 1]]
+                before, at = None, end + 1
+                continue
+        if byte == ord("-") and before is not None and text[at : at + 1] not in (b"", b"]"):
+            last, at = _byte(text, at)
+            if last == _ESCAPE:
+                last, at = _byte(text, at)
+            found |= set(range(before, last + 1))
+            before = None
+            continue
+        if byte == _ESCAPE:
+            byte, at = _byte(text, at)
+        found.add(byte)
+        before = byte
+    return (_EVERY - found if negated else frozenset(found)), at + 1
+
+
+def _byte(text: bytes, at: int) -> tuple[int, int]:
+    if at >= len(text):
+        raise _Malformed
+    return text[at], at + 1
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """What a `.gitignore` at the root says."""
+
+    rules: Sequence[tuple[Pattern, bool, bool]]
+
+    @classmethod
+    def of(cls, lines: Sequence[bytes]) -> "Ignored":
+        return cls([rule for line in lines for rule in _ignore_rule(line)])
+
+    def match_file(self, path: str) -> bool:
+        """Whether it is ignored, or a folder it lies in: what is inside of one cannot be taken back."""
+        whole = path.encode()
+        ends = [at for at, byte in enumerate(whole) if byte == _SLASH]
+        return any(self._ignores(whole[:end], is_folder=True) for end in ends) or self._ignores(whole, is_folder=False)
+
+    def _ignores(self, path: bytes, *, is_folder: bool) -> bool:
+        for pattern, ignored, folders_only in reversed(self.rules):
+            if (is_folder or not folders_only) and pattern.matches(path):
+                return ignored
+        return False
+
+
+def _ignore_rule(line: bytes) -> Iterator[tuple[Pattern, bool, bool]]:
+    text = _without_trailing_spaces(line.removesuffix(b"\r"))
+    if not text or text.startswith(b"#"):
+        return
+    ignored = not text.startswith(b"!")
+    text = text if ignored else text[1:]
+    folders_only = text.endswith(b"/")
+    text = text.removesuffix(b"/")
+    if text:
+        yield Pattern(text), ignored, folders_only
+
+
+def _without_trailing_spaces(line: bytes) -> bytes:
+    kept = line.rstrip(b" ")
+    escapes = len(kept) - len(kept.rstrip(b"\\"))
+    return kept + b" " if escapes % 2 and len(kept) < len(line) else kept

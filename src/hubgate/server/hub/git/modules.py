@@ -1,0 +1,34 @@
+"""`.gitmodules`: what `git fsck` refuses in a push is refused in a commit made over HTTP too.
+
+Old git programs run what such a file says when somebody clones with submodules (CVE-2018-11235, CVE-2018-17456).
+"""
+
+import re
+
+from hubgate.server.errors import Unprocessable
+
+# Compared without case: some disks do, too.
+MODULES = ".gitmodules"
+
+_SECTION = re.compile(rb'^\s*\[\s*submodule\s*"((?:[^"\\]|\\.)*)"', re.IGNORECASE | re.MULTILINE)
+_VALUE = re.compile(rb"(?:^|\])\s*(path|url|update)\s*=[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+
+
+def check_modules(text: bytes) -> None:
+    """A quick look that errs on the side of refusing."""
+    for name in _SECTION.findall(text):
+        parts = re.split(rb"[/\\]+", name)
+        if not name or b".." in parts:
+            raise _refused("the name of a submodule leads out of its folder")
+    for key, value in _VALUE.findall(text):
+        wanted = value.strip().lstrip(b"\"' ")
+        if key.lower() == b"update" and wanted.startswith(b"!"):
+            raise _refused("update would run a command")
+        if wanted.startswith(b"-"):
+            raise _refused(f"{key.decode().lower()} would be taken for an option")
+    if b"\\\n" in text or b"\\\r\n" in text:
+        raise _refused("a value goes on in the next line")
+
+
+def _refused(reason: str) -> Unprocessable:
+    return Unprocessable(f"{MODULES} is refused: {reason}.")

@@ -1,0 +1,94 @@
+"""The front matter of a README: what is checked before a commit, and what no commit may stumble over."""
+
+import pytest
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub
+
+HOSTILE = {
+    "half a character": 'x: "\\ud800"',
+    "half a character as a name": '"\\ud800": 1',
+    "NUL": '"a\\0b": "c\\0d"',
+    "a control character": "x: \x07",
+    "a number without end": "x: " + "9" * 5000,
+    "a number without end, in hex": "x: 0x" + "f" * 20_000,
+    "a number without end as a name": "? 0x" + "f" * 20_000 + "\n: 1",
+    "sixties": "x: " + ":".join(["59"] * 5000),
+    "an empty number": 'x: !!int ""',
+    "an odd truth": "x: !!bool perhaps",
+    "an odd time": "x: !!timestamp never",
+    "an odd float": "x: !!float x",
+    "odd base64": "x: !!binary é",
+    "infinity": "x: [.inf, -.inf, .nan]",
+    "a list as a name": "? [a]\n: b",
+    "an object": "x: !!python/object/apply:os.system [ls]",
+    "an alias": "a: &a [1]\nb: *a",
+    "nested": "x: " + "[" * 3000 + "]" * 3000,
+    "many values": "x: [" + "1," * 20_000 + "]",
+    "no names": "- a\n- b",
+    "a text": "hello",
+    "two documents": "a: 1\n...\nb: 2",
+    "tabs": "a:\n\t- b",
+    "large": "x: " + "y" * 70_000,
+}
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_hostile_front_matter(hub: RunningHub, as_file: bool) -> None:
+    """A card is made of it or not; a commit lands in any case, and the repo can be shown."""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        for name, text in HOSTILE.items():
+            readme = f"---\n{text}\n---\n# Tiny\n"
+            if as_file:
+                committed(ada, "ada/tiny", {"README.md": readme.encode()})
+                for address in ("/api/models/ada/tiny", "/api/models?full=1", "/api/models/ada/tiny/events?limit=1000"):
+                    assert ada.get(address).status_code == 200, (name, address)
+            else:
+                answer = ada.post("/api/validate-yaml", json={"content": readme, "repoType": "model"})
+                assert answer.status_code in (200, 400), name
+                assert all(remark["message"] for remark in answer.json()["errors"]), name
+
+
+def test_what_the_check_says(hub: RunningHub) -> None:
+    with api(hub) as anyone:
+
+        def said(content: str) -> tuple[int, int, int]:
+            answer = anyone.post("/api/validate-yaml", json={"content": content, "repoType": "model"})
+            body = answer.json()
+            return answer.status_code, len(body["errors"]), len(body["warnings"])
+
+        assert said("---\nlicense: mit\ntags: [a, b]\n---\n# x") == (200, 0, 0)
+        assert said("\ufeff---\r\nlicense: mit\r\n---\r\n# x") == (200, 0, 0)
+        assert said("---\n---\n") == (200, 0, 0)
+        for without in ("# x", "", "---\nno end"):
+            assert said(without) == (200, 0, 1)
+        assert said("---\nmodel-index: foo\n---\n") == (400, 1, 0)
+        assert said("---\nlicense: {a: b}\ntags: x\n---\n") == (400, 2, 0)
+        assert said("---\na: [\n---\n") == (400, 1, 0)
+        for body in ({}, {"content": 1}, {"content": "a\0b"}):
+            refused = anyone.post("/api/validate-yaml", json=body)
+            assert (refused.status_code, set(refused.json())) == (422, {"error"})
+        assert anyone.post("/api/validate-yaml", content=b"{").json()["error"]
+
+
+def test_tags_of_a_card_are_found(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        tags = '[PyTorch, "a\\"b", "50%", a_b, é]'
+        card = f"---\nlicense: mit\ntags: {tags}\nlanguage: [en]\npipeline_tag: fill-mask\n---\n"
+        committed(ada, "ada/tiny", {"README.md": card.encode()})
+        info = ada.get("/api/models/ada/tiny").json()
+        assert info["tags"] == ["PyTorch", 'a"b', "50%", "a_b", "é", "en", "fill-mask", "license:mit"]
+        assert (info["pipeline_tag"], info["cardData"]["license"]) == ("fill-mask", "mit")
+
+        def found(*tags: str) -> bool:
+            return [one["id"] for one in ada.get("/api/models", params={"filter": tags}).json()] == ["ada/tiny"]
+
+        for tag in info["tags"]:
+            assert found(tag), tag
+        assert found("PyTorch", "en")
+        assert found("PyTorch,en")
+        # Whole tags, as they are written: the same on both engines.
+        for tag in ("pytorch", "Py", "50", "50_", "aXb", "mit", "PyTorch,other", '"', 'PyTorch","a'):
+            assert not found(tag), tag

@@ -1,0 +1,229 @@
+"""The lines of a commit, one kind after the other, and bodies that are none."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import (
+    commit,
+    committed,
+    head_of,
+    make_repo,
+    paths_in,
+    send_body,
+    send_large,
+    send_lines,
+    text_file,
+)
+from tests.bed.running import RunningHub, running
+
+HEADER = b'{"key": "header", "value": {"summary": "x"}}\n'
+
+
+def test_every_kind_of_line(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        oid = send_large(ada, "ada/tiny", b"\0large")
+        encoded = {"path": "b", "content": base64.b64encode(b"\0\xff").decode(), "encoding": "base64"}
+        large: dict[str, Any] = {"path": "w.bin", "algo": "sha256", "oid": oid, "size": 6}
+        first = send_lines(ada, "ada/tiny", text_file("t", "é"), ("file", encoded), ("lfsFile", large))
+        assert first.json().keys() == {"success", "commitOid", "commitUrl", "hookOutput"}
+        assert first.json()["commitUrl"] == f"{hub.url}/ada/tiny/commit/{first.json()['commitOid']}"
+        assert ada.get("/ada/tiny/resolve/main/t").text == "é"
+        assert ada.get("/ada/tiny/resolve/main/b").content == b"\0\xff"
+        # Copied (without its size), renamed, and one more of each to be deleted.
+        copy = {"path": "copy.bin", "algo": "sha256", "oid": oid}
+        moved = {**large, "path": "moved.bin", "oldPath": "w.bin"}
+        lines = [("lfsFile", copy), ("lfsFile", moved), text_file("u", "new", oldPath="t"), text_file("dir/x/y")]
+        assert send_lines(ada, "ada/tiny", *lines).status_code == 200
+        assert paths_in(ada, "ada/tiny") == {"b", "copy.bin", "moved.bin", "u", "dir/x/y"}
+        deletions = [
+            ("deletedFile", {"path": "b"}),
+            ("deletedFolder", {"path": "dir/"}),
+            ("deletedEntry", {"path": "u"}),
+        ]
+        assert send_lines(ada, "ada/tiny", *deletions).status_code == 200
+        assert paths_in(ada, "ada/tiny") == {"copy.bin", "moved.bin"}
+        assert ada.get("/ada/tiny/resolve/main/copy.bin").content == b"\0large"
+        for line in (
+            ("deletedFile", {"path": "none"}),
+            ("deletedFolder", {"path": "copy.bin"}),
+            text_file("a", oldPath="no"),
+        ):
+            refused = send_lines(ada, "ada/tiny", line)
+            assert (refused.status_code, refused.headers["x-error-code"]) == (404, "EntryNotFound"), line
+        other = send_lines(ada, "ada/tiny", ("copyFile", {"path": "x", "srcPath": "copy.bin"}))
+        assert other.status_code == 422, "a client copies a large file by its hash"
+
+
+def test_what_a_commit_replaces_and_in_which_order(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+
+        def after(*lines: tuple[str, dict[str, Any]]) -> set[str] | int:
+            answer = send_lines(ada, "ada/tiny", *lines)
+            return paths_in(ada, "ada/tiny") if answer.status_code == 200 else answer.status_code
+
+        assert after(text_file("a"), text_file("d/x"), text_file("d/y")) == {"a", "d/x", "d/y"}
+        # A file where a folder is, and the other way round: only if what is there goes.
+        assert after(text_file("d")) == 422
+        assert after(text_file("a/b")) == 422
+        assert after(("deletedFolder", {"path": "d"}), text_file("d")) == {"a", "d"}
+        assert after(("deletedFile", {"path": "a"}), text_file("a/b")) == {"a/b", "d"}
+        assert after(("deletedEntry", {"path": "a/b"}), text_file("a")) == {"a", "d"}
+        assert after(("deletedFile", {"path": "d"}), text_file("d", "again")) == {"a", "d"}
+        assert after(text_file("e/x"), text_file("e/y")) == {"a", "d", "e/x", "e/y"}
+        assert after(("deletedFolder", {"path": "e"}), text_file("e/z")) == {"a", "d", "e/z"}
+        assert after(("deletedFolder", {"path": "e"}), ("deletedFile", {"path": "e/z"})) == {"a", "d"}
+        # Nobody can say what is meant by these.
+        for lines in (
+            (text_file("q"), text_file("q")),
+            (text_file("q"), text_file("q/r")),
+            (text_file("q/r"), text_file("q")),
+            (text_file("q"), ("deletedFile", {"path": "q"})),
+            (text_file("e/q"), ("deletedFolder", {"path": "e"})),
+            (("deletedFile", {"path": "a"}), ("deletedFile", {"path": "a"})),
+        ):
+            assert after(*lines) == 422, lines
+        assert after() == {"a", "d"}, "an empty commit is one"
+        assert len(ada.get("/api/models/ada/tiny/commits/main?limit=100").json()) == 10
+        assert after(("deletedFile", {"path": "a"}), ("deletedFile", {"path": "d"})) == set()
+
+
+def test_the_head_of_a_commit(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        sha = head_of(ada, "ada/tiny")
+
+        def status(**header: Any) -> int:
+            return send_lines(ada, "ada/tiny", ("header", header), text_file("f", str(header))).status_code
+
+        assert status(summary="é\n\nx", description="why", parentCommit=sha[:7]) == 200
+        (newest, *_) = ada.get("/api/models/ada/tiny/commits/main").json()
+        assert (newest["title"], newest["message"]) == ("é", "x\n\nwhy")
+        assert status(summary="x", parentCommit=sha) == 412
+        assert status(summary="x", parentCommit=None, description=None) == 200
+        for bad in (
+            {}, {"summary": ""}, {"summary": " \n"}, {"summary": 1}, {"summary": "x" * 2000}, {"summary": "a\0b"},
+            {"summary": "x", "description": 1}, {"summary": "x", "description": "a\0b"},
+            {"summary": "x", "parentCommit": "main"}, {"summary": "x", "parentCommit": ""},
+            {"summary": "x", "parentCommit": 7},
+        ):  # fmt: skip
+            assert status(**bad) == 422, bad
+        # The header may come last, but only once.
+        assert send_body(ada, "ada/tiny", _line("file", path="last", content="") + b"\n" + HEADER).status_code == 200
+        assert send_body(ada, "ada/tiny", HEADER + HEADER).status_code == 400
+        for rev, expected in (
+            ("nowhere", 404),
+            (sha, 404),
+            ("refs/pr/1", 404),
+            ("refs/heads/main", 200),
+            ("HEAD", 200),
+        ):
+            assert commit(ada, "ada/tiny", {"f": b"x"}, rev=rev).status_code == expected, rev
+
+
+def _line(key: str, **value: Any) -> bytes:
+    return json.dumps({"key": key, "value": value}).encode()
+
+
+def _long(end: bytes) -> bytes:
+    return HEADER + b'{"key": "file", "value": {"content": "' + b"A" * 70_000 + end + b'", "path": "a"}}'
+
+
+_PAD = "x" * 40_000
+_PADDED = "A" * 69_996 + "QQ==" + "AAAA"
+BODIES: dict[str, tuple[bytes, int]] = {
+    "nested": (HEADER + b'{"key": "file", "value": {"x": ' + b"[" * 25_000 + b"]" * 25_000 + b"}}", 400),
+    "half a character": (HEADER + b'{"key": "file", "value": {"path": "\\ud800", "content": ""}}', 400),
+    "not UTF-8": (HEADER + b'{"key": "file", "value": {"path": "\xff", "content": ""}}', 400),
+    "a huge number": (HEADER + _line("lfsFile", path="a", algo="sha256", oid="0" * 64, size=10**30), 422),
+    "a negative size": (HEADER + _line("lfsFile", path="a", algo="sha256", oid="0" * 64, size=-1), 422),
+    "another hash": (HEADER + _line("lfsFile", path="a", algo="md5", oid="0" * 64, size=1), 422),
+    "not uploaded": (HEADER + _line("lfsFile", path="a", algo="sha256", oid="0" * 64, size=1), 422),
+    "value is a list": (HEADER + b'{"key": "file", "value": []}', 400),
+    "an array": (HEADER + b"[1, 2]", 400),
+    "cut off": (HEADER + b'{"key": "file", "value": {"path": "a", "cont', 400),
+    "cut off in a long line": (HEADER + b'{"key": "file", "value": {"content": "' + b"A" * 100_000 + b"\\", 400),
+    "cut off after the content": (HEADER + b'{"key": "file", "value": {"content": "' + b"A" * 100_000 + b'"', 400),
+    "a long line, newline inside": (_long(b"\nA"), 400),
+    "a long line, not UTF-8": (_long(b"\xff"), 400),
+    "a long line, bad escape": (_long(b"\\x"), 400),
+    "a long line, half a pair": (_long(b"\\ud83d"), 400),
+    "a long line, padding inside": (HEADER + _line("file", path="a", encoding="base64", content=_PADDED), 422),
+    "a long line, not base64": (HEADER + _line("file", path="a", encoding="base64", content="A" * 70_001), 422),
+    "a long line, odd encoding": (HEADER + _line("file", path="a", encoding="utf-16", content="A" * 70_000), 422),
+    "a long tail": (HEADER + _line("file", content="A" * 70_000, path="a", x="A" * 70_000), 400),
+    "a long header": (_line("header", summary="x", description="A" * 70_000), 400),
+    "no path": (HEADER + _line("file", content="A" * 70_000), 422),
+    "content is a number": (HEADER + _line("file", path="a", content=1), 422),
+    "an unknown line": (HEADER + _line("copyFile", path="a", content="x"), 422),
+}  # fmt: skip
+
+
+def test_bodies_that_are_no_commit(on_sqlite: RunningHub) -> None:
+    hub = on_sqlite
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        sha = head_of(ada, "ada/tiny")
+        for name, (body, status) in BODIES.items():
+            answer = send_body(ada, "ada/tiny", body)
+            assert answer.status_code == status, (name, answer.text)
+            assert answer.json()["error"], name
+        assert head_of(ada, "ada/tiny") == sha
+        assert list((hub.settings.data_dir / "lfs/incoming").glob("*")) == []
+        assert len(ada.get("/api/models/ada/tiny/events").json()) == 1
+
+
+def test_a_long_line_around_an_empty_file(on_sqlite: RunningHub) -> None:
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        body = (
+            HEADER
+            + json.dumps(
+                {
+                    "key": "file",
+                    "value": {"pad": _PAD, "content": "", "more": _PAD, "path": "empty", "encoding": "base64"},
+                }
+            ).encode()
+        )
+        assert send_body(ada, "ada/tiny", body).status_code == 200
+        assert ada.get("/ada/tiny/resolve/main/empty").content == b""
+
+
+def test_what_is_too_much_for_one_commit(sqlite_template: Path, tmp_path: Path) -> None:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    with running(settings_for(url, tmp_path, regular_upload_max="150000")) as hub:
+        token = make_token(hub, make_user(hub, "ada"))
+        with api(hub, token) as ada:
+            make_repo(ada, "tiny")
+            assert commit(ada, "ada/tiny", {"f": b"x" * 150_000}).status_code == 200
+            escaped = json.dumps({"key": "file", "value": {"path": "g", "content": "\u0001" * 150_000}}).encode()
+            assert send_body(ada, "ada/tiny", HEADER + escaped).status_code == 200
+            for more in (1, 100_000, 1_000_000):
+                refused = commit(ada, "ada/tiny", {"f": b"x" * (150_000 + more)})
+                assert (refused.status_code, "150,000 bytes" in refused.json()["error"]) == (413, True), more
+                assert send_lines(ada, "ada/tiny", text_file("f", "x" * (150_000 + more))).status_code == 413
+            asked = {
+                "files": [{"path": "f", "size": 150_001, "sample": ""}, {"path": "g", "size": 150_000, "sample": ""}]
+            }
+            for agent, modes in (("hf_hub/2.4.0", ["lfs", "regular"]), ("hf_hub/1.19.0", ["regular", "regular"])):
+                said = ada.post("/api/models/ada/tiny/preupload/main", json=asked, headers={"user-agent": agent}).json()
+                assert [file["uploadMode"] for file in said["files"]] == modes
+            assert list((hub.settings.data_dir / "lfs/incoming").glob("*")) == []
+
+
+def test_many_small_files_do_not_pile_up_in_memory(on_sqlite: RunningHub) -> None:
+    """Beyond a few megabytes what came waits on disk."""
+    hub = on_sqlite
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        files = {f"f{number:03}": b"%d" % number * 10_000 for number in range(700)}
+        committed(ada, "ada/tiny", files)
+        for name in ("f000", "f350", "f699"):
+            assert ada.get(f"/ada/tiny/resolve/main/{name}").content == files[name]
+        assert len(paths_in(ada, "ada/tiny")) == 700
+        assert list((hub.settings.data_dir / "lfs/incoming").glob("*")) == []

@@ -1,0 +1,135 @@
+"""`/preupload`: how each file should be sent, and which need not be."""
+
+import hashlib
+from typing import Any
+
+import httpx
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import committed, make_repo, send_large, send_lines, text_file
+from tests.bed.running import RunningHub
+
+MIB = 1024 * 1024
+NEW, OLD = "unknown/None; hf_hub/2.4.0; python/3.12", "unknown/None; hf_hub/0.36.2; python/3.12"
+
+
+def asked(
+    client: httpx.Client, files: dict[str, int], agent: str = OLD, rev: str = "main", **more: Any
+) -> dict[str, dict[str, Any]]:
+    given = [{"path": path, "size": size, "sample": "AAAA"} for path, size in files.items()]
+    answer = client.post(
+        f"/api/models/ada/tiny/preupload/{rev}", json={"files": given, **more}, headers={"user-agent": agent}
+    )
+    assert answer.status_code == 200, answer.text
+    said = answer.json()["files"]
+    assert [file["path"] for file in said] == list(files), "every path is answered, in order"
+    assert all(isinstance(file["shouldIgnore"], bool) for file in said)
+    return {file["path"]: file for file in said}
+
+
+def modes(said: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {path: file["uploadMode"] for path, file in said.items()}
+
+
+def test_by_name_by_size_and_by_client(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        files = {"a.txt": 10, "w.bin": 10, "d/w.safetensors": 10, "big.txt": 10 * MIB + 1, "w.h5": 0}
+        large = dict.fromkeys(("w.bin", "d/w.safetensors", "big.txt"), "lfs")
+        assert modes(asked(ada, files)) == {**dict.fromkeys(files, "regular"), **large}
+        # Clients that send large files only to Xet send them inside the commit as long as they fit.
+        assert modes(asked(ada, {**files, "huge": 100 * MIB + 1}, NEW)) == {
+            **dict.fromkeys(files, "regular"),
+            "huge": "lfs",
+        }
+        assert modes(asked(ada, {"w.bin": 10}, f"{NEW}; origin/mine")) == {"w.bin": "lfs"}
+        # The rules of the request, of a folder, and taken back.
+        given = "*.txt filter=lfs\nplain.txt -filter\n"
+        said = asked(ada, {"a.txt": 1, "plain.txt": 1, "w.bin": 1}, gitAttributes=given)
+        assert modes(said) == {"a.txt": "lfs", "plain.txt": "regular", "w.bin": "regular"}
+        rules = text_file("d/.gitattributes", "*.safetensors !filter\n/only/*.x filter=lfs diff=lfs\n")
+        assert send_lines(ada, "ada/tiny", rules).status_code == 200
+        said = asked(ada, {"d/w.safetensors": 1, "w.safetensors": 1, "d/only/a.x": 1, "only/a.x": 1, "d/b/only/a.x": 1})
+        assert list(modes(said).values()) == ["regular", "lfs", "lfs", "regular", "regular"]
+
+
+def test_what_is_there_already(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        committed(ada, "ada/tiny", {"a.txt": b"text", "in-commit.bin": b"\0one"})
+        oid = send_large(ada, "ada/tiny", b"\0two")
+        value = {"path": "sent.bin", "algo": "sha256", "oid": oid, "size": 4}
+        assert send_lines(ada, "ada/tiny", ("lfsFile", value)).status_code == 200
+        files = dict.fromkeys(("a.txt", "in-commit.bin", "sent.bin", "new.txt"), 4)
+        blob = {
+            content: hashlib.sha1(b"blob %d\0%b" % (len(content), content)).hexdigest()
+            for content in (b"text", b"\0one")
+        }
+        old, new = asked(ada, files), asked(ada, files, NEW)
+        assert old["a.txt"]["oid"] == new["a.txt"]["oid"] == blob[b"text"]
+        assert old["in-commit.bin"]["oid"] == hashlib.sha256(b"\0one").hexdigest()
+        assert new["in-commit.bin"]["oid"] == blob[b"\0one"], "the id of the mode that is answered"
+        assert old["sent.bin"]["oid"] == oid
+        assert "oid" not in new["sent.bin"], "its id in git is not known"
+        assert "oid" not in old["new.txt"]
+
+
+def test_what_is_ignored(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        files = dict.fromkeys(("a.log", "keep.log", "build/x", "src/build/y", "src/a.tmp", "a.txt"), 1)
+
+        def ignored(**more: str) -> set[str]:
+            return {path for path, file in asked(ada, files, **more).items() if file["shouldIgnore"]}
+
+        assert ignored() == set()
+        rules = "# comment\n*.log\n!keep.log\n/build\nsrc/*.tmp\n"
+        assert ignored(gitIgnore=rules) == {"a.log", "build/x", "src/a.tmp"}
+        assert send_lines(ada, "ada/tiny", text_file(".gitignore", "build/\n")).status_code == 200
+        assert ignored() == {"build/x", "src/build/y"}
+        assert ignored(gitIgnore="") == set()
+
+
+def test_refusals(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
+        make_repo(owner, "tiny")
+        address, body = "/api/models/ada/tiny/preupload/", {"files": [{"path": "a", "size": 1, "sample": ""}]}
+        for rev in ("nowhere", "0" * 40, "refs%2Fpr%2F1"):
+            refused = owner.post(address + rev, json=body)
+            assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RevisionNotFound"), rev
+        missing = owner.post("/api/models/ada/none/preupload/main", json=body)
+        assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RepoNotFound")
+        assert [client.post(f"{address}main", json=body).status_code for client in (other, anyone)] == [403, 401]
+        assert other.post(f"{address}main?create_pr=1", json=body).status_code == 200
+        for bad in ({}, {"files": 1}, {"files": [{"size": 1}]}, {"files": [{"path": "a", "size": -1}]}):
+            assert owner.post(f"{address}main", json=bad).status_code == 422, bad
+        many = {"files": [{"path": f"f{number}", "size": 1} for number in range(20_000)]}
+        assert owner.post(f"{address}main", json=many).status_code == 422
+
+
+def test_patterns_made_to_be_slow(hub: RunningHub) -> None:
+    """A pattern with many stars must not cost more than its length, nor keep others waiting."""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        slow = "*a" * 60 + "b", "**/a" * 40 + "/b", "[" * 200, "a**" * 50 + "b", "?*" * 60 + "b"
+        files = {"a" * 250: 1, "/".join("a" * 90): 1}
+        said = asked(ada, files, gitIgnore="\n".join(slow), gitAttributes="\n".join(f"{p} filter=lfs" for p in slow))
+        assert {file["uploadMode"] for file in said.values()} == {"regular"}
+        committed(ada, "ada/tiny", {".gitattributes": "\n".join(f"{p} filter=lfs" for p in slow).encode()})
+        committed(ada, "ada/tiny", dict.fromkeys(files, b"x"))
+
+
+def test_a_large_file_with_an_odd_name_is_announced_once(hub: RunningHub) -> None:
+    """Spaces and signs that mean something in a pattern are written so that everyone reads them back."""
+    names = ["my big file.txt", "what?[1]*.txt", "#x.txt", "é.txt", "a\u00a0b.txt", '"quoted".txt', "!x.txt"]
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        before = len(ada.get("/ada/tiny/resolve/main/.gitattributes").text.splitlines())
+        oid = send_large(ada, "ada/tiny", b"large")
+        for path in (*names, *names):
+            value = {"path": path, "algo": "sha256", "oid": oid, "size": 5}
+            assert send_lines(ada, "ada/tiny", ("lfsFile", value)).status_code == 200
+        rules = ada.get("/ada/tiny/resolve/main/.gitattributes").text.splitlines()
+        assert len(rules) == before + len(names), rules[before:]
+        said = modes(asked(ada, {**dict.fromkeys(names, 1), "what1.txt": 1, "myXbigXfile.txt": 1, "x.txt": 1}))
+        assert {path for path, mode in said.items() if mode == "lfs"} == set(names)
