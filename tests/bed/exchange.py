@@ -19,7 +19,7 @@ ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 
 def make_exchanger(hub: RunningHub, organization: Organization, **given: object) -> Client:
     """With the Enterprise plan and the operator's privilege."""
-    client = make_app(hub, organization=organization, **given)
+    client = make_app(hub, None, organization, **given)
 
     async def work(opened: Hub) -> None:
         await settings.set_plan(opened.accounts, organization, "enterprise", SYSTEM)

@@ -59,6 +59,10 @@ class Limiter:
         now = self.clock()
         return await store.take_place(tx, _bucket(limit, subject), limit.most, now, now + limit.seconds * SECOND)
 
+    async def is_full(self, tx: Tx, limit: Limit, subject: str) -> bool:
+        """Only a look: nothing is counted."""
+        return await store.full_until(tx, _bucket(limit, subject), limit.most, self.clock()) is not None
+
     async def seconds_left(self, tx: Tx, limit: Limit, subject: str) -> int:
         """Until a full bucket takes hits again."""
         now = self.clock()

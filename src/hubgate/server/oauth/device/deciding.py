@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.accounts.model import Person
-from hubgate.server.errors import NotFound
+from hubgate.server.errors import NotFound, TooManyRequests
 from hubgate.server.oauth.apps.finding import find_app
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.asked_scopes import scopes_of
 from hubgate.server.oauth.consent.deciding import Ticked, allow
 from hubgate.server.oauth.consent.wish import Wish
 from hubgate.server.oauth.context import OAuth
@@ -36,27 +38,38 @@ class Waiting:
 
 async def find_waiting(oauth: OAuth, person: Person, typed: str, ip: str) -> Waiting:
     """NoSuchDevice for a wrong code, TooManyRequests after too many of them."""
-    places = [
-        await oauth.limiter.take(WRONG_BY_USER, person.user.id),
-        await oauth.limiter.take(WRONG_BY_ADDRESS, network_of(ip)),
-    ]
-    found = await _found(oauth, typed, ip)
+    user_code = read_user_code(typed)
+    if user_code is None:
+        # No guess: no device was ever shown such a thing.
+        raise NoSuchDevice
+    by_user = await oauth.limiter.take(WRONG_BY_USER, person.user.id)
+    try:
+        by_address = await oauth.limiter.take(WRONG_BY_ADDRESS, network_of(ip))
+    except TooManyRequests:
+        # Not looked for either: others at the same address must not lock this user out everywhere else.
+        await oauth.limiter.give_back(by_user)
+        raise
+    found = await _found(oauth, user_code, ip)
     if found is None:
         raise NoSuchDevice
-    for place in places:
+    for place in (by_user, by_address):
         await oauth.limiter.give_back(place)
     return found
 
 
-async def _found(oauth: OAuth, typed: str, ip: str) -> Waiting | None:
-    user_code, now = read_user_code(typed), oauth.clock()
-    if user_code is None:
-        return None
+async def _found(oauth: OAuth, user_code: str, ip: str) -> Waiting | None:
+    now = oauth.clock()
     for mac in may_be_stored_as(user_code, oauth.secret):
         if code := await store.waiting(oauth.db, mac, now):
             app = await find_app(oauth, code.client_id, caller=ip)
-            return Waiting(code, user_code, Wish(app, parse_scopes(code.scopes))) if app else None
+            return Waiting(code, user_code, Wish(app, _still_of(oauth, app, code))) if app else None
     return None
+
+
+def _still_of(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ...]:
+    """What the device asked for, less what its app has lost since: the operator may have taken a scope back."""
+    own = scopes_of(oauth, app)
+    return tuple(name for name in parse_scopes(code.scopes) if name in own)
 
 
 async def approve(oauth: OAuth, waiting: Waiting, person: Person, ticked: Ticked, auth_time: int) -> None:

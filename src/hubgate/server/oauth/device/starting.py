@@ -20,12 +20,12 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import INTERVAL, LASTS, LASTS_SECONDS, PENDING, DeviceCode
 from hubgate.server.oauth.device.user_code import new_user_code, stored
-from hubgate.server.oauth.errors import invalid_request, unauthorized_client
+from hubgate.server.oauth.errors import ClientRefused, invalid_request, unauthorized_client
 from hubgate.server.oauth.explain.explained import explained
 from hubgate.server.oauth.grants.http import NO_STORE
 from hubgate.server.oauth.parameters import read_body
 from hubgate.server.scopes import join_scopes
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import ConstraintViolated, Tx
 
 PATH = "/oauth/device"
 # Two of 25 billion codes meet once in a while.
@@ -57,7 +57,7 @@ def routes(oauth: OAuth) -> list[Route]:
         if app.document_host:
             raise unauthorized_client("An app that is known by its document signs in with a browser.")
         scopes = asked_scopes(oauth, app, parameters.get("scope"))
-        return JsonResponse(await _started(oauth, app, scopes, visitor), headers=NO_STORE)
+        return JsonResponse(await _started(oauth, app, scopes, visitor, basic=given.basic), headers=NO_STORE)
 
     return [
         Route(
@@ -80,7 +80,7 @@ def routes(oauth: OAuth) -> list[Route]:
     ]
 
 
-async def _started(oauth: OAuth, app: App, scopes: tuple[str, ...], visitor: Visitor) -> dict[str, Any]:
+async def _started(oauth: OAuth, app: App, scopes: tuple[str, ...], visitor: Visitor, *, basic: bool) -> dict[str, Any]:
     now = oauth.clock()
     device_code, key = new_token(TokenKind.DEVICE, now)
     for _ in range(_TRIES):
@@ -106,7 +106,12 @@ async def _started(oauth: OAuth, app: App, scopes: tuple[str, ...], visitor: Vis
         async def unit(tx: Tx, code: DeviceCode = code) -> bool:
             return await store.add(tx, code)
 
-        if await oauth.db.write(unit):
+        try:
+            added = await oauth.db.write(unit)
+        except ConstraintViolated:
+            # Deleted since it proved itself.
+            raise ClientRefused(basic=basic) from None
+        if added:
             page = f"{oauth.base_url}{PATH}"
             return {
                 "device_code": device_code,

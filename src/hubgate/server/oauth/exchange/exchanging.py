@@ -9,16 +9,17 @@ from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
+from hubgate.server.logs import redacted
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.errors import ClientRefused
+from hubgate.server.oauth.errors import ClientRefused, invalid_request
 from hubgate.server.oauth.exchange import store
 from hubgate.server.oauth.exchange.judging import judge
 from hubgate.server.oauth.exchange.model import Facts, Given, Refused
 from hubgate.server.oauth.tokens import issuing
 from hubgate.server.oauth.tokens.issuing import Wanted
 from hubgate.server.scopes import join_scopes
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import ConstraintViolated, Tx
 from hubgate.server.throttle.limiter import Limit
 
 DAY_SECONDS = 24 * 60 * 60
@@ -42,21 +43,38 @@ async def exchange(oauth: OAuth, app: App, email: str, scope: str | None, visito
         if isinstance(verdict, Given) and quota is not None:
             limit = quota_of(quota)
             if not await oauth.limiter.take_in(tx, limit, app.client_id):
-                wait = await oauth.limiter.seconds_left(tx, limit, app.client_id)
-                text = f"The daily quota of {quota:,} exchanges is used up."
-                verdict = Refused(TooManyRequests(text, retry_after=wait, code="temporarily_unavailable"), text)
+                verdict = used_up(limit, await oauth.limiter.seconds_left(tx, limit, app.client_id))
         if isinstance(verdict, Refused):
             await _tell(tx, app, _refusal(email, verdict), visitor, now)
             return verdict.error
         return await _issued(tx, app, verdict, visitor, now)
 
-    outcome = await oauth.db.write(unit)
+    try:
+        outcome = await oauth.db.write(unit)
+    except ConstraintViolated:
+        # The member or the organization went while it was judged. Now it is judged without them.
+        outcome = await oauth.db.write(unit)
     if isinstance(outcome, HubError):
         raise outcome
     return outcome
 
 
-async def verdict_in(tx: Tx, oauth: OAuth, client_id: str, email: str, scope: str | None, ip: str) -> Given | Refused:
+async def note_refusal(oauth: OAuth, app: App, subject: str, error: HubError, visitor: Visitor) -> None:
+    """Of a request that was too malformed to be judged, by an app that has proven itself."""
+    now, entry = oauth.clock(), _refusal(subject, Refused(error, error.message))
+    await oauth.db.write(lambda tx: _tell(tx, app, entry, visitor, now))
+
+
+def check_subject(email: str) -> str:
+    """An e-mail address, at least by its looks (attack O46)."""
+    if "@" not in email:
+        raise invalid_request("subject_token is the e-mail address of a member.", "subject_token")
+    return email
+
+
+async def verdict_in(
+    tx: Tx, oauth: OAuth, client_id: str, email: str, scope: str | None, ip: str | None
+) -> Given | Refused:
     """Looks for the member whatever else is wrong, so that no answer comes sooner than another."""
     found = await store.app_and_plan(tx, client_id)
     if found is None:
@@ -77,6 +95,11 @@ def _stored_form(email: str) -> str:
 
 def quota_of(most: int) -> Limit:
     return Limit("token exchange", most, DAY_SECONDS)
+
+
+def used_up(quota: Limit, seconds_left: int) -> Refused:
+    text = f"The daily quota of {quota.most:,} exchanges is used up."
+    return Refused(TooManyRequests(text, retry_after=seconds_left, code="temporarily_unavailable"), text)
 
 
 async def _issued(tx: Tx, app: App, given: Given, visitor: Visitor, now: int) -> Exchanged:
@@ -105,10 +128,19 @@ async def _issued(tx: Tx, app: App, given: Given, visitor: Visitor, now: int) ->
 
 
 def _refusal(email: str, refused: Refused) -> tuple[str, dict[str, Any]]:
-    subject = "".join(character if character.isprintable() else "?" for character in email[:LONGEST])
     error = refused.error.code or "invalid_request"
-    said = {"result": "refused", "error": error, "reason": refused.why, "subject": subject}
-    return f"was refused a token for {subject}: {refused.why}", said
+    said = {"result": "refused", "error": error, "reason": refused.why}
+    subject = _shown_subject(email)
+    if not subject:
+        return f"was refused a token: {refused.why}", said
+    return f"was refused a token for {subject}: {refused.why}", {**said, "subject": subject}
+
+
+def _shown_subject(email: str) -> str:
+    """What is no address may be a token that was sent by mistake, and admins are not to read it."""
+    if "@" not in email:
+        return ""
+    return redacted("".join(character if character.isprintable() else "?" for character in email[:LONGEST]))
 
 
 async def _tell(tx: Tx, app: App, entry: tuple[str, dict[str, Any]], visitor: Visitor, now: int) -> None:

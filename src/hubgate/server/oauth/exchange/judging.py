@@ -34,9 +34,11 @@ def _closed_to_app(facts: Facts) -> str:
         return "This app does not have the privilege of token exchange. Its organization asks the operator for it."
     if facts.plan != PLAN:
         return "Token exchange needs the Enterprise plan."
+    if not app.confidential:
+        return "Token exchange needs an app with a secret."
     if limits.paused:
         return "The organization has paused token exchange for this app."
-    if limits.networks is not None and not _is_within(facts.ip, limits.networks):
+    if limits.networks is not None and facts.ip is not None and not _is_within(facts.ip, limits.networks):
         return "The organization does not allow token exchange from this address."
     return ""
 
@@ -46,9 +48,13 @@ def _is_within(ip: str, networks: tuple[str, ...]) -> bool:
         address = ipaddress.ip_address(ip)
     except ValueError:
         return False
+    # A socket for both families tells of IPv4 as mapped into IPv6; a network may be written either way.
+    spellings = [address]
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return any(address in ipaddress.ip_network(network) for network in networks)
+        spellings.append(address.ipv4_mapped)
+    elif isinstance(address, ipaddress.IPv4Address):
+        spellings.append(ipaddress.IPv6Address(f"::ffff:{address}"))
+    return any(spelling in ipaddress.ip_network(network) for network in networks for spelling in spellings)
 
 
 def _scopes(oauth: OAuth, facts: Facts) -> tuple[str, ...]:

@@ -21,9 +21,20 @@ class Facts:
     app: App
     plan: str
     member: Member | None
-    ip: str
+    # None where only the rest is to be judged.
+    ip: str | None
     # As sent; None where nothing was.
     scope: str | None
+
+
+@dataclass(frozen=True)
+class Which:
+    """Of an app's exchanged tokens; all of them where nothing is said. Times are ours, and both are included."""
+
+    token_id: str | None = None
+    user_id: str | None = None
+    since: int | None = None
+    until: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Statements behind token exchange: the member by address, and the tokens that are alive."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hubgate.server.accounts.model import User
@@ -8,7 +7,8 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.store import USER
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.exchange.model import Member
+from hubgate.server.oauth.exchange.model import Member, Which
+from hubgate.server.oauth.tokens.store import STILL_UNDER
 from hubgate.server.storage.database import Database, Tx
 
 _OF_USER = len(User.__struct_fields__)
@@ -37,6 +37,17 @@ async def member(tx: Tx | Database, org_id: str, email: str) -> Member | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """A member for whom an app has live tokens."""
+
+    user_id: str
+    user_name: str
+    tokens: int
+    latest_at: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
 class Alive:
     """An exchanged token as its organization and its member see it. The family is its own, so it serves as a name."""
 
@@ -51,64 +62,73 @@ class Alive:
     expires_at: int
 
 
-_ALIVE = """
+_ALIVE = f"t.expires_at > :now AND t.org_id IS NOT NULL AND {STILL_UNDER}"
+_LISTED = f"""
     SELECT t.family, t.client_id, a.name, o.name, t.user_id, u.name, t.scopes, t.created_at, t.expires_at
     FROM app_tokens t JOIN users u ON u.id = t.user_id JOIN apps a ON a.client_id = t.client_id
     JOIN organizations o ON o.id = t.org_id
-    JOIN memberships m ON m.org_id = t.org_id AND m.user_id = t.user_id AND m.joined_at <= t.created_at
-    WHERE t.expires_at > :now
+    WHERE {_ALIVE} AND (t.created_at, t.family) < (:before, :before_id)
 """
+_LATEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :most"
 
 
-async def of_app(
-    tx: Tx, org_id: str, client_id: str, user_id: str | None, before: tuple[int, str], now: int, most: int
-) -> list[Alive]:
-    """The latest first; of one member, or of all."""
-    values: dict[str, str | int] = {"org_id": org_id, "client_id": client_id, "now": now, "most": most}
-    values |= {"before": before[0], "before_id": before[1]}
-    one = ""
-    if user_id is not None:
-        one, values["user_id"] = "AND t.user_id = :user_id", user_id
+async def of_app(tx: Tx, app: App, which: Which, before: tuple[int, str], now: int, most: int) -> list[Alive]:
+    """The latest first."""
+    condition, values = _chosen(app, which, now)
+    rows = await tx.all(
+        f"{_LISTED} AND {condition} {_LATEST_FIRST}",
+        {**values, "before": before[0], "before_id": before[1], "most": most},
+    )
+    return [Alive(*row) for row in rows]
+
+
+async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, most: int) -> list[Alive]:
+    """Whatever organization's they are. The latest first."""
+    rows = await tx.all(
+        f"{_LISTED} AND t.user_id = :user_id {_LATEST_FIRST}",
+        {"user_id": user_id, "now": now, "before": before[0], "before_id": before[1], "most": most},
+    )
+    return [Alive(*row) for row in rows]
+
+
+async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[Holding]:
+    """By name, whatever its case."""
+    condition, values = _chosen(app, Which(), now)
     rows = await tx.all(
         f"""
-        {_ALIVE} AND t.org_id = :org_id AND t.client_id = :client_id {one}
-            AND (t.created_at, t.family) < (:before, :before_id)
-        ORDER BY t.created_at DESC, t.family DESC LIMIT :most
+        SELECT t.user_id, u.name, count(*), max(t.created_at), max(t.expires_at)
+        FROM app_tokens t JOIN users u ON u.id = t.user_id
+        WHERE {_ALIVE} AND {condition} AND lower(u.name) > :after
+        GROUP BY t.user_id, u.name ORDER BY lower(u.name) LIMIT :most
         """,
-        values,
+        {**values, "after": after, "most": most},
     )
-    return [Alive(*row) for row in rows]
+    return [Holding(*row) for row in rows]
 
 
-async def of_member(tx: Tx, user_id: str, now: int, most: int) -> list[Alive]:
-    rows = await tx.all(
-        f"{_ALIVE} AND t.user_id = :user_id AND t.org_id IS NOT NULL ORDER BY t.created_at DESC LIMIT :most",
-        {"user_id": user_id, "now": now, "most": most},
-    )
-    return [Alive(*row) for row in rows]
+async def count(tx: Tx, app: App, which: Which, now: int) -> int:
+    condition, values = _chosen(app, which, now)
+    row = await tx.one(f"SELECT count(*) AS n FROM app_tokens t WHERE {_ALIVE} AND {condition}", values)
+    return int(row["n"]) if row else 0
 
 
-async def end(
-    tx: Tx,
-    org_id: str,
-    client_id: str,
-    *,
-    family: str | None = None,
-    user_id: str | None = None,
-    since: int | None = None,
-    until: int | None = None,
-) -> int:
-    """How many were ended, of those that every given limit names."""
-    limits: Sequence[tuple[str, str | int | None]] = (
-        ("family = :family", family),
-        ("user_id = :user_id", user_id),
-        ("created_at >= :since", since),
-        ("created_at <= :until", until),
-    )
-    values: dict[str, str | int] = {"org_id": org_id, "client_id": client_id}
-    conditions = ["org_id = :org_id", "client_id = :client_id"]
-    for condition, value in limits:
+async def end(tx: Tx, app: App, which: Which, now: int) -> int:
+    """How many were alive and are gone now."""
+    condition, values = _chosen(app, which, now)
+    return await tx.exec(f"DELETE FROM app_tokens AS t WHERE {_ALIVE} AND {condition}", values)
+
+
+def _chosen(app: App, which: Which, now: int) -> tuple[str, dict[str, str | int]]:
+    """What every given limit names, with the values that this and `_ALIVE` take."""
+    values: dict[str, str | int] = {"org_id": app.org_id or "", "client_id": app.client_id, "now": now}
+    conditions = ["t.org_id = :org_id", "t.client_id = :client_id"]
+    for name, condition, value in (
+        ("token_id", "t.family = :token_id", which.token_id),
+        ("user_id", "t.user_id = :user_id", which.user_id),
+        ("since", "t.created_at >= :since", which.since),
+        ("until", "t.created_at <= :until", which.until),
+    ):
         if value is not None:
             conditions.append(condition)
-            values[condition.rpartition(":")[2]] = value
-    return await tx.exec(f"DELETE FROM app_tokens WHERE {' AND '.join(conditions)}", values)
+            values[name] = value
+    return " AND ".join(conditions), values
