@@ -128,8 +128,8 @@ events = Table(
     Column("fanned_at", BigInteger),
     # How many deliveries led to it, each by a receiver that changed something.
     Column("depth", BigInteger, nullable=False, server_default="0"),
-    # The last webhook it was fanned out to, until it was to all.
-    Column("fan_cursor", Text, nullable=False, server_default=""),
+    # The last webhook it was fanned out to; null until the first.
+    Column("fan_cursor", Text),
     Index(None, "repo_id", "repo_seq", unique=True),
     Index(
         "ix_events_unfanned",

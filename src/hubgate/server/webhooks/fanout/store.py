@@ -23,7 +23,7 @@ class Unfanned:
     body: bytes
     depth: int
     created_at: int
-    fan_cursor: str
+    fan_cursor: str | None
 
 
 _EVENT = ", ".join(f"e.{field.name}" for field in fields(Unfanned))
@@ -90,7 +90,7 @@ async def last_watcher(tx: Tx, event: Unfanned, most: int) -> tuple[str, int] | 
             WHERE x.target_id IN (:repo_id, :owner_id) AND x.webhook_id > :cursor ORDER BY x.webhook_id LIMIT :most
         ) c
         """,
-        {"repo_id": event.repo_id, "owner_id": event.owner_id, "cursor": event.fan_cursor, "most": most},
+        {"repo_id": event.repo_id, "owner_id": event.owner_id, "cursor": event.fan_cursor or "", "most": most},
     )
     return (row["last"], row["watchers"]) if row and row["last"] is not None else None
 
@@ -111,12 +111,12 @@ async def trigger(
             AND w.id IN (SELECT x.webhook_id FROM watches x WHERE x.target_id IN (:repo_id, :event_owner))
             AND (' ' || w.domains || ' ') LIKE :domain
             AND {MAY_KNOW}
-        RETURNING w.id, w.last_seq, w.state, w.url, CASE WHEN w.quota_used <= :quota THEN 1 ELSE 0 END AS within
+        RETURNING id, last_seq, state, url, CASE WHEN quota_used <= :quota THEN 1 ELSE 0 END AS within
         """,
         {
             "now": now,
             "window": now - QUOTA_WINDOW,
-            "cursor": event.fan_cursor,
+            "cursor": event.fan_cursor or "",
             "upto": upto,
             "event_at": event.created_at,
             "repo_id": event.repo_id,

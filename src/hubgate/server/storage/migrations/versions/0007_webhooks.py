@@ -13,7 +13,7 @@ _LEASED = sa.text("lease_until IS NOT NULL")
 
 def upgrade() -> None:
     op.add_column("events", sa.Column("depth", sa.BigInteger, nullable=False, server_default="0"))
-    op.add_column("events", sa.Column("fan_cursor", sa.Text, nullable=False, server_default=""))
+    op.add_column("events", sa.Column("fan_cursor", sa.Text, nullable=True))
     _partial("ix_events_unfanned", "events", ["repo_id", "repo_seq"], _UNFANNED)
     _webhooks()
     _watches()
