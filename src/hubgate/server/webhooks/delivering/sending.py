@@ -113,8 +113,8 @@ class Sender:
         lasted = now - failing["failing_since"]
         if tried.status == GONE or lasted >= SUSPENDED_AFTER:
             if await managing_store.suspend(tx, webhook_id):
-                await store.skip_all(tx, webhook_id, SUSPENDED, now)
-                await telling.suspended(tx, self.webhooks, webhook_id, gone=tried.status == GONE)
+                waiting = await store.skip_all(tx, webhook_id, SUSPENDED, now)
+                await telling.suspended(tx, self.webhooks, webhook_id, waiting)
         elif lasted >= SUSPENDED_AFTER // 2 and failing["warned_at"] is None:
             await store.set_warned(tx, webhook_id, now)
-            await telling.half_way(tx, self.webhooks, webhook_id)
+            await telling.half_way(tx, self.webhooks, webhook_id, failing["failing_since"], tried.status)

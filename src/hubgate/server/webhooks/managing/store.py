@@ -1,8 +1,9 @@
 """Statements on webhooks and what they watch."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 
+from hubgate.server.accounts.roles import Role
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
 
@@ -117,6 +118,30 @@ async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch]) -> None
             for position, watch in enumerate(watches)
         ],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """Who is told about a webhook. `organization` is the name of one that owns it."""
+
+    email: str
+    organization: str | None
+    url: str | None
+
+
+async def owners_of(tx: Tx, webhook_id: str) -> list[Addressed]:
+    """Its user, or the admins of its organization, as far as they can be written to."""
+    rows = await tx.all(
+        f"""
+        SELECT u.email, o.name, w.url FROM webhooks w
+        LEFT JOIN organizations o ON o.id = w.org_id
+        LEFT JOIN memberships m ON m.org_id = w.org_id AND m.role = {int(Role.ADMIN)}
+        JOIN users u ON u.id = COALESCE(w.user_id, m.user_id)
+        WHERE w.id = :id AND u.disabled_at IS NULL AND u.email_verified_at IS NOT NULL ORDER BY u.id
+        """,
+        {"id": webhook_id},
+    )
+    return [Addressed(*row) for row in rows]
 
 
 # By the name its target has now; a target that is gone keeps the name it was watched by.
