@@ -65,5 +65,6 @@ def webhook_failing(recipient: str, host: str, since: str, status: str, suspensi
 
 
 def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Message:
-    text = f"{waiting:,} event{'' if waiting == 1 else 's'} wait{'s' if waiting == 1 else ''}. Re-enable and replay: {link}"
+    events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"
+    text = f"{events}. Re-enable and replay: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)
