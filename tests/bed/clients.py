@@ -19,7 +19,7 @@ class Client:
     endpoint: str
 
     def run(
-        self, program: str, *arguments: str, token: str | None = None, given: str = "", **more: str
+        self, program: str, *arguments: str, token: str | None = None, given: str = "", seconds: int = 120, **more: str
     ) -> "subprocess.CompletedProcess[str]":
         """`given` is its standard input; `more` are further variables of its environment."""
         path = ENVIRONMENTS / self.name / "bin" / program
@@ -42,6 +42,6 @@ class Client:
             input=given,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=seconds,
             check=False,
         )

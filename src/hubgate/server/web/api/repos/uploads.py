@@ -67,7 +67,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         if len(asked.files) > MOST_FILES:
             raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
         revision = await finding.revision(repos, repo, rev)
-        inside_commits = insists_on_xet(request.headers.get("user-agent", ""))
+        client = request.headers.get("user-agent", "")
         said = await answers(
             repos,
             repo,
@@ -75,11 +75,11 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             asked.files,
             ignore=asked.git_ignore,
             attributes=asked.git_attributes,
-            inside_commits=inside_commits,
+            inside_commits=insists_on_xet(client) and not sends_early(client),
             tell_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed,
         )
         response = JsonResponse(PreuploadAnswer(said))
-        if inside_commits and any(answer.upload_mode == "lfs" for answer in said):
+        if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in said):
             # Shown at once; of what xet-write-token answers these clients show only the status.
             response.headers["x-hf-warning"] = f"large-files; {BY_LFS}"
         return response
@@ -149,6 +149,13 @@ def insists_on_xet(user_agent: str) -> bool:
     """
     match = _OWN_LARGE_FILES.search(user_agent)
     return match is not None and (int(match[1]), int(match[2])) >= (1, 20) and "origin/" not in user_agent
+
+
+def sends_early(user_agent: str) -> bool:
+    """The datasets library sends each file as it is made and has none left when it commits: inside the commit they
+    cannot come.
+    """
+    return "datasets/" in user_agent
 
 
 def _route(
