@@ -28,6 +28,7 @@ from hubgate.server.hub.repos import finding, store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.hub.repos.refs import REPO_GONE
 from hubgate.server.web.api.repos import queries
+from hubgate.server.web.api.repos.old_commits import as_lines
 from hubgate.server.web.repo_routes import REFUSALS, OfRepo, at_repo
 
 # Existing clients ask about 256 at once.
@@ -91,7 +92,8 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         await judged(repos, caller_of(request).identity, repo, rev)
         reader = Reader(repos.large_files.draft, repos.regular_upload_max)
         try:
-            asked = await reader.read(_parts(request))
+            in_one_piece = request.content_type == "application/json"
+            asked = await reader.read(as_lines(request) if in_one_piece else _parts(request))
             # Once more, as with a push: that may have taken hours, and a role or the repo may be gone by now.
             identity, present = (await guard.again(request)).identity, await store.by_id(repos.db, repo.id)
             if present is None:
