@@ -32,6 +32,13 @@ async def waiting(db: Database, user_code: bytes, now: int) -> DeviceCode | None
     return DeviceCode(*row) if row else None
 
 
+async def decided_by(db: Database, user_code: bytes, user_id: str) -> str | None:
+    """What became of a code that this user decided about; the state, as long as it is remembered."""
+    sql = "SELECT state FROM device_codes WHERE user_code = :user_code AND user_id = :user_id"
+    row = await db.one(sql, {"user_code": user_code, "user_id": user_id})
+    return row["state"] if row else None
+
+
 async def decide(
     tx: Tx, key: bytes, state: str, user_id: str, consent_id: str | None, scopes: str, auth_time: int, now: int
 ) -> bool:

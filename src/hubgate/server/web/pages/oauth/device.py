@@ -22,7 +22,7 @@ from hubgate.server.oauth.consent import shown
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.deciding import Ticked
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.device.deciding import NoSuchDevice, Waiting, approve, deny, find_waiting
+from hubgate.server.oauth.device.deciding import AlreadyDecided, NoSuchDevice, Waiting, approve, deny, find_waiting
 from hubgate.server.oauth.device.starting import PATH
 from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.oauth.consent import consent_view
@@ -78,6 +78,8 @@ class _Device:
                 return await self._ask(request, caller, waiting)
             return await self._decided(request, caller, waiting)
         except (NoSuchDevice, TooManyRequests) as error:
+            if isinstance(error, AlreadyDecided) and form.get("decision"):
+                return _went(denied=error.denied)
             return self.pages.mend(request, "oauth/device.html", error, "user_code", typed=typed[:_LONGEST_SHOWN])
 
     async def done(self, request: HubRequest) -> Response:
@@ -89,14 +91,14 @@ class _Device:
         decision = form.get("decision")
         if decision == "deny":
             await deny(self.oauth, waiting, person, signed_in_at)
-            return RedirectResponse(f"{DONE}?denied", 303)
+            return _went(denied=True)
         if decision != "approve":
             raise Unprocessable("Allow or deny.")
         ticked = Ticked(form.all("scopes"), form.all("orgs"))
         if not shown.is_as_shown(form.get(shown.FIELD), waiting.wish, person.user.id, self.oauth.secret):
             return await self._ask(request, caller, waiting, ticked)
         await approve(self.oauth, waiting, person, ticked, signed_in_at)
-        return RedirectResponse(DONE, 303)
+        return _went(denied=False)
 
     async def _ask(
         self, request: HubRequest, caller: Caller, waiting: Waiting, given: Ticked | None = None
@@ -117,6 +119,10 @@ class _Device:
             shown=shown.seal(wish, person.user.id, self.oauth.secret),
             again=given is not None,
         )
+
+
+def _went(*, denied: bool) -> Response:
+    return RedirectResponse(f"{DONE}?denied" if denied else DONE, 303)
 
 
 def _with_code(typed: str) -> str:
