@@ -17,7 +17,7 @@ import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
 from starlette.responses import Response
 from tests.bed.processes import hub_process
-from tests.browser import cast_apps, cast_builders, cast_repos
+from tests.browser import cast_apps, cast_builders, cast_exchange, cast_repos
 from tests.browser.cast import Cast, assemble
 
 from hubgate.cli import hub_settings
@@ -151,6 +151,18 @@ _REPOS = {
     "datasets": Scene("/datasets", "ada"),
     "spaces-none": Scene("/spaces?search=nothing"),
 }
+
+_EXCHANGE = {
+    "exchange": Scene(f"{cast_exchange.AT}/exchange", "ada"),
+    "exchange-not-yet": Scene(f"{cast_builders.ACMES}/exchange", "ada"),
+    "exchange-member": Scene(f"{cast_exchange.AT}/exchange/members/bob", "ada"),
+    "exchange-revoke": Scene(f"{cast_exchange.AT}/exchange/revoke?user=bob", "ada"),
+    "exchange-revoke-mend": Scene(f"{cast_exchange.AT}/exchange/revoke?since=x&until=2026-09-21T15:02", "ada", 422),
+    "exchange-revoke-none": Scene(f"{cast_exchange.AT}/exchange/revoke?until=2020-01-01", "ada"),
+    "exchange-app": Scene(cast_exchange.AT, "ada"),
+    "exchange-secret": Scene(f"{cast_exchange.AT}/secret", "ada"),
+    "exchange-log": Scene("/organizations/acme/settings/audit-log?q=type:oauth.token", "ada"),
+}
 _ERRORS = {f"error-{name}": f"/stage/errors/{name}" for name in ERRORS}
 
 PAGES = (
@@ -162,6 +174,7 @@ PAGES = (
     | _CONSENT
     | _BUILT
     | _REPOS
+    | _EXCHANGE
 )
 # Error pages differ in words alone, so one stands for all where the layout is judged.
 LAYOUTS = {name: scene for name, scene in PAGES.items() if not name.startswith("error-")} | {

@@ -11,6 +11,7 @@ from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.oauth import discovery, revocation, userinfo
+from hubgate.server.oauth.device import starting as device_start
 from hubgate.server.oauth.grants import http as token_endpoint
 from hubgate.server.oauth.keys import http as keys_http
 from hubgate.server.oauth.tokens.bearer import Bearers
@@ -21,6 +22,7 @@ from hubgate.server.web.api import (
     audit,
     connected_apps,
     credentials,
+    exchanges,
     members,
     overviews,
     sessions,
@@ -38,7 +40,7 @@ from hubgate.server.web.files import large_files, resolving
 from hubgate.server.web.git import routes as git
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages.doors import table as door_pages
-from hubgate.server.web.pages.oauth import authorize, connected, developers, explain
+from hubgate.server.web.pages.oauth import authorize, connected, developers, device, explain
 from hubgate.server.web.pages.oauth.apps import table as app_pages
 from hubgate.server.web.pages.operator import table as operator_pages
 from hubgate.server.web.pages.organizations import table as organization_pages
@@ -58,6 +60,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *discovery.routes(settings.base_url),
         *keys_http.routes(hub.keys),
         *token_endpoint.routes(hub.oauth),
+        *device_start.routes(hub.oauth),
         *userinfo.routes(settings.base_url),
         *revocation.routes(hub.oauth),
         *authorize.routes(pages, hub.oauth, csrf),
@@ -73,6 +76,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *members.routes(hub.accounts),
         *audit.routes(hub.accounts),
         *applications.routes(hub.oauth, hub.accounts),
+        *exchanges.routes(hub.oauth, hub.accounts),
         *repo_lifecycle.routes(hub.repos),
         *repo_info.routes(hub.repos),
         *repo_lists.routes(hub.repos),
@@ -91,6 +95,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *organization_pages.routes(pages, hub.accounts),
         *app_pages.routes(pages, hub.oauth, hub.accounts),
         *explain.routes(pages, hub.oauth),
+        *device.routes(pages, hub.oauth),
         *developers.routes(pages, hub.oauth),
         *buttons.routes(),
         *operator_pages.routes(pages, hub.accounts, hub.oauth),

@@ -63,6 +63,7 @@ class Hub:
             base_url=settings.base_url,
             cli_client_ids=settings.cli_client_ids,
             extra_scopes=settings.extra_scopes,
+            subject_token_types=settings.subject_token_type_aliases,
             documents=Documents(
                 self.db,
                 self.clock,

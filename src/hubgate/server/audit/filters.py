@@ -1,10 +1,10 @@
-"""What a reader asks of the log: `author:ada type:org.add_user ip:192.0.2.1`, and words of the message. Pure."""
+"""What a reader asks of the log: `author:ada type:org.add_user app:CLIENT_ID`, and words of the message. Pure."""
 
 from dataclasses import dataclass
 
 from hubgate.server.errors import Unprocessable
 
-KEYS = ("author", "ip", "type")
+KEYS = ("app", "author", "ip", "type")
 MOST_TERMS = 8
 LONGEST_FILTER = 500
 

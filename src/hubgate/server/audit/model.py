@@ -30,6 +30,9 @@ class Kind(Enum):
     APP_REVOKE_EXCHANGE = "oauth.revoke_token_exchange"
     APP_GRANT_SCOPE = "oauth.grant_scope"
     APP_REVOKE_SCOPE = "oauth.revoke_scope"
+    # An exchange, granted or refused.
+    OAUTH_TOKEN = "oauth.token"  # noqa: S105
+    REVOKE_TOKENS = "oauth.revoke_tokens"
 
 
 @dataclass(frozen=True, slots=True)

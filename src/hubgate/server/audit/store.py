@@ -1,12 +1,13 @@
 """Statements on audit entries, batches and heads."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from hubgate.server.audit.filters import Filter
 from hubgate.server.audit.model import Batch, Entry, Head, Listed
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import containing
+from hubgate.server.storage.sqltext import beginning, containing
 
 # In the order of model.Entry, model.Batch and model.Head.
 ENTRY = """e.id, e.org_id, e.created_at, e.type, e.message, e.author_id, e.author_name, e.ip, e.user_agent, e.data,
@@ -299,6 +300,8 @@ async def chain_end(tx: Tx, org_id: str) -> tuple[int, int] | None:
 
 # Some engines know the case of ASCII letters only, so a word is also looked for as it was written.
 _TERMS = {
+    # The app that was used, by its id, which comes first in what is stored of it (chain.canonical).
+    "app": "lower(e.oauth) LIKE :{name} ESCAPE '!'",
     "author": "(lower(e.author_name) = :{name} OR e.author_id = :{name})",
     "ip": "lower(e.ip) = :{name}",
     "type": "e.type = :{name}",
@@ -313,7 +316,9 @@ def _condition(only: Filter) -> tuple[str, dict[str, str]]:
     # In one order, so that a few hundred statements are all there can be.
     for number, term in enumerate(sorted(only.terms, key=lambda term: term.key)):
         name = f"term{number}"
-        if term.key:
+        if term.key == "app":
+            values[name] = beginning(f'{{"clientid":{json.dumps(term.value.lower(), ensure_ascii=False)}')
+        elif term.key:
             values[name] = term.value.lower()
         else:
             values[name], values[f"{name}_as_given"] = containing(term.value.lower()), containing(term.value)

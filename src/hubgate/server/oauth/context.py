@@ -28,6 +28,8 @@ class OAuth:
     cli_client_ids: tuple[str, ...]
     extra_scopes: tuple[Scope, ...]
     documents: Documents
+    # Further spellings of the one kind of subject token (CONTRACT: aliases by setting).
+    subject_token_types: tuple[str, ...] = ()
 
     @cached_property
     def signer(self) -> Signer:

@@ -17,6 +17,10 @@ class OAuthRefused(BadRequest):
         self.about = about
 
 
+class NotYet(OAuthRefused):
+    """What a device that waits is told; no mistake of the app's (RFC 8628, section 3.5)."""
+
+
 class ClientRefused(Unauthorized):
     """invalid_client: 401, with a challenge in the scheme the client used (RFC 6749, section 5.2)."""
 

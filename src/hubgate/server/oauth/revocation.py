@@ -150,6 +150,9 @@ async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     token = await store.token(oauth.db, key)
     if token is None or token.expires_at <= oauth.clock() or await _issued_to(oauth, app, token.client_id) is None:
         return _INACTIVE
+    if token.org_id is not None and not await store.find_token(oauth.db, key, oauth.clock()):
+        # What it was taken under has ended.
+        return _INACTIVE
     user = await account_store.user(oauth.db, token.user_id)
     if user is None or user.disabled_at is not None:
         return _INACTIVE

@@ -33,9 +33,18 @@ def positional(sql: str) -> tuple[str, tuple[str, ...]]:
 
 def containing(part: str) -> str:
     """A LIKE pattern, escaped with `!`, for texts that contain `part`."""
+    return f"%{_escaped(part)}%"
+
+
+def beginning(part: str) -> str:
+    """The same for texts that begin with `part`."""
+    return f"{_escaped(part)}%"
+
+
+def _escaped(part: str) -> str:
     for special in "!%_":
         part = part.replace(special, "!" + special)
-    return f"%{part}%"
+    return part
 
 
 @cache

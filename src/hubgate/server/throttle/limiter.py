@@ -59,6 +59,16 @@ class Limiter:
         now = self.clock()
         return await store.take_place(tx, _bucket(limit, subject), limit.most, now, now + limit.seconds * SECOND)
 
+    async def is_full(self, tx: Tx, limit: Limit, subject: str) -> bool:
+        """Only a look: nothing is counted."""
+        return await store.full_until(tx, _bucket(limit, subject), limit.most, self.clock()) is not None
+
+    async def seconds_left(self, tx: Tx, limit: Limit, subject: str) -> int:
+        """Until a full bucket takes hits again."""
+        now = self.clock()
+        full_until = await store.full_until(tx, _bucket(limit, subject), limit.most, now)
+        return max(1, -(-((full_until or now) - now) // SECOND))
+
     async def give_back(self, place: Place) -> None:
         """For limits that count failures only: the attempt succeeded."""
         await self.db.write(lambda tx: store.give_back(tx, place.bucket, place.resets_at))

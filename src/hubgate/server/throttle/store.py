@@ -21,7 +21,7 @@ TAKE = Batch(
 )
 
 
-async def full_until(db: Database, bucket: bytes, most: int, now: int) -> int | None:
+async def full_until(db: Database | Tx, bucket: bytes, most: int, now: int) -> int | None:
     """The end of a window in which no place is left."""
     row = await db.one(
         "SELECT resets_at FROM rate_limits WHERE bucket = :bucket AND hits >= :most AND resets_at > :now",

@@ -47,7 +47,7 @@ OfOwner = Callable[[HubRequest, Desk], Awaitable[ASGIApp]]
 
 
 def own_route(method: str, path: str, handler: OfOwner, surface: Surface, summary: str, **more: Any) -> Route:
-    action = _action(method, path, Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS)
+    action = _action(method, path, surface, Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS)
 
     async def handle(request: HubRequest) -> ASGIApp:
         user = require_own(request, action).user
@@ -59,7 +59,7 @@ def own_route(method: str, path: str, handler: OfOwner, surface: Surface, summar
 def organizations_route(
     accounts: Accounts, method: str, path: str, handler: OfOwner, surface: Surface, summary: str, **more: Any
 ) -> Route:
-    action = _action(method, path, Action.ORG_READ_APPS, Action.ORG_WRITE_APPS)
+    action = _action(method, path, surface, Action.ORG_READ_APPS, Action.ORG_WRITE_APPS)
 
     async def handle(request: HubRequest, organization: Organization) -> ASGIApp:
         desk = Desk(caller_of(request).user, actor_of(request), organization)
@@ -73,7 +73,11 @@ def _prefix(surface: Surface) -> str:
     return "/api" if surface is Surface.API else ""
 
 
-def _action(method: str, path: str, read: Action, write: Action) -> Action:
+# The pages that show how things stand, whatever forms are on them too.
+_VIEWS = ("", "/{client_id}", "/{client_id}/exchange", "/{client_id}/exchange/members/{user}")
+
+
+def _action(method: str, path: str, surface: Surface, read: Action, write: Action) -> Action:
     """Looking at a form that changes something takes the right to change it."""
-    is_form = path.rpartition("/")[2] not in ("", "{client_id}")
+    is_form = surface is Surface.PAGE and path not in _VIEWS
     return read if method == "GET" and not is_form else write

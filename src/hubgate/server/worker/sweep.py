@@ -10,6 +10,7 @@ from hubgate.server.clock import Clock
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.cimd import store as document_store
 from hubgate.server.oauth.cimd.documents import STANDS_IN_FOR
+from hubgate.server.oauth.device.model import REMEMBERED
 from hubgate.server.oauth.explain import store as refusal_store
 from hubgate.server.oauth.explain.model import KEPT_FOR as REFUSALS_KEPT_FOR
 from hubgate.server.oauth.tokens import store as token_store
@@ -45,6 +46,7 @@ class Sweep:
         write = self.db.write_long
         return [
             await write(lambda tx: token_store.drop_expired(tx, "codes", now - CODE_REMEMBERED, BATCH)),
+            await write(lambda tx: token_store.drop_expired(tx, "device_codes", now - REMEMBERED, BATCH)),
             await write(lambda tx: token_store.drop_expired(tx, "app_tokens", now, BATCH)),
             await write(lambda tx: token_store.drop_expired(tx, "refresh_tokens", now, BATCH)),
             await write(lambda tx: app_store.drop_expired_secrets(tx, now, BATCH)),

@@ -90,7 +90,7 @@ async def set_plan(accounts: Accounts, organization: Organization, plan: str, ac
         old = (await begin(tx, organization)).plan
         if old == plan:
             return
-        await store.set_plan(tx, organization.id, plan)
+        await store.set_plan(tx, organization.id, plan, now)
         data = {"from": old, "to": plan}
         await record(tx, organization.id, Kind.ORG_SET_PLAN, f"set the plan to {plan}", actor, now, data)
 

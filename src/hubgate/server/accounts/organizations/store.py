@@ -39,8 +39,9 @@ async def set_profile(tx: Tx, org_id: str, fullname: str, website: str) -> None:
     )
 
 
-async def set_plan(tx: Tx, org_id: str, plan: str) -> None:
-    await tx.exec("UPDATE organizations SET plan = :plan WHERE id = :id", {"id": org_id, "plan": plan})
+async def set_plan(tx: Tx, org_id: str, plan: str, now: int) -> None:
+    sql = "UPDATE organizations SET plan = :plan, plan_since = :now WHERE id = :id"
+    await tx.exec(sql, {"id": org_id, "plan": plan, "now": now})
 
 
 async def set_can_pay(tx: Tx, org_id: str, can_pay: int) -> None:

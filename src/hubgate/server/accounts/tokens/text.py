@@ -26,6 +26,7 @@ class TokenKind(Enum):
     OAUTH = "oauth_"
     REFRESH = "refresh_"
     CODE = "code_"
+    DEVICE = "device_"
 
 
 _KIND_OF = {kind.value: kind for kind in TokenKind}

@@ -22,6 +22,8 @@ class Exchange:
     networks: tuple[str, ...] | None = None
     daily_quota: int | None = None
     paused: bool = False
+    # Tokens exchanged before this are dead: when it was paused, or lost the privilege.
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ organization's app by an admin who was demoted meanwhile is refused.
 import json
 import secrets
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,11 +104,15 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
     now = oauth.clock()
 
     async def unit(tx: Tx) -> App:
-        before = await _held(tx, app, actor)
+        before = await held(tx, app, actor)
         after = checked(change(before))
         changes = changes_between(before, after)
         if not changes:
             return before
+        if after.exchange.paused != before.exchange.paused:
+            # At both ends of the pause: an exchange that read the app while it was being paused may have slipped in.
+            after = replace(after, exchange=replace(after.exchange, since=now))
+            await token_store.end_exchanged(tx, app.client_id)
         await store.update(tx, after)
         what = f"changed the app {before.name}: {', '.join(changes)}"
         short = len(json.dumps(changes)) <= LONGEST_AUDITED
@@ -119,14 +123,24 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
     return await oauth.db.write(unit)
 
 
-async def refresh_secret(oauth: OAuth, app: App, overlap: int, actor: Actor, use: OneUse | None = None) -> str:
-    """A new secret; the old ones are good for `overlap` seconds more. A public app becomes confidential."""
+async def refresh_secret(
+    oauth: OAuth,
+    app: App,
+    overlap: int,
+    actor: Actor,
+    use: OneUse | None = None,
+    along: Callable[[Tx], Awaitable[object]] | None = None,
+) -> str:
+    """A new secret; the old ones are good for `overlap` seconds more. A public app becomes confidential.
+
+    What `along` does holds if this does.
+    """
     if not 0 <= overlap <= LONGEST_OVERLAP:
         raise FieldErrors({"overlapSeconds": f"overlapSeconds is 0 to {LONGEST_OVERLAP:,} seconds."})
     now, secret = oauth.clock(), _new_secret()
 
     async def unit(tx: Tx) -> None:
-        before = await _held(tx, app, actor)
+        before = await held(tx, app, actor)
         if use is not None:
             await use_up(tx, use)
         await store.end_secrets(tx, app.client_id, now + overlap * SECOND)
@@ -137,8 +151,10 @@ async def refresh_secret(oauth: OAuth, app: App, overlap: int, actor: Actor, use
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
         what = f"made a new secret for the app {before.name}"
         await _tell(tx, before, Kind.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
+        if along is not None:
+            await along(tx)
 
-    await oauth.db.write(unit)
+    await (oauth.db.write if along is None else oauth.db.write_long)(unit)
     return secret
 
 
@@ -153,7 +169,7 @@ async def end_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
-        before = await _held(tx, app, actor)
+        before = await held(tx, app, actor)
         if not await store.end_old_secret(tx, app.client_id, last_four, now):
             raise NotFound("There is no such old secret, or it has ended.")
         what = f"ended an old secret of the app {before.name}"
@@ -167,7 +183,7 @@ async def delete_secret(oauth: OAuth, app: App, actor: Actor) -> App:
     now = oauth.clock()
 
     async def unit(tx: Tx) -> App:
-        before = await _held(tx, app, actor)
+        before = await held(tx, app, actor)
         public = replace(before, confidential=False)
         if before.confidential:
             await store.update(tx, public)
@@ -184,7 +200,7 @@ async def delete(oauth: OAuth, app: App, actor: Actor) -> None:
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
-        before = await _held(tx, app, actor)
+        before = await held(tx, app, actor)
         await consent_store.remove_of_client(tx, app.client_id)
         await token_store.end_of_client(tx, app.client_id)
         await store.remove(tx, app.client_id)
@@ -209,8 +225,8 @@ async def users_of(oauth: OAuth, app: App) -> Users:
     return await oauth.db.read_long(unit)
 
 
-async def _held(tx: Tx, app: App, actor: Actor) -> App:
-    """The app as it is now; nobody else changes it until this unit ends."""
+async def held(tx: Tx, app: App, actor: Actor) -> App:
+    """The app as it is now, for an actor who is still its owner; nobody else changes it until this unit ends."""
     await _as_admin(tx, app.org_id, actor)
     latest = await store.hold(tx, app.client_id)
     if latest is None or (latest.owner_id, latest.org_id) != (app.owner_id, app.org_id):

@@ -52,7 +52,8 @@ async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor
         raise Conflict(f"{before.name} belongs to a user. Only an organization's app may exchange tokens.")
     if before.exchange.privileged is privileged:
         return before
-    after = replace(before, exchange=replace(before.exchange, privileged=privileged))
+    # When it is given, too: an exchange that read the privilege while it was being taken may have slipped in since.
+    after = replace(before, exchange=replace(before.exchange, privileged=privileged, since=now))
     await store.update(tx, after)
     if privileged:
         await _tell(tx, after, Kind.APP_GRANT_EXCHANGE, f"gave the app {after.name} token exchange", actor, now)
@@ -81,7 +82,7 @@ async def grant_scope_in(tx: Tx, client_id: str, scope: str, actor: Actor, now: 
 
 
 async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -> App:
-    """From the app and from every consent."""
+    """From the app, from every consent and from every live exchanged token."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> App:
@@ -93,10 +94,11 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
             scopes=_without(before.scopes, scope),
             required_scopes=_without(before.required_scopes, scope),
             extra_scopes=_without(before.extra_scopes, scope),
-            exchange=replace(before.exchange, scopes=_without(before.exchange.scopes or (), scope) or None),
+            exchange=replace(before.exchange, scopes=_still_allowed(before, scope)),
         )
         await store.update(tx, after)
         await consent_store.take_scope_away(tx, client_id, scope)
+        await token_store.take_scope_away(tx, client_id, scope)
         what = f"took the scope {scope} from the app {after.name}"
         await _tell(tx, after, Kind.APP_REVOKE_SCOPE, what, actor, now, scope)
         return after
@@ -110,6 +112,12 @@ def check_extra_scope(oauth: OAuth, scope: str) -> None:
         raise Unprocessable(f"Every app may ask for {scope}. Its owner adds it to the app.")
     if scope not in [extra.name for extra in oauth.extra_scopes]:
         raise Unprocessable(f"This hub has no scope {scope[:60]}. Add it as [[extra_scopes]] to hubgate.toml first.")
+
+
+def _still_allowed(app: App, gone: str) -> tuple[str, ...] | None:
+    """For exchange. An empty list would set no limit at all, so the last one stays and allows what the app has not."""
+    allowed = app.exchange.scopes
+    return allowed if allowed is None else _without(allowed, gone) or allowed
 
 
 def _without(names: Sequence[str], gone: str) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from hubgate.server.storage.database import Database, Row, Tx
 
 _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes, required_scopes, extra_scopes,
     confidential, token_lifetime, require_pkce, refresh_tokens, redirect_match, created_at, token_exchange,
-    token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused"""
+    token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused,
+    exchange_since"""
 
 
 async def find(tx: Tx | Database, client_id: str) -> App | None:
@@ -171,6 +172,7 @@ def _app(row: Row) -> App:
             networks=_words(row["allowed_networks"]),
             daily_quota=row["daily_quota"],
             paused=bool(row["paused"]),
+            since=row["exchange_since"],
         ),
     )
 
@@ -200,6 +202,7 @@ def _row(app: App) -> dict[str, Any]:
         "allowed_networks": _text(limits.networks),
         "daily_quota": limits.daily_quota,
         "paused": int(limits.paused),
+        "exchange_since": limits.since,
     }
 
 

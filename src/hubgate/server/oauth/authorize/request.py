@@ -6,6 +6,7 @@ from urllib.parse import quote, urlencode
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.oauth_text import oauth_text
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.consent.wish import Wish
 from hubgate.server.oauth.redirects import with_parameters
 
 QUERY, FORM_POST = "query", "form_post"
@@ -65,3 +66,7 @@ class AuthorizationRequest:
     login_hint: str
     # The user an ID token of ours named, if one was sent.
     expected_user: str | None
+
+    @property
+    def wish(self) -> Wish:
+        return Wish(self.app, self.scopes, self.organizations, self.to.redirect_uri)

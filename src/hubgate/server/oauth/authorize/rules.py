@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hubgate.server.ids import is_id
 from hubgate.server.oauth.apps.finding import find_app
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.asked_scopes import asked_scopes
 from hubgate.server.oauth.authorize.hints import user_of_hint
 from hubgate.server.oauth.authorize.request import (
     FORM_POST,
@@ -20,10 +21,10 @@ from hubgate.server.oauth.authorize.request import (
     StoppedHere,
 )
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.errors import OAuthRefused
 from hubgate.server.oauth.parameters import MAY_REPEAT
 from hubgate.server.oauth.pkce import METHOD, is_challenge
 from hubgate.server.oauth.redirects import is_web, matches
-from hubgate.server.scopes import NAMES, no_such_scope, parse_scopes
 
 # All that the checks read; whatever else an app sends means nothing here.
 PARAMETERS = frozenset(
@@ -32,8 +33,6 @@ PARAMETERS = frozenset(
     response_mode response_type scope state
     """.split()  # noqa: SIM905
 )
-# Asked for by habit or by a library; they mean nothing here.
-IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 LONGEST_STATE = 4096
 LONGEST_LOGIN_HINT = 254
@@ -180,36 +179,10 @@ async def proof_is_promised(draft: Draft) -> None:
 
 
 async def scopes_are_the_apps(draft: Draft) -> None:
-    app, given, own = draft.app, draft.one("scope"), _scopes_of(draft)
-    if given is None:
-        draft.scopes = own if app.default_scopes is None else app.default_scopes
-        return
-    asked = tuple(name for name in parse_scopes(given) if name not in IGNORED_SCOPES)
-    if not asked:
-        # Nothing is left of it. To take that for no scope at all would give all the app has.
-        said = "That asks for nothing here. Name scopes of this app, or leave scope out."
-        raise draft.send_back("invalid_scope", said, "scope")
-    for name in asked:
-        if name not in own:
-            raise draft.send_back("invalid_scope", _why_not(draft, name, own))
-    draft.scopes = asked
-
-
-def _scopes_of(draft: Draft) -> tuple[str, ...]:
-    """Of the app, less what the operator defines no longer: consent would have no words for it."""
-    known = NAMES | {extra.name for extra in draft.oauth.extra_scopes}
-    named = dict.fromkeys((*draft.app.scopes, *draft.app.extra_scopes))
-    return tuple(name for name in named if name in known)
-
-
-def _why_not(draft: Draft, scope: str, own: tuple[str, ...]) -> str:
-    if {",", ";", "\t", "\n"} & set(scope):
-        return "Separate scopes by spaces."
-    if scope in NAMES:
-        return f"{scope} is not ticked in this app's settings."
-    if scope in {extra.name for extra in draft.oauth.extra_scopes}:
-        return f"{scope} was not given to this app. Ask the operator for it in the app's settings."
-    return no_such_scope(scope, [*NAMES, *own])
+    try:
+        draft.scopes = asked_scopes(draft.oauth, draft.app, draft.one("scope"))
+    except OAuthRefused as refusal:
+        raise draft.send_back("invalid_scope", refusal.message, refusal.about) from refusal
 
 
 async def organizations_are_named(draft: Draft) -> None:

@@ -11,6 +11,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
 from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.consent.wish import Wish
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_LASTS, Code
@@ -32,9 +33,9 @@ def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
     return frozenset(asked) & (FIXED | set(app.required_scopes if app else ()))
 
 
-def approved_scopes(request: AuthorizationRequest, ticked: Ticked) -> frozenset[str]:
+def approved_scopes(wish: Wish, ticked: Ticked) -> frozenset[str]:
     """Only what was asked, whatever a tampered form says (attack O37)."""
-    return (frozenset(ticked.scopes) & frozenset(request.scopes)) | fixed_scopes(request.scopes, request.app)
+    return (frozenset(ticked.scopes) & frozenset(wish.scopes)) | fixed_scopes(wish.scopes, wish.app)
 
 
 def granted_organizations(person: Person, ticked: Ticked) -> frozenset[str]:
@@ -42,22 +43,28 @@ def granted_organizations(person: Person, ticked: Ticked) -> frozenset[str]:
     return frozenset(ticked.organizations) & person.roles.keys()
 
 
-async def approve(
-    oauth: OAuth, request: AuthorizationRequest, person: Person, ticked: Ticked, auth_time: int
-) -> str | None:
-    """The code; None if the app, the user or a ticked organization was deleted meanwhile.
+async def allow(tx: Tx, wish: Wish, person: Person, ticked: Ticked, now: int) -> tuple[str, frozenset[str]]:
+    """The consent's id and what was approved now; ConstraintViolated if the app or the user was deleted meanwhile.
 
     The consent becomes the union of what was allowed before and now, less what was shown and unticked. Of two approvals
     at once neither undoes the other.
     """
-    app, now, approved = request.app, oauth.clock(), approved_scopes(request, ticked)
-    organizations = granted_organizations(person, ticked)
+    app, approved = wish.app, approved_scopes(wish, ticked)
+    app_id = app.client_id if app.is_registered else None
+    consent_id, before = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
+    await store.allow(tx, consent_id, approved | (before - set(wish.scopes)), app.face, app.name, now)
+    await store.set_organizations(tx, consent_id, granted_organizations(person, ticked))
+    return consent_id, approved
+
+
+async def approve(
+    oauth: OAuth, request: AuthorizationRequest, person: Person, ticked: Ticked, auth_time: int
+) -> str | None:
+    """The code; None if the app or the user was deleted meanwhile."""
+    now = oauth.clock()
 
     async def unit(tx: Tx) -> str:
-        app_id = app.client_id if app.is_registered else None
-        consent_id, before = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
-        await store.allow(tx, consent_id, approved | (before - set(request.scopes)), app.face, app.name, now)
-        await store.set_organizations(tx, consent_id, organizations)
+        consent_id, approved = await allow(tx, request.wish, person, ticked, now)
         return await _add_code(tx, request, person.user.id, consent_id, approved, auth_time, now)
 
     try:

@@ -7,27 +7,27 @@ import base64
 import binascii
 import json
 
-from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent.deciding import fixed_scopes
+from hubgate.server.oauth.consent.wish import Wish
 from hubgate.server.secret import ServerSecret
 
 FIELD = "shown"
 _PURPOSE = "consent shown"
 
 
-def seal(request: AuthorizationRequest, user_id: str, secret: ServerSecret) -> str:
-    return base64.urlsafe_b64encode(secret.mac(_PURPOSE, _said(request, user_id))).decode()
+def seal(wish: Wish, user_id: str, secret: ServerSecret) -> str:
+    return base64.urlsafe_b64encode(secret.mac(_PURPOSE, _said(wish, user_id))).decode()
 
 
-def is_as_shown(given: str, request: AuthorizationRequest, user_id: str, secret: ServerSecret) -> bool:
+def is_as_shown(given: str, wish: Wish, user_id: str, secret: ServerSecret) -> bool:
     try:
         mac = base64.urlsafe_b64decode(given.encode())
     except (binascii.Error, ValueError):
         return False
-    return secret.mac_matches(_PURPOSE, _said(request, user_id), mac)
+    return secret.mac_matches(_PURPOSE, _said(wish, user_id), mac)
 
 
-def _said(request: AuthorizationRequest, user_id: str) -> bytes:
-    app, scopes = request.app, sorted(request.scopes)
-    fixed = sorted(fixed_scopes(request.scopes, app))
-    return json.dumps([user_id, app.client_id, app.face, request.to.redirect_uri, scopes, fixed]).encode()
+def _said(wish: Wish, user_id: str) -> bytes:
+    app, scopes = wish.app, sorted(wish.scopes)
+    fixed = sorted(fixed_scopes(wish.scopes, app))
+    return json.dumps([user_id, app.client_id, app.face, wish.target, scopes, fixed]).encode()

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.asked_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.authorize.request import RESPONSE_MODES
-from hubgate.server.oauth.authorize.rules import IGNORED_SCOPES, PROMPTS
+from hubgate.server.oauth.authorize.rules import PROMPTS
 from hubgate.server.oauth.explain.marking import Text, difference, nearest, said
 from hubgate.server.oauth.explain.model import Refusal
 from hubgate.server.oauth.grants.registry import GRANTS

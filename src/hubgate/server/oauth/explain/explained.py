@@ -10,7 +10,7 @@ from hubgate.server.errors import HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Handler
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.errors import OAuthRefused
+from hubgate.server.oauth.errors import NotYet, OAuthRefused
 from hubgate.server.oauth.explain.model import client_of, sent_of
 from hubgate.server.oauth.parameters import read_pairs
 
@@ -24,7 +24,7 @@ def explained(oauth: OAuth, handler: Handler) -> Handler:
         try:
             return await handler(request)
         except HubError as error:
-            if error.status < 500 and not isinstance(error, TooManyRequests):
+            if error.status < 500 and not isinstance(error, TooManyRequests | NotYet):
                 request.is_explained = await _note(oauth, request, error)
             raise
 

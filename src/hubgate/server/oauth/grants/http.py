@@ -33,6 +33,9 @@ class TokenRequest(msgspec.Struct, omit_defaults=True):
     redirect_uri: str | UnsetType = UNSET
     code_verifier: str | UnsetType = UNSET
     refresh_token: str | UnsetType = UNSET
+    device_code: str | UnsetType = UNSET
+    subject_token: str | UnsetType = UNSET
+    subject_token_type: str | UnsetType = UNSET
     scope: str | UnsetType = UNSET
 
 
@@ -57,14 +60,14 @@ def routes(oauth: OAuth) -> list[Route]:
             explained(oauth, token),
             Surface.OAUTH,
             Action.HUB_PUBLIC.rule.name,
-            "Exchange a code or a refresh token for an access token",
+            "Get an access token",
             body=TokenRequest,
             body_type=FORM_TYPE,
             answers={
                 200: ("A token.", TokenAnswer),
                 400: ("Refused; error says why.", None),
                 401: ("The app did not prove itself.", None),
-                429: ("Too many failed proofs.", None),
+                429: ("Too many failed proofs, or the daily quota of an exchange is used up.", None),
             },
             body_cap=64 * KIB,
         )

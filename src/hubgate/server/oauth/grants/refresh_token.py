@@ -10,7 +10,7 @@ from typing import Any
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.authorize.rules import IGNORED_SCOPES
+from hubgate.server.oauth.asked_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.errors import (
     OAuthRefused,

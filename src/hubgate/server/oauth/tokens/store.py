@@ -37,13 +37,25 @@ _ADD_REFRESH = (
 
 _CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at"
 
+# An exchanged token lives as long as what it was taken under, without a break: the membership, the plan, the app's
+# privilege. Looked at here and not only cleared away by those who end it, so that no exchange slips past them.
+STILL_UNDER = """
+    (t.org_id IS NULL OR EXISTS (
+        SELECT 1 FROM memberships xm JOIN organizations xo ON xo.id = xm.org_id JOIN apps xa ON xa.org_id = xo.id
+        WHERE xm.org_id = t.org_id AND xm.user_id = t.user_id AND xm.joined_at <= t.created_at
+            AND xo.plan = 'enterprise' AND xo.plan_since <= t.created_at
+            AND xa.client_id = t.client_id AND xa.token_exchange = 1 AND xa.paused = 0
+            AND xa.exchange_since <= t.created_at
+    ))
+"""
+
 # With everything that decides about it now: the user, their memberships, what is left of the consent.
 FIND_TOKEN = f"""
     SELECT {PERSON}, {_CREDENTIAL}, c.scopes, co.org_id, c.last_used_at FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
     LEFT JOIN consents c ON c.id = t.consent_id
     LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND co.org_id = o.id
-    WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL
+    WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL AND {STILL_UNDER}
 """
 
 
@@ -146,6 +158,17 @@ async def end_of_client(tx: Tx, client_id: str) -> None:
 async def end_exchanged(tx: Tx, client_id: str) -> None:
     sql = "DELETE FROM app_tokens WHERE client_id = :client_id AND org_id IS NOT NULL"
     await tx.exec(sql, {"client_id": client_id})
+
+
+async def take_scope_away(tx: Tx, client_id: str, scope: str) -> None:
+    """From exchanged tokens; those of consents are cut down to the consents."""
+    await tx.exec(
+        """
+        UPDATE app_tokens SET scopes = TRIM(REPLACE(' ' || scopes || ' ', :scope, ' '))
+        WHERE client_id = :client_id AND org_id IS NOT NULL
+        """,
+        {"client_id": client_id, "scope": f" {scope} "},
+    )
 
 
 async def drop_expired(tx: Tx, table: str, now: int, most: int) -> int:

@@ -49,6 +49,8 @@ organizations = Table(
     Column("created_at", BigInteger, nullable=False),
     # Counted up by every change of membership, so that such changes wait for one another (the last admin stays).
     Column("members_version", BigInteger, nullable=False),
+    # When it got its plan: tokens that an earlier one allowed do not come back.
+    Column("plan_since", BigInteger, nullable=False, server_default="0"),
 )
 
 memberships = Table(

@@ -33,6 +33,8 @@ apps = Table(
     Column("allowed_networks", Text),
     Column("daily_quota", BigInteger),
     Column("paused", BigInteger, nullable=False),
+    # Tokens exchanged before this are dead.
+    Column("exchange_since", BigInteger, nullable=False, server_default="0"),
     Index(None, "owner_id"),
     Index(None, "org_id"),
 )
@@ -142,8 +144,37 @@ app_tokens = Table(
     Column("expires_at", BigInteger, nullable=False),
     Index(None, "consent_id"),
     Index(None, "user_id"),
-    Index(None, "org_id"),
+    Index(None, "org_id", "client_id", "created_at"),
     Index(None, "family"),
+    Index(None, "expires_at"),
+    sqlite_with_rowid=False,
+)
+
+# Devices that wait for their users (oauth/device/). A user code is kept as a MAC: it is short enough to be guessed.
+device_codes = Table(
+    "device_codes",
+    metadata,
+    Column("key", LargeBinary, primary_key=True),
+    Column("user_code", LargeBinary, nullable=False, unique=True),
+    # No reference: a CLI that the operator configured has no row.
+    Column("client_id", Text, nullable=False),
+    Column("app_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE")),
+    # What was asked; once decided, what was approved.
+    Column("scopes", Text, nullable=False),
+    # "pending", then "approved" or "denied"; "consumed" once the token was fetched.
+    Column("state", Text, nullable=False),
+    owner("users", "user_id", nullable=True),
+    owner("consents", "consent_id", nullable=True),
+    Column("auth_time", BigInteger),
+    Column("interval", BigInteger, nullable=False),
+    Column("polled_at", BigInteger),
+    Column("ip", Text, nullable=False),
+    Column("user_agent", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Index(None, "app_id"),
+    Index(None, "user_id"),
+    Index(None, "consent_id"),
     Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )

@@ -27,7 +27,7 @@ PATH = "/api/organizations/{name}/audit-log"
 MOST_BATCHES = 100
 
 _ACTION = Action.ORG_READ_AUDIT_LOG
-_FILTER = Query("q", "Such as `author:ada type:org.add_user ip:192.0.2.1`, and words of the message.")
+_FILTER = Query("q", "Such as `author:ada type:org.add_user ip:192.0.2.1 app:CLIENT_ID`, and words of the message.")
 _REFUSALS = {
     **NO_TOKEN,
     403: ("You are no admin of the organization, or this is an app's token.", None),

@@ -137,12 +137,12 @@ class _Authorize:
         return self.pages.page(
             request,
             "oauth/consent.html",
-            view=consent_view(asked, person, before, self.oauth.extra_scopes, given),
+            view=consent_view(asked.wish, person, before, self.oauth.extra_scopes, given),
             owner=await owner_name(self.oauth, asked.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),
             shown_field=shown.FIELD,
-            shown=shown.seal(asked, person.user.id, self.oauth.secret),
+            shown=shown.seal(asked.wish, person.user.id, self.oauth.secret),
             again=given is not None,
         )
 
@@ -158,7 +158,7 @@ class _Authorize:
         if decision != "approve" or not isinstance(step, AskConsent | GiveCode):
             raise Unprocessable("Allow or deny.")
         ticked = Ticked(form.all("scopes"), form.all("orgs"))
-        if not shown.is_as_shown(form.get(shown.FIELD), asked, visit.person.user.id, self.oauth.secret):
+        if not shown.is_as_shown(form.get(shown.FIELD), asked.wish, visit.person.user.id, self.oauth.secret):
             return await self._ask(request, asked, visit.person, visit.consent, pairs, ticked)
         code = await approve(self.oauth, asked, visit.person, ticked, visit.session.created_at)
         if code is None:

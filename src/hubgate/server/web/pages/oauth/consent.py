@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from hubgate.server.accounts.model import Membership, Person
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent.deciding import Ticked, fixed_scopes
 from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.consent.wish import Wish
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.scopes import BUILT_IN, Risk, Scope
 from hubgate.server.web.foreign_text import shown
@@ -49,29 +49,34 @@ class ConsentView:
 
 
 def consent_view(
-    request: AuthorizationRequest,
+    wish: Wish,
     person: Person,
     before: Consent | None,
     extra: Sequence[Scope],
     given: Ticked | None = None,
 ) -> ConsentView:
     """`given` is what the user ticked, where the page is shown once more: what is new since then is not."""
-    app, target = request.app, request.to.redirect_uri
-    ticked = request.scopes if given is None else given.scopes
-    answer = shown_host(target)
-    host = app.document_host or answer
+    app, target = wish.app, wish.target
+    ticked = wish.scopes if given is None else given.scopes
+    answer = shown_host(target) if target else ""
+    host = app.document_host or answer or _home(app)
     return ConsentView(
         app=app,
         person=person,
-        name=shown(app.name).strip() or host,
+        name=shown(app.name).strip() or host or app.client_id,
         host=host,
         answer_host=answer,
-        on_this_device=is_loopback(target) or not is_web(target),
+        on_this_device=bool(target) and (is_loopback(target) or not is_web(target)),
         renamed_from=before.app_name if before is not None and before.was_renamed(app.face) else "",
         moved=before is not None and before.was_moved(app.face),
-        groups=groups_of(request.scopes, fixed_scopes(request.scopes, app), ticked, extra),
-        organizations=[_line(membership, request, before, given) for membership in person.memberships],
+        groups=groups_of(wish.scopes, fixed_scopes(wish.scopes, app), ticked, extra),
+        organizations=[_line(membership, wish, before, given) for membership in person.memberships],
     )
+
+
+def _home(app: App) -> str:
+    """Of an app that is answered on a device: where it says it lives, if anywhere."""
+    return next((shown_host(uri) for uri in (app.homepage, *app.redirect_uris) if uri), "")
 
 
 def groups_of(
@@ -87,11 +92,9 @@ def groups_of(
     return [(risk, group) for risk, group in grouped if group]
 
 
-def _line(
-    membership: Membership, request: AuthorizationRequest, before: Consent | None, given: Ticked | None
-) -> OrganizationLine:
+def _line(membership: Membership, wish: Wish, before: Consent | None, given: Ticked | None) -> OrganizationLine:
     org_id = membership.organization.id
     already = before is not None and org_id in before.organizations
-    asked = org_id in request.organizations
+    asked = org_id in wish.organizations
     ticked = already or asked if given is None else org_id in given.organizations
     return OrganizationLine(membership, ticked, already, asked)

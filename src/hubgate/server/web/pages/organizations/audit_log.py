@@ -13,7 +13,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.audit import read
 from hubgate.server.audit.filters import Filter, Term, parse_filter
-from hubgate.server.audit.model import Entry, Listed, stored_object
+from hubgate.server.audit.model import Entry, Kind, Listed, stored_object
 from hubgate.server.audit.verify import Glance, glance
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
@@ -118,22 +118,40 @@ def _values(here: str, only: Filter, shown: Shown, total: int) -> dict[str, Any]
 
 
 def _row(listed: Listed, address: Callable[[Filter], str]) -> dict[str, Any]:
-    entry = listed.entry
+    entry, app_id = listed.entry, _acting_app(listed.entry)
+    # An app's name may have spaces in it, and anybody may give theirs the same.
+    author = Term("app", app_id) if app_id else Term("author", entry.author_name)
     return {
         "created_at": entry.created_at,
         "type": entry.type,
         "author": entry.author_name,
         "gone": listed.author_gone,
-        "by_author": address(Filter((Term("author", entry.author_name),))),
+        "is_app": bool(app_id),
+        "by_author": address(Filter((author,))),
+        "refused": _is_refused(entry),
         "message": clean(entry.message),
         "app": clean(_app(entry)),
         "ip": entry.ip or "",
     }
 
 
+def _acting_app(entry: Entry) -> str:
+    """The id of the app, where it acted for itself and not for somebody."""
+    return str(_app_used(entry).get("clientId", "")) if entry.author_id is None else ""
+
+
+def _is_refused(entry: Entry) -> bool:
+    is_exchange = entry.type == Kind.OAUTH_TOKEN.value and entry.data is not None
+    return is_exchange and stored_object(entry.data or "").get("result") == "refused"
+
+
+def _app_used(entry: Entry) -> dict[str, Any]:
+    return stored_object(entry.oauth) if entry.oauth is not None else {}
+
+
 def _app(entry: Entry) -> str:
     if entry.oauth is not None:
-        app = stored_object(entry.oauth)
+        app = _app_used(entry)
         return str(app.get("name") or app.get("clientId") or "")
     if entry.token is not None:
         return f"Token {stored_object(entry.token).get('last4', '')}"

@@ -17,6 +17,10 @@ from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.oauth.consent import changing
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.exchange import live
+from hubgate.server.oauth.exchange.store import Alive
+from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
+from hubgate.server.web import exchanged
 from hubgate.server.web.api import application_shapes, connected_apps
 from hubgate.server.web.api.repos import wire as repos
 from hubgate.server.web.own_account import require_own
@@ -34,9 +38,21 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
         return {
             **await export(accounts, person),
             "connectedApps": [connected_apps.described(app) for app in connected],
+            "exchangedTokens": [exchanged.described(token) for token in await taken(user_id)],
             "apps": [application_shapes.described(app, None) for app in built],
             "repos": [{"type": repo.type, **repos.described(repo)} for repo in owned],
         }
+
+    async def taken(user_id: str) -> list[Alive]:
+        """By organizations, for this user."""
+        found: list[Alive] = []
+        asked = PageRequest(MAX_LIMIT)
+        while True:
+            page = await live.of_member(oauth, user_id, asked)
+            found += page.items
+            if page.next_cursor is None:
+                return found
+            asked = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, live.CURSOR))
 
     async def download(request: HubRequest) -> Response:
         person = require_own(request, _ACTION).signed_in

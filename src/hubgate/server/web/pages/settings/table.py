@@ -33,7 +33,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         *profile.routes(pages, accounts),
         *password.routes(pages, accounts),
         *sessions.routes(pages, accounts),
-        *tokens.routes(pages, accounts),
+        *tokens.routes(pages, accounts, oauth),
         *token.routes(pages, accounts),
         *organizations.routes(pages, accounts),
         *export.routes(accounts, oauth),

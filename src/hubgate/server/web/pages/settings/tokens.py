@@ -1,4 +1,7 @@
-"""Access tokens: the list, and making one. The secret is in the answer to the form and nowhere else."""
+"""Access tokens: one's own, making one, and those that organizations took for one.
+
+The secret is in the answer to the form and nowhere else.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +20,11 @@ from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.exchange import live
+from hubgate.server.scopes import parse_scopes
 from hubgate.server.web.own_account import require_own
+from hubgate.server.web.pages.listing import Asked
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
@@ -26,14 +33,28 @@ _READ, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_CREDENTIALS
 _ROLES = ((TokenRole.READ.value, "read: see all you can see"), (TokenRole.WRITE.value, "write: do all you can do"))
 
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **values: Any) -> Response:
         shown = shown_of(request, await personal.of_user(accounts, user.id))
         values = {"name": "", "role": _ROLES[0][0], "secret": "", "made": None, "already": "", **values}
-        once = form_once.number_for(accounts, user)
         return pages.page(
-            request, "settings/tokens.html", errors=errors, section=PATH, shown=shown, roles=_ROLES, once=once, **values
+            request,
+            "settings/tokens.html",
+            errors=errors,
+            section=PATH,
+            shown=shown,
+            roles=_ROLES,
+            once=form_once.number_for(accounts, user),
+            **await issued(request, user),
+            **values,
         )
+
+    async def issued(request: HubRequest, user: User) -> dict[str, Any]:
+        # A bad place in the list must not cost the one look at a new secret.
+        asked = Asked(request.query() if request.method != "POST" else {}, PATH, "issued")
+        found = await live.of_member(oauth, user.id, asked.page(live.CURSOR))
+        tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
+        return {"issued": tokens, "more": asked.shown(found.next_cursor)}
 
     async def every(request: HubRequest) -> Response:
         return await show(request, require_own(request, _READ).user)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hubgate.server.accounts.roles import Role
 from hubgate.server.http.forms import Fields
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
-from hubgate.server.oauth.apps.model import App, Exchange
+from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent.deciding import FIXED
 from hubgate.server.oauth.redirects import EXACT, ORIGIN
 from hubgate.server.scopes import BUILT_IN, Risk, Scope
@@ -70,8 +70,11 @@ def _line(scope: Scope, app: App) -> ScopeLine:
 
 def lifetimes(seconds: int) -> list[tuple[str, str]]:
     """To choose from, with the present one, which the API may have set to anything."""
-    known = {**_LIFETIMES, seconds: _LIFETIMES.get(seconds, f"{seconds:,} seconds")}
-    return [(str(value), known[value]) for value in sorted(known)]
+    return [(str(value), in_words(value)) for value in sorted({*_LIFETIMES, seconds})]
+
+
+def in_words(seconds: int) -> str:
+    return _LIFETIMES.get(seconds, f"{seconds:,} seconds")
 
 
 def filled(app: App, form: Fields) -> App:
@@ -94,8 +97,8 @@ def filled(app: App, form: Fields) -> App:
 def limited(app: App, form: Fields) -> App:
     """What an organization's admins allow its app to exchange tokens for."""
     quota = form.get("dailyQuota").strip()
-    limits = Exchange(
-        privileged=app.exchange.privileged,
+    limits = replace(
+        app.exchange,
         duration=_number(form, "tokenDuration"),
         scopes=tuple(form.all("allowedScopes")),
         roles=tuple(form.all("allowedRoles")),

@@ -1,6 +1,7 @@
 """A new secret for an app, the end of an old one, and none at all."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from starlette.responses import Response
 
@@ -10,6 +11,9 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.exchange import live
+from hubgate.server.oauth.exchange.model import Which
+from hubgate.server.storage.database import Tx
 from hubgate.server.web.app_owner import Desk
 from hubgate.server.web.pages.oauth.apps.form import OVERLAPS
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
@@ -19,7 +23,7 @@ _SECRET = f"{ONE}/secret"
 
 
 def routes(frame: Frame) -> list[Route]:
-    async def show(request: HubRequest, desk: Desk, errors: Mapping[str, str] = NO_ERRORS, **values: str) -> Response:
+    async def show(request: HubRequest, desk: Desk, errors: Mapping[str, str] = NO_ERRORS, **values: Any) -> Response:
         app = await frame.app(request, desk)
         return frame.show(
             request,
@@ -30,7 +34,8 @@ def routes(frame: Frame) -> list[Route]:
             at=desk.at(app.client_id),
             overlaps=OVERLAPS,
             once=form_once.number_for(frame.accounts, desk.user),
-            **{"overlap": "0", "secret": "", "already": "", **values},
+            live=await live.count(frame.oauth, app) if desk.organization else 0,
+            **{"overlap": "0", "secret": "", "already": "", "ended": 0, "ending": False, **values},
         )
 
     async def ask(request: HubRequest, desk: Desk) -> Response:
@@ -38,16 +43,22 @@ def routes(frame: Frame) -> list[Route]:
 
     async def refresh(request: HubRequest, desk: Desk) -> Response:
         app, form = await frame.app(request, desk), request.form_fields
-        overlap = form.get("overlapSeconds", "0")
+        overlap, ending, ended = form.get("overlapSeconds", "0"), form.get("endTokens") == "on", 0
+
+        async def end_tokens(tx: Tx) -> None:
+            nonlocal ended
+            ended = await live.end_in(tx, app, Which(), desk.actor, frame.oauth.clock())
+
         try:
             use = form_once.check_number(frame.accounts, desk.user, form.get(form_once.FIELD))
+            along = end_tokens if ending and desk.organization else None
             seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
-            secret = await owning.refresh_secret(frame.oauth, app, seconds, desk.actor, use)
+            secret = await owning.refresh_secret(frame.oauth, app, seconds, desk.actor, use, along)
         except FieldErrors as error:
-            return await show(request, desk, error.fields, overlap=overlap)
+            return await show(request, desk, error.fields, overlap=overlap, ending=ending)
         except AlreadyUsed as error:
             return await show(request, desk, already=error.message)
-        return await show(request, desk, secret=secret, overlap=overlap)
+        return await show(request, desk, secret=secret, overlap=overlap, ended=ended)
 
     async def end(request: HubRequest, desk: Desk) -> Response:
         app, last_four = await frame.app(request, desk), request.form_fields.get("lastFour")

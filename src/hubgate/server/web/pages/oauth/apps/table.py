@@ -3,7 +3,7 @@
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.http.routes import Route
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.web.pages.oauth.apps import asking, deletion, editing, making, secrets
+from hubgate.server.web.pages.oauth.apps import asking, deletion, editing, exchange, exchanged, making, secrets
 from hubgate.server.web.pages.oauth.apps.frame import Frame
 from hubgate.server.web.rendering import Pages
 
@@ -14,6 +14,8 @@ def routes(pages: Pages, oauth: OAuth, accounts: Accounts) -> list[Route]:
         *making.routes(frame),
         *editing.routes(frame),
         *secrets.routes(frame),
+        *exchange.routes(frame),
+        *exchanged.routes(frame),
         *deletion.routes(frame),
         *asking.routes(frame),
     ]

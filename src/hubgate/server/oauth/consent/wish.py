@@ -1,0 +1,15 @@
+"""What an app asks a user for, whichever way it asks: in the browser, or from a device."""
+
+from dataclasses import dataclass
+
+from hubgate.server.oauth.apps.model import App
+
+
+@dataclass(frozen=True)
+class Wish:
+    app: App
+    scopes: tuple[str, ...]
+    # Ids of organizations the app asks for by name.
+    organizations: tuple[str, ...] = ()
+    # The redirect URI the answer goes to; empty where a device waits for it.
+    target: str = ""

@@ -1,0 +1,115 @@
+"""At the browser: finding the device by the code its user typed, and saying yes or no to it."""
+
+from dataclasses import dataclass
+
+from hubgate.server.accounts.limits import network_of
+from hubgate.server.accounts.model import Person
+from hubgate.server.errors import NotFound, TooManyRequests
+from hubgate.server.oauth.apps.finding import find_app
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.asked_scopes import scopes_of
+from hubgate.server.oauth.consent.deciding import Ticked, allow
+from hubgate.server.oauth.consent.wish import Wish
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.device import store
+from hubgate.server.oauth.device.model import APPROVED, DENIED, DeviceCode
+from hubgate.server.oauth.device.user_code import may_be_stored_as, read_user_code
+from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.storage.database import ConstraintViolated, Tx
+from hubgate.server.throttle.limiter import Limit
+
+# Only wrong ones stay counted; a code is never looked for where the bucket is full (attack O38).
+WRONG_BY_USER = Limit("user code by user", 10, 15 * 60)
+WRONG_BY_ADDRESS = Limit("user code by address", 50, 15 * 60)
+
+
+class NoSuchDevice(NotFound):
+    def __init__(self) -> None:
+        super().__init__("Unknown or expired. Start again on the device.")
+
+
+class AlreadyDecided(NoSuchDevice):
+    """By the same user: who presses twice is told once more what came of it, and has guessed nothing."""
+
+    def __init__(self, *, denied: bool) -> None:
+        super().__init__()
+        self.denied = denied
+
+
+@dataclass(frozen=True)
+class Waiting:
+    code: DeviceCode
+    # As it was shown.
+    user_code: str
+    wish: Wish
+
+
+async def find_waiting(oauth: OAuth, person: Person, typed: str, ip: str) -> Waiting:
+    """NoSuchDevice for a wrong code, TooManyRequests after too many of them; AlreadyDecided."""
+    user_code = read_user_code(typed)
+    if user_code is None:
+        # No guess: no device was ever shown such a thing.
+        raise NoSuchDevice
+    by_user = await oauth.limiter.take(WRONG_BY_USER, person.user.id)
+    try:
+        by_address = await oauth.limiter.take(WRONG_BY_ADDRESS, network_of(ip))
+    except TooManyRequests:
+        # Not looked for either: others at the same address must not lock this user out everywhere else.
+        await oauth.limiter.give_back(by_user)
+        raise
+    found = await _found(oauth, user_code, ip) or await _refusal(oauth, person, user_code)
+    if type(found) is NoSuchDevice:
+        raise found
+    for place in (by_user, by_address):
+        await oauth.limiter.give_back(place)
+    if isinstance(found, NoSuchDevice):
+        raise found
+    return found
+
+
+async def _found(oauth: OAuth, user_code: str, ip: str) -> Waiting | None:
+    now = oauth.clock()
+    for mac in may_be_stored_as(user_code, oauth.secret):
+        if code := await store.waiting(oauth.db, mac, now):
+            app = await find_app(oauth, code.client_id, caller=ip)
+            return Waiting(code, user_code, Wish(app, _still_of(oauth, app, code))) if app else None
+    return None
+
+
+async def _refusal(oauth: OAuth, person: Person, user_code: str) -> NoSuchDevice:
+    for mac in may_be_stored_as(user_code, oauth.secret):
+        if state := await store.decided_by(oauth.db, mac, person.user.id):
+            return AlreadyDecided(denied=state == DENIED)
+    return NoSuchDevice()
+
+
+def _still_of(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ...]:
+    """What the device asked for, less what its app has lost since: the operator may have taken a scope back."""
+    own = scopes_of(oauth, app)
+    return tuple(name for name in parse_scopes(code.scopes) if name in own)
+
+
+async def approve(oauth: OAuth, waiting: Waiting, person: Person, ticked: Ticked, auth_time: int) -> None:
+    """NoSuchDevice if it was decided or expired meanwhile: then nothing was allowed."""
+    now = oauth.clock()
+
+    async def unit(tx: Tx) -> None:
+        consent_id, approved = await allow(tx, waiting.wish, person, ticked, now)
+        scopes = join_scopes(approved)
+        if not await store.decide(tx, waiting.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
+            raise NoSuchDevice
+
+    try:
+        await oauth.db.write(unit)
+    except (ConstraintViolated, NoSuchDevice):
+        raise await _refusal(oauth, person, waiting.user_code) from None
+
+
+async def deny(oauth: OAuth, waiting: Waiting, person: Person, auth_time: int) -> None:
+    code, now = waiting.code, oauth.clock()
+
+    async def unit(tx: Tx) -> bool:
+        return await store.decide(tx, code.key, DENIED, person.user.id, None, code.scopes, auth_time, now)
+
+    if not await oauth.db.write(unit):
+        raise await _refusal(oauth, person, waiting.user_code)

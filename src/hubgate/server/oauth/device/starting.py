@@ -1,0 +1,124 @@
+"""`POST /oauth/device`: a device begins, and is told what to show (RFC 8628, section 3.1)."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import visitor_of
+from hubgate.server.accounts.model import Visitor
+from hubgate.server.accounts.tokens.text import TokenKind, new_token
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import FORM_TYPE, HubRequest
+from hubgate.server.http.routes import KIB, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.asked_scopes import asked_scopes
+from hubgate.server.oauth.client_auth import authenticate, presented
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.device import store
+from hubgate.server.oauth.device.model import INTERVAL, LASTS, LASTS_SECONDS, PENDING, DeviceCode
+from hubgate.server.oauth.device.user_code import new_user_code, stored
+from hubgate.server.oauth.errors import ClientRefused, invalid_request, unauthorized_client
+from hubgate.server.oauth.explain.explained import explained
+from hubgate.server.oauth.grants.http import NO_STORE
+from hubgate.server.oauth.parameters import read_body
+from hubgate.server.scopes import join_scopes
+from hubgate.server.storage.database import ConstraintViolated, Tx
+
+PATH = "/oauth/device"
+# Two of 25 billion codes meet once in a while.
+_TRIES = 5
+
+
+class DeviceRequest(msgspec.Struct, omit_defaults=True):
+    client_id: str
+    client_secret: str | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
+
+
+class DeviceAnswer(msgspec.Struct):
+    device_code: str
+    user_code: str
+    verification_uri: str
+    verification_uri_complete: str
+    expires_in: int
+    interval: int
+
+
+def routes(oauth: OAuth) -> list[Route]:
+    async def start(request: HubRequest) -> JsonResponse:
+        parameters = await read_body(request)
+        visitor, given = visitor_of(request), presented(request, parameters)
+        if given is None:
+            raise invalid_request("client_id is missing.")
+        app = await authenticate(oauth, given, visitor.ip)
+        if app.document_host:
+            raise unauthorized_client("An app that is known by its document signs in with a browser.")
+        scopes = asked_scopes(oauth, app, parameters.get("scope"))
+        return JsonResponse(await _started(oauth, app, scopes, visitor, basic=given.basic), headers=NO_STORE)
+
+    return [
+        Route(
+            "POST",
+            PATH,
+            explained(oauth, start),
+            Surface.OAUTH,
+            Action.HUB_PUBLIC.rule.name,
+            "Begin to sign in on a device without a browser",
+            body=DeviceRequest,
+            body_type=FORM_TYPE,
+            answers={
+                200: ("What to show, and what to ask /oauth/token with.", DeviceAnswer),
+                400: ("Refused; error says why.", None),
+                401: ("The app did not prove itself.", None),
+                429: ("Too many failed proofs.", None),
+            },
+            body_cap=64 * KIB,
+        )
+    ]
+
+
+async def _started(oauth: OAuth, app: App, scopes: tuple[str, ...], visitor: Visitor, *, basic: bool) -> dict[str, Any]:
+    now = oauth.clock()
+    device_code, key = new_token(TokenKind.DEVICE, now)
+    for _ in range(_TRIES):
+        user_code = new_user_code()
+        code = DeviceCode(
+            key=key,
+            user_code=stored(user_code, oauth.secret),
+            client_id=app.client_id,
+            app_id=app.client_id if app.is_registered else None,
+            scopes=join_scopes(scopes),
+            state=PENDING,
+            user_id=None,
+            consent_id=None,
+            auth_time=None,
+            interval=INTERVAL,
+            polled_at=None,
+            ip=visitor.ip,
+            user_agent=visitor.user_agent,
+            created_at=now,
+            expires_at=now + LASTS,
+        )
+
+        async def unit(tx: Tx, code: DeviceCode = code) -> bool:
+            return await store.add(tx, code)
+
+        try:
+            added = await oauth.db.write(unit)
+        except ConstraintViolated:
+            # Deleted since it proved itself.
+            raise ClientRefused(basic=basic) from None
+        if added:
+            page = f"{oauth.base_url}{PATH}"
+            return {
+                "device_code": device_code,
+                "user_code": user_code,
+                "verification_uri": page,
+                "verification_uri_complete": f"{page}?user_code={user_code}",
+                "expires_in": LASTS_SECONDS,
+                "interval": INTERVAL,
+            }
+    raise RuntimeError("no user code was free")

@@ -1,0 +1,33 @@
+"""The code a user types: eight consonants, so that none spells a word, shown as XXXX-XXXX."""
+
+import secrets
+
+from hubgate.server.secret import ServerSecret
+
+# No vowels, and no Y: 20 letters, 25 billion codes (RFC 8628, section 6.1).
+_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
+_LENGTH = 8
+_MOST_TYPED = 40
+_PURPOSE = "user code"
+
+
+def new_user_code() -> str:
+    letters = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+def read_user_code(typed: str) -> str | None:
+    """As it was shown, whatever the case, with dashes and spaces or without; None if it cannot be one of ours."""
+    letters = "".join(filter(str.isalnum, typed[:_MOST_TYPED].upper()))
+    if len(letters) != _LENGTH or not set(letters) <= set(_LETTERS):
+        return None
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+def stored(user_code: str, secret: ServerSecret) -> bytes:
+    """Not a bare hash: a thief of the database would try all 25 billion in a minute (attack O62)."""
+    return secret.mac(_PURPOSE, user_code.encode())
+
+
+def may_be_stored_as(user_code: str, secret: ServerSecret) -> list[bytes]:
+    return secret.macs(_PURPOSE, user_code.encode())

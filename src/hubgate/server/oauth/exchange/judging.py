@@ -1,0 +1,81 @@
+"""Whether an exchange is given. Pure but for the operator's list of scopes: the order of the checks is the answer."""
+
+import ipaddress
+
+from hubgate.server.oauth.asked_scopes import asked_scopes
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.errors import ClientRefused, OAuthRefused, invalid_grant, invalid_scope
+from hubgate.server.oauth.exchange.model import Facts, Given, Member, Refused
+
+PLAN = "enterprise"
+# One text for all that is wrong with a member: an app must not learn more than that it gets no token (attack O42).
+NO_MEMBER = "There is no such member in the organization."
+
+
+def judge(oauth: OAuth, facts: Facts) -> Given | Refused:
+    if why := _closed_to_app(facts):
+        return Refused(ClientRefused(why, basic=True), why)
+    try:
+        scopes = _scopes(oauth, facts)
+    except OAuthRefused as refusal:
+        return Refused(refusal, refusal.message)
+    if facts.member is None:
+        return Refused(invalid_grant(NO_MEMBER), "nobody in the organization has this address")
+    if why := _closed_for_member(facts, facts.member):
+        return Refused(invalid_grant(NO_MEMBER), why)
+    return Given(facts.member, scopes)
+
+
+def _closed_to_app(facts: Facts) -> str:
+    app, limits = facts.app, facts.app.exchange
+    if app.org_id is None:
+        return "Only an organization's app may exchange tokens."
+    if not limits.privileged:
+        return "This app does not have the privilege of token exchange. Its organization asks the operator for it."
+    if facts.plan != PLAN:
+        return "Token exchange needs the Enterprise plan."
+    if not app.confidential:
+        return "Token exchange needs an app with a secret."
+    if limits.paused:
+        return "The organization has paused token exchange for this app."
+    if limits.networks is not None and facts.ip is not None and not _is_within(facts.ip, limits.networks):
+        return "The organization does not allow token exchange from this address."
+    return ""
+
+
+def _is_within(ip: str, networks: tuple[str, ...]) -> bool:
+    try:
+        address = ipaddress.ip_address(ip)
+    except ValueError:
+        return False
+    # A socket for both families tells of IPv4 as mapped into IPv6; a network may be written either way.
+    spellings = [address]
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        spellings.append(address.ipv4_mapped)
+    elif isinstance(address, ipaddress.IPv4Address):
+        spellings.append(ipaddress.IPv6Address(f"::ffff:{address}"))
+    return any(spelling in ipaddress.ip_network(network) for network in networks for spelling in spellings)
+
+
+def _scopes(oauth: OAuth, facts: Facts) -> tuple[str, ...]:
+    """Without a wish all of the app's, as far as the organization allows them; a wish beyond that is refused."""
+    asked, allowed = asked_scopes(oauth, facts.app, facts.scope), facts.app.exchange.scopes
+    if allowed is None:
+        return asked
+    if facts.scope is None:
+        return tuple(name for name in asked if name in allowed)
+    for name in asked:
+        if name not in allowed:
+            raise invalid_scope(f"The organization does not allow {name} in token exchange.", "scope")
+    return asked
+
+
+def _closed_for_member(facts: Facts, member: Member) -> str:
+    user, roles = member.user, facts.app.exchange.roles
+    if user.disabled_at is not None:
+        return f"the account {user.name} is disabled"
+    if user.email_verified_at is None:
+        return f"{user.name} has not confirmed the address"
+    if roles is not None and member.role.label not in roles:
+        return f"{user.name} has the role {member.role.label}, which is not allowed"
+    return ""

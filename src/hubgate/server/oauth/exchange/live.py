@@ -1,0 +1,83 @@
+"""Exchanged tokens that are alive: the organization's admins see and end them, a member sees their own."""
+
+from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.record import record
+from hubgate.server.clock import iso
+from hubgate.server.errors import NotFound
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.apps.owning import held
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.exchange import store
+from hubgate.server.oauth.exchange.model import Which
+from hubgate.server.oauth.exchange.store import Alive, Holding
+from hubgate.server.paging import Page, PageRequest, page_of
+from hubgate.server.storage.database import Tx
+
+CURSOR = (int, str)
+BY_MEMBER = (str,)
+_AFTER_ALL = (2**62, "")
+_ALL = Which()
+
+
+async def of_app(oauth: OAuth, app: App, asked: PageRequest, which: Which = _ALL) -> Page[Alive]:
+    """The latest first."""
+    before, now = _before(asked), oauth.clock()
+    found = await oauth.db.read_long(lambda tx: store.of_app(tx, app, which, before, now, asked.fetch))
+    return page_of(found, asked, _place)
+
+
+async def by_member(oauth: OAuth, app: App, asked: PageRequest) -> Page[Holding]:
+    """Whom an app has tokens for, by name."""
+    after, now = asked.last_shown(), oauth.clock()
+    found = await oauth.db.read_long(lambda tx: store.by_member(tx, app, after, now, asked.fetch))
+    return page_of(found, asked, lambda holding: (holding.user_name.lower(),))
+
+
+async def of_member(oauth: OAuth, user_id: str, asked: PageRequest) -> Page[Alive]:
+    """What any organization's app took for a user, the latest first."""
+    before, now = _before(asked), oauth.clock()
+    found = await oauth.db.read_long(lambda tx: store.of_member(tx, user_id, before, now, asked.fetch))
+    return page_of(found, asked, _place)
+
+
+def _before(asked: PageRequest) -> tuple[int, str]:
+    return (int(asked.after[0]), str(asked.after[1])) if asked.after else _AFTER_ALL
+
+
+def _place(alive: Alive) -> tuple[int, str]:
+    return alive.created_at, alive.id
+
+
+async def count(oauth: OAuth, app: App, which: Which = _ALL) -> int:
+    now = oauth.clock()
+    return await oauth.db.read_long(lambda tx: store.count(tx, app, which, now))
+
+
+async def end(oauth: OAuth, app: App, which: Which, actor: Actor) -> int:
+    """How many were ended. NotFound for a single one that is not there."""
+    now = oauth.clock()
+
+    async def unit(tx: Tx) -> int:
+        await held(tx, app, actor)
+        return await end_in(tx, app, which, actor, now)
+
+    ended = await oauth.db.write_long(unit)
+    if not ended and which.token_id is not None:
+        raise NotFound("There is no such token, or it has ended.")
+    return ended
+
+
+async def end_in(tx: Tx, app: App, which: Which, actor: Actor, now: int) -> int:
+    ended = await store.end(tx, app, which, now)
+    if ended:
+        text = f"ended {ended:,} exchanged token{'' if ended == 1 else 's'} of the app {app.name}"
+        data = {"clientId": app.client_id, "name": app.name, "ended": ended, **_said(which)}
+        await record(tx, app.org_id or "", Kind.REVOKE_TOKENS, text, actor, now, data)
+    return ended
+
+
+def _said(which: Which) -> dict[str, str]:
+    """Which they were, as far as that was said; times as in the rest of the log's data."""
+    said = {"tokenId": which.token_id, "userId": which.user_id}
+    said |= {name: iso(value) for name, value in (("since", which.since), ("until", which.until)) if value is not None}
+    return {name: value for name, value in said.items() if value is not None}

@@ -1,0 +1,123 @@
+"""grant_type=urn:ietf:params:oauth:grant-type:device_code (RFC 8628, section 3.4)."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.tokens.text import TokenKind, read_token
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.device import store
+from hubgate.server.oauth.device.model import APPROVED, CONSUMED, DENIED, SLOWER_BY, DeviceCode
+from hubgate.server.oauth.errors import NotYet, OAuthRefused, invalid_grant, invalid_request
+from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.tokens import issuing, refreshing
+from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
+from hubgate.server.storage.database import Tx
+
+TYPE = "urn:ietf:params:oauth:grant-type:device_code"
+PARAMETERS = {"device_code": "the one /oauth/device gave"}
+
+_PENDING = "authorization_pending", "The user has not decided yet."
+_UNKNOWN = "This hub gave this app no such device code, or it was used."
+
+
+@dataclass(frozen=True)
+class SignedInDevice:
+    user: User
+    scopes: str
+    auth_time: int
+    access_token: str
+    refresh_token: str | None
+
+
+async def grant(asking: Asking) -> dict[str, Any]:
+    oauth, app = asking.oauth, asking.app
+    if app is None:
+        raise invalid_request("client_id is missing.")
+    read = read_token(asking.parameters.need("device_code"))
+    if read is None or read[0] is not TokenKind.DEVICE:
+        raise invalid_grant(_UNKNOWN)
+    key, now = read[1], oauth.clock()
+
+    async def unit(tx: Tx) -> SignedInDevice | OAuthRefused:
+        # The consent first, as everywhere; there is none while nobody has decided.
+        consented = await consent_store.hold_behind(tx, store.TABLE, key)
+        code = await store.hold(tx, key)
+        if code is None or code.client_id != app.client_id:
+            # Another app's poll does not even slow the right one down (attack O39).
+            return invalid_grant(_UNKNOWN)
+        if refusal := _refusal(code, now):
+            return refusal
+        if code.state != APPROVED:
+            return await _not_yet(tx, code, now)
+        if consented is None or code.user_id is None or code.consent_id is None or code.auth_time is None:
+            # Decided since we looked for the consent: the next question finds it.
+            return NotYet(*_PENDING)
+        user = await account_store.user(tx, code.user_id)
+        if user is None or user.disabled_at is not None:
+            return invalid_grant("The user's account is disabled.")
+        scopes = left_of(code.scopes, consented)
+        if scopes is None:
+            return invalid_grant(TAKEN_BACK)
+        if not await store.consume(tx, key):
+            return invalid_grant(_UNKNOWN)
+        return await _issued(tx, app, user, code.consent_id, scopes, code.auth_time, now)
+
+    outcome = await oauth.db.write(unit)
+    if isinstance(outcome, OAuthRefused):
+        raise outcome
+    return await issuing.answer(
+        oauth,
+        outcome.user,
+        app.client_id,
+        outcome.access_token,
+        outcome.scopes,
+        app.token_lifetime,
+        refresh_token=outcome.refresh_token,
+        signed_in=SignedIn(outcome.auth_time, None),
+    )
+
+
+def _refusal(code: DeviceCode, now: int) -> OAuthRefused | None:
+    if code.state == CONSUMED:
+        return invalid_grant(_UNKNOWN)
+    if code.state == DENIED:
+        return OAuthRefused("access_denied", "The user said no.")
+    if code.expires_at <= now:
+        return OAuthRefused("expired_token", "Nobody entered the code in time. Begin again.")
+    return None
+
+
+async def _not_yet(tx: Tx, code: DeviceCode, now: int) -> OAuthRefused:
+    if not code.is_too_soon(now):
+        await store.note_poll(tx, code.key, code.interval, now)
+        return NotYet(*_PENDING)
+    interval = code.interval + SLOWER_BY
+    await store.note_poll(tx, code.key, interval, now)
+    return NotYet("slow_down", f"Ask every {interval} seconds from now on.")
+
+
+async def _issued(
+    tx: Tx, app: App, user: User, consent_id: str, scopes: str, auth_time: int, now: int
+) -> SignedInDevice:
+    family = secrets.token_hex(12)
+    refresh_token = None
+    if app.refresh_tokens:
+        refresh_token, _ = await refreshing.add_first(
+            tx, app.client_id, user.id, consent_id, scopes, auth_time, family, now
+        )
+    wanted = Wanted(
+        client_id=app.client_id,
+        user_id=user.id,
+        consent_id=consent_id,
+        org_id=None,
+        scopes=scopes,
+        family=family,
+        supersedes=None,
+        lifetime=app.token_lifetime,
+    )
+    access_token = await issuing.add_access_token(tx, wanted, now)
+    return SignedInDevice(user, scopes, auth_time, access_token, refresh_token)

@@ -1,0 +1,53 @@
+"""grant_type=urn:ietf:params:oauth:grant-type:token-exchange (RFC 8693), for the members of an app's organization."""
+
+from typing import Any
+
+from hubgate.server.errors import HubError
+from hubgate.server.oauth.errors import ClientRefused, invalid_request
+from hubgate.server.oauth.exchange.exchanging import check_subject, exchange, note_refusal
+from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.tokens import issuing
+
+TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
+USER_EMAIL = "urn:service:token-type:user-email"
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 (the name of a kind of token)
+PARAMETERS = {
+    "subject_token": "the member's e-mail address",
+    "subject_token_type": USER_EMAIL,
+    "scope": "some of the app's; without it, all of them",
+}
+
+_BY_BASIC = "Token exchange takes the app's secret by Basic alone."
+
+
+async def grant(asking: Asking) -> dict[str, Any]:
+    oauth, parameters, app = asking.oauth, asking.parameters, asking.app
+    if app is None or not app.confidential:
+        raise ClientRefused(_BY_BASIC, basic=True)
+    try:
+        email = _subject(asking)
+    except HubError as error:
+        await note_refusal(oauth, app, parameters.get("subject_token") or "", error, asking.visitor)
+        raise
+    exchanged = await exchange(oauth, app, email, parameters.get("scope"), asking.visitor)
+    answer = await issuing.answer(
+        oauth, exchanged.user, app.client_id, exchanged.access_token, exchanged.scopes, exchanged.lifetime
+    )
+    return {**answer, "issued_token_type": ACCESS_TOKEN}
+
+
+def _subject(asking: Asking) -> str:
+    """The member's address, if the request is one that can be judged."""
+    parameters = asking.parameters
+    if asking.presented is None or not asking.presented.basic:
+        # Whoever holds the secret can act for every member: it is not to lie about in logged bodies.
+        raise ClientRefused(_BY_BASIC, basic=True)
+    kind = parameters.need("subject_token_type")
+    if kind not in (USER_EMAIL, *asking.oauth.subject_token_types):
+        raise invalid_request(f"subject_token_type is {USER_EMAIL}.", "subject_token_type")
+    email = check_subject(parameters.need("subject_token"))
+    if parameters.get("requested_token_type") not in (None, ACCESS_TOKEN):
+        raise invalid_request(f"requested_token_type is {ACCESS_TOKEN}.", "requested_token_type")
+    if parameters.get("actor_token") is not None:
+        raise invalid_request("There is no actor_token here: the app itself acts.", "actor_token")
+    return email

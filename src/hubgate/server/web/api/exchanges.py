@@ -1,0 +1,174 @@
+"""What admins see and do about the token exchange of their organization's app; and what its members see of it."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.emails import LONGEST
+from hubgate.server.errors import BadRequest
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Query, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.exchange import live
+from hubgate.server.oauth.exchange.dry_run import dry_run
+from hubgate.server.oauth.exchange.model import Given, Which
+from hubgate.server.paging import parse_page
+from hubgate.server.web.api.answers import NO_TOKEN
+from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.app_owner import Desk, OfOwner, organizations_route
+from hubgate.server.web.exchanged import ExchangedToken, check_ip, described, which_of
+from hubgate.server.web.own_account import require_own
+
+OWN = "/api/settings/exchanged-tokens"
+_DRY_RUN, _TOKENS = "/{client_id}/exchange/dry-run", "/{client_id}/tokens"
+_READ = Action.ACCOUNT_READ_SETTINGS
+_USER = Query("user", "Only those for this member, by name.")
+_SPAN = (
+    Query("since", "Only those made then or later: a time such as 2026-09-21T14:13:20Z."),
+    Query("until", "Only those made then or earlier. What it leaves out counts: 14:13 has all of that minute."),
+)
+_LIMITS = (_USER, *_SPAN)
+_ABSENT = {
+    **NO_TOKEN,
+    403: ("The token can only read, or is an app's, or you are no admin of the organization.", None),
+    404: ("There is no such app, member or token.", None),
+}
+_MEND = {422: ("A field is unknown or has to be mended; error says which.", None)}
+
+
+class NewDryRun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    # The member's e-mail address.
+    subject_token: Annotated[str, Meta(min_length=1, max_length=LONGEST)]
+    # Without it, all that the app may have.
+    scope: str | None = None
+    # Where the app would ask from. Without it, the networks that are allowed are not looked at.
+    ip: str | None = None
+
+
+class DryRun(msgspec.Struct, rename="camel"):
+    """`error` and `reason` where it would be refused, the rest where it would be granted."""
+
+    granted: bool
+    user: str | UnsetType = UNSET
+    role: str | UnsetType = UNSET
+    scopes: list[str] | UnsetType = UNSET
+    expires_in: int | UnsetType = UNSET
+    # What the app would be told.
+    error: str | UnsetType = UNSET
+    # For admins; the app may be told less.
+    reason: str | UnsetType = UNSET
+
+
+class RevokedTokens(msgspec.Struct):
+    revoked: int
+
+
+class _Exchanges:
+    def __init__(self, oauth: OAuth, accounts: Accounts) -> None:
+        self._oauth, self._accounts = oauth, accounts
+
+    async def try_out(self, request: HubRequest, desk: Desk) -> Response:
+        given = await request.read_json(NewDryRun)
+        app = await self._app(request, desk)
+        verdict = await dry_run(
+            self._oauth, app, given.subject_token, given.scope or None, check_ip(given.ip) if given.ip else None
+        )
+        if isinstance(verdict, Given):
+            member = verdict.member
+            granted = DryRun(True, member.user.name, member.role.label, list(verdict.scopes), app.exchange.duration)
+            return JsonResponse(granted)
+        return JsonResponse(DryRun(False, error=verdict.error.code or "invalid_request", reason=verdict.why))
+
+    async def every(self, request: HubRequest, desk: Desk) -> Response:
+        query = request.query()
+        app, which = await self._app(request, desk), await which_of(self._accounts, query)
+        found = await live.of_app(self._oauth, app, parse_page(query, live.CURSOR), which)
+        return listed(request, self._oauth.base_url, found, described)
+
+    async def revoke(self, request: HubRequest, desk: Desk) -> Response:
+        given = request.query()
+        for name, value in given.items():
+            # Passed over in silence, a misspelt or empty limit would end every token there is.
+            if name not in [limit.name for limit in _LIMITS]:
+                raise BadRequest(f"{name[:60]} is no limit. Say user, since or until; say nothing to revoke all.")
+            if not value:
+                raise BadRequest(f"{name} is empty. Say it in full, or leave it out.")
+        app, which = await self._app(request, desk), await which_of(self._accounts, given)
+        return JsonResponse(RevokedTokens(await live.end(self._oauth, app, which, desk.actor)))
+
+    async def revoke_one(self, request: HubRequest, desk: Desk) -> Response:
+        app, which = await self._app(request, desk), Which(token_id=request.param("id"))
+        await live.end(self._oauth, app, which, desk.actor)
+        return Response(status_code=204)
+
+    async def _app(self, request: HubRequest, desk: Desk) -> App:
+        return await owning.get(self._oauth, desk.owner, request.param("client_id"))
+
+
+def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
+    exchanges = _Exchanges(oauth, accounts)
+
+    async def own(request: HubRequest) -> Response:
+        user = require_own(request, _READ).user
+        found = await live.of_member(oauth, user.id, parse_page(request.query(), live.CURSOR))
+        return listed(request, oauth.base_url, found, described)
+
+    def route(method: str, path: str, handler: OfOwner, summary: str, answers: dict[int, Any], **more: Any) -> Route:
+        return organizations_route(
+            accounts, method, path, handler, Surface.API, summary, answers={**answers, **_ABSENT}, **more
+        )
+
+    one_page = "The newest first; only those that work now."
+    revoked = {200: ("How many were ended. They are refused at their next request.", RevokedTokens), **_MEND}
+    return [
+        route(
+            "POST",
+            _DRY_RUN,
+            exchanges.try_out,
+            "What a token exchange would give",
+            {200: ("Nothing is given, counted or recorded.", DryRun), **_MEND},
+            body=NewDryRun,
+            body_cap=16 * KIB,
+        ),
+        route(
+            "GET",
+            _TOKENS,
+            exchanges.every,
+            "The live tokens that an organization's app exchanged",
+            {200: (one_page, list[ExchangedToken]), **_MEND},
+            query=(*_LIMITS, *PAGING),
+        ),
+        route(
+            "DELETE",
+            _TOKENS,
+            exchanges.revoke,
+            "Revoke exchanged tokens: a member's, those of a time, or all",
+            {**revoked, 400: ("A limit is not known or empty: nothing was revoked.", None)},
+            query=_LIMITS,
+        ),
+        route(
+            "DELETE",
+            f"{_TOKENS}/{{id}}",
+            exchanges.revoke_one,
+            "Revoke one exchanged token",
+            {204: ("It is refused at its next request.", None)},
+        ),
+        Route(
+            "GET",
+            OWN,
+            own,
+            Surface.API,
+            _READ.rule.name,
+            "The live tokens that organizations took for you",
+            query=PAGING,
+            answers={200: (one_page, list[ExchangedToken]), **NO_TOKEN},
+        ),
+    ]

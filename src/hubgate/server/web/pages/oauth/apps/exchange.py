@@ -1,0 +1,90 @@
+"""Token exchange of an organization's app: whether it works, its limits, a dry run, and whom it has tokens for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from hubgate.server.errors import FieldErrors, Unprocessable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.exchange import live
+from hubgate.server.oauth.exchange.dry_run import dry_run
+from hubgate.server.oauth.exchange.model import Given
+from hubgate.server.web.app_owner import Desk
+from hubgate.server.web.exchanged import check_ip
+from hubgate.server.web.pages.listing import Asked
+from hubgate.server.web.pages.oauth.apps.form import ROLES, in_words, lifetimes, limited
+from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
+from hubgate.server.web.rendering import NO_ERRORS
+
+PATH = f"{ONE}/exchange"
+
+
+def routes(frame: Frame) -> list[Route]:
+    async def show(
+        request: HubRequest, desk: Desk, app: App, errors: Mapping[str, str] = NO_ERRORS, **values: Any
+    ) -> Response:
+        at = desk.at(app.client_id)
+        asked = Asked(request.query(), f"{at}/exchange")
+        members = await live.by_member(frame.oauth, app, asked.page(live.BY_MEMBER))
+        blank = {"draft": app, "quota": app.exchange.daily_quota or "", "subject": "", "scope": "", "ip": ""}
+        values = {**blank, "verdict": None, **values}
+        return frame.show(
+            request,
+            desk,
+            "exchange.html",
+            errors,
+            app=app,
+            at=at,
+            durations=lifetimes(values["draft"].exchange.duration),
+            duration=in_words(app.exchange.duration),
+            roles=ROLES,
+            members=members.items,
+            live=await live.count(frame.oauth, app),
+            **asked.shown(members.next_cursor),
+            **values,
+        )
+
+    async def one(request: HubRequest, desk: Desk) -> Response:
+        return await show(request, desk, await frame.app(request, desk))
+
+    async def limit(request: HubRequest, desk: Desk) -> Response:
+        app, form = await frame.app(request, desk), request.form_fields
+        try:
+            await owning.update(frame.oauth, app, lambda latest: limited(latest, form), desk.actor)
+        except FieldErrors as error:
+            draft = limited(app, form)
+            return await show(request, desk, app, error.fields, draft=draft, quota=form.get("dailyQuota"))
+        return frame.pages.see(f"{desk.at(app.client_id)}/exchange", "Saved the limits of token exchange.")
+
+    async def try_out(request: HubRequest, desk: Desk) -> Response:
+        app, form = await frame.app(request, desk), request.form_fields
+        subject, scope, ip = (form.get(name).strip() for name in ("subjectToken", "scope", "ip"))
+        given: dict[str, Any] = {"subject": subject, "scope": scope, "ip": ip}
+        if errors := _wrong(subject, ip):
+            return await show(request, desk, app, errors, **given)
+        verdict = await dry_run(frame.oauth, app, subject, scope or None, check_ip(ip) if ip else None)
+        return await show(request, desk, app, verdict=_said(verdict), **given)
+
+    def _said(verdict: Any) -> dict[str, Any]:
+        if isinstance(verdict, Given):
+            return {"member": verdict.member, "scopes": verdict.scopes}
+        return {"member": None, "why": verdict.why, "error": verdict.error.code}
+
+    return [
+        frame.organizations_route("GET", PATH, one, "Token exchange of an app"),
+        frame.organizations_route("POST", PATH, limit, "Limit token exchange"),
+        frame.organizations_route("POST", f"{PATH}/dry-run", try_out, "What a token exchange would give"),
+    ]
+
+
+def _wrong(subject: str, ip: str) -> dict[str, str]:
+    errors = {} if subject else {"subjectToken": "Write the e-mail address of a member."}
+    try:
+        check_ip(ip or "::")
+    except Unprocessable as error:
+        errors["ip"] = error.message
+    return errors

@@ -1,0 +1,91 @@
+"""Exchanged tokens that are alive: a member's, and the end of one, of a member's, of those made in some time."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from hubgate.server.accounts import store as account_store
+from hubgate.server.errors import FieldErrors
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.exchange import live
+from hubgate.server.oauth.exchange.model import Which
+from hubgate.server.scopes import parse_scopes
+from hubgate.server.web.app_owner import Desk
+from hubgate.server.web.exchanged import which_of
+from hubgate.server.web.named import user_named
+from hubgate.server.web.pages.listing import Asked, way_back
+from hubgate.server.web.pages.oauth.apps.exchange import PATH
+from hubgate.server.web.pages.oauth.apps.frame import Frame
+from hubgate.server.web.rendering import NO_ERRORS
+
+_LIMITS = ("user", "since", "until")
+
+
+def routes(frame: Frame) -> list[Route]:
+    async def of_member(request: HubRequest, desk: Desk) -> Response:
+        app, user = await frame.app(request, desk), await user_named(frame.accounts, request.param("user"))
+        at = desk.at(app.client_id)
+        asked = Asked(request.query(), f"{at}/exchange/members/{user.name}")
+        found = await live.of_app(frame.oauth, app, asked.page(live.CURSOR), Which(user_id=user.id))
+        tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
+        more = asked.shown(found.next_cursor)
+        return frame.show(request, desk, "exchanged.html", app=app, at=at, user=user, tokens=tokens, **more)
+
+    async def revoke_one(request: HubRequest, desk: Desk) -> Response:
+        app = await frame.app(request, desk)
+        await live.end(frame.oauth, app, Which(token_id=request.param("id")), desk.actor)
+        return frame.pages.see(way_back(request, f"{desk.at(app.client_id)}/exchange"), "Revoked the token.")
+
+    async def ask(request: HubRequest, desk: Desk) -> Response:
+        """For which ones is in the address, as the form that leads here wrote it."""
+        app, given = await frame.app(request, desk), _given(request.query())
+        try:
+            which = await which_of(frame.accounts, given)
+        except FieldErrors as error:
+            return await show(request, desk, app, given, Which(), error.fields)
+        return await show(request, desk, app, given, which)
+
+    async def show(
+        request: HubRequest,
+        desk: Desk,
+        app: App,
+        given: Mapping[str, str],
+        which: Which,
+        errors: Mapping[str, str] = NO_ERRORS,
+    ) -> Response:
+        values: dict[str, Any] = {name: given.get(name, "") for name in _LIMITS}
+        if which.user_id is not None:
+            user = await account_store.user(frame.oauth.db, which.user_id)
+            values["user"] = user.name if user else ""
+        count = 0 if errors else await live.count(frame.oauth, app, which)
+        at = desk.at(app.client_id)
+        return frame.show(
+            request, desk, "exchanged_revoke.html", errors, app=app, at=at, count=count, which=which, **values
+        )
+
+    async def revoke(request: HubRequest, desk: Desk) -> Response:
+        app, form = await frame.app(request, desk), request.form_fields
+        given = _given({name: form.get(name) for name in _LIMITS})
+        try:
+            which = await which_of(frame.accounts, given)
+        except FieldErrors as error:
+            return await show(request, desk, app, given, Which(), error.fields)
+        ended = await live.end(frame.oauth, app, which, desk.actor)
+        done = f"Revoked {ended:,} token{'' if ended == 1 else 's'}." if ended else "There was nothing left to revoke."
+        return frame.pages.see(f"{desk.at(app.client_id)}/exchange", done)
+
+    route, one = frame.organizations_route, f"{PATH}/tokens/{{id}}/revoke"
+    return [
+        route("GET", f"{PATH}/members/{{user}}", of_member, "The live exchanged tokens for a member"),
+        route("POST", one, revoke_one, "Revoke an exchanged token"),
+        route("GET", f"{PATH}/revoke", ask, "What revoking exchanged tokens means"),
+        route("POST", f"{PATH}/revoke", revoke, "Revoke exchanged tokens"),
+    ]
+
+
+def _given(fields: Mapping[str, str]) -> dict[str, str]:
+    """An empty field of the form sets no limit; the page says how many that are before it happens."""
+    return {name: fields[name].strip() for name in _LIMITS if fields.get(name, "").strip()}

@@ -1,0 +1,135 @@
+"""`/oauth/device`: where the user of a device without a browser types its code, and says yes or no.
+
+A link with the code in it only fills the field in: nothing is decided without a press here, for whoever sends such a
+link would get into the account (RFC 8628, section 5.4).
+"""
+
+import re
+from dataclasses import dataclass
+
+from starlette.responses import RedirectResponse, Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller, caller_of
+from hubgate.server.accounts.limits import network_of
+from hubgate.server.clock import MINUTE
+from hubgate.server.errors import TooManyRequests, Unprocessable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.apps.owning import owner_name
+from hubgate.server.oauth.consent import shown
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.consent.deciding import Ticked
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.device.deciding import AlreadyDecided, NoSuchDevice, Waiting, approve, deny, find_waiting
+from hubgate.server.oauth.device.starting import PATH
+from hubgate.server.web.local_path import going_on
+from hubgate.server.web.pages.oauth.consent import consent_view
+from hubgate.server.web.rendering import Pages
+
+VERIFY, DONE = f"{PATH}/verify", f"{PATH}/done"
+_LONGEST_SHOWN = 20
+
+
+def routes(pages: Pages, oauth: OAuth) -> list[Route]:
+    page = _Device(pages, oauth)
+    return [
+        _route("GET", PATH, page.show, "Where the code of a device is typed"),
+        _route("POST", VERIFY, page.verify, "Find a device by its code, then allow or deny it"),
+        _route("GET", DONE, page.done, "What became of it"),
+    ]
+
+
+def _route(method: str, path: str, handler: Handler, summary: str) -> Route:
+    # leads_away as at every step of a sign-in: Chromium holds form-action against where the app goes on to.
+    return Route(
+        method,
+        path,
+        handler,
+        Surface.PAGE,
+        Action.HUB_PUBLIC.rule.name,
+        summary,
+        body_cap=64 * KIB,
+        secret_address=True,
+        leads_away=True,
+    )
+
+
+@dataclass(frozen=True)
+class _Device:
+    pages: Pages
+    oauth: OAuth
+
+    async def show(self, request: HubRequest) -> Response:
+        typed = request.query().get("user_code", "")[:_LONGEST_SHOWN]
+        if caller_of(request).session is None:
+            return _sign_in(typed)
+        return self.pages.page(request, "oauth/device.html", typed=typed)
+
+    async def verify(self, request: HubRequest) -> Response:
+        caller, form = caller_of(request), request.form_fields
+        typed = form.get("user_code")
+        if caller.session is None:
+            return _sign_in(typed[:_LONGEST_SHOWN])
+        try:
+            waiting = await find_waiting(self.oauth, caller.signed_in, typed, request.client_ip)
+            if not form.get("decision"):
+                return await self._ask(request, caller, waiting)
+            return await self._decided(request, caller, waiting)
+        except (NoSuchDevice, TooManyRequests) as error:
+            if isinstance(error, AlreadyDecided) and form.get("decision"):
+                return _went(denied=error.denied)
+            return self.pages.mend(request, "oauth/device.html", error, "user_code", typed=typed[:_LONGEST_SHOWN])
+
+    async def done(self, request: HubRequest) -> Response:
+        return self.pages.page(request, "oauth/device_done.html", denied="denied" in request.query())
+
+    async def _decided(self, request: HubRequest, caller: Caller, waiting: Waiting) -> Response:
+        form, person, session = request.form_fields, caller.signed_in, caller.session
+        signed_in_at = session.created_at if session else 0
+        decision = form.get("decision")
+        if decision == "deny":
+            await deny(self.oauth, waiting, person, signed_in_at)
+            return _went(denied=True)
+        if decision != "approve":
+            raise Unprocessable("Allow or deny.")
+        ticked = Ticked(form.all("scopes"), form.all("orgs"))
+        if not shown.is_as_shown(form.get(shown.FIELD), waiting.wish, person.user.id, self.oauth.secret):
+            return await self._ask(request, caller, waiting, ticked)
+        await approve(self.oauth, waiting, person, ticked, signed_in_at)
+        return _went(denied=False)
+
+    async def _ask(
+        self, request: HubRequest, caller: Caller, waiting: Waiting, given: Ticked | None = None
+    ) -> Response:
+        """`given` is what was ticked on a page that no longer holds."""
+        person, wish, code = caller.signed_in, waiting.wish, waiting.code
+        before = await consent_store.find(self.oauth.db, person.user.id, wish.app.client_id)
+        return self.pages.page(
+            request,
+            "oauth/device_confirm.html",
+            view=consent_view(wish, person, before, self.oauth.extra_scopes, given),
+            owner=await owner_name(self.oauth, wish.app),
+            waiting=waiting,
+            minutes=(self.oauth.clock() - code.created_at) // MINUTE,
+            elsewhere=network_of(code.ip) != network_of(request.client_ip),
+            switch=going_on("/login?again=1", _with_code(waiting.user_code)),
+            shown_field=shown.FIELD,
+            shown=shown.seal(wish, person.user.id, self.oauth.secret),
+            again=given is not None,
+        )
+
+
+def _went(*, denied: bool) -> Response:
+    return RedirectResponse(f"{DONE}?denied" if denied else DONE, 303)
+
+
+def _with_code(typed: str) -> str:
+    plain = re.sub("[^0-9A-Za-z-]", "", typed)
+    return f"{PATH}?user_code={plain}" if plain else PATH
+
+
+def _sign_in(typed: str) -> Response:
+    """And back here, with the code still in the field."""
+    return RedirectResponse(going_on("/login", _with_code(typed)), 303)

@@ -1,0 +1,120 @@
+"""O38: who guesses user codes is locked out, by user and by address, and cannot wriggle out of it."""
+
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import httpx
+from tests.bed import devices
+from tests.bed.apps import make_app
+from tests.bed.at_once import at_once
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import Page, browser_of, make_user
+from tests.bed.running import RunningHub, running
+
+UNKNOWN, LOCKED = "Unknown or expired. Start again on the device.", "Too many tries. Wait 15 minutes."
+LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
+
+
+def guesses(count: int, first: int = 0) -> list[str]:
+    """Codes that could be anybody's; by a chance of one in a billion one of them is."""
+    return [f"{LETTERS[n % 20]}{LETTERS[n // 20 % 20]}XX-ZZZZ" for n in range(first, first + count)]
+
+
+def guess(browser: httpx.Client, code: str) -> int:
+    return devices.enter(browser, code).status_code
+
+
+def test_o38_ten_wrong_codes_lock_a_user(hub: RunningHub) -> None:
+    ada, bob, client = make_user(hub, "ada"), make_user(hub, "bob"), make_app(hub)
+    started = devices.start(client)
+    with browser_of(hub, ada) as browser, browser_of(hub, ada) as phone, browser_of(hub, bob) as neighbour:
+        asked = devices.enter(phone, started["user_code"])
+        assert [guess(browser, code) for code in guesses(10)] == [404] * 10
+        locked = devices.enter(browser, started["user_code"])
+        assert (locked.status_code, locked.headers["retry-after"]) == (429, "900")
+        assert LOCKED in locked.text
+        assert 'name="user_code"' in locked.text, "said on the form itself"
+        for decision in ("approve", "deny"):
+            assert devices.decide(phone, asked, decision).status_code == 429, "whatever browser, whatever step"
+        assert devices.poll(client, started["device_code"]).json()["error"] == "authorization_pending"
+        assert guess(neighbour, started["user_code"]) == 200, "it is the user who guessed, not the address, so far"
+        hub.clock.advance(899)
+        assert guess(browser, started["user_code"]) == 429
+    hub.clock.advance(1)
+    with browser_of(hub, ada) as browser:
+        assert guess(browser, devices.start(client)["user_code"]) == 200
+
+
+def test_o38_right_codes_in_between_pay_for_no_wrong_ones(hub: RunningHub) -> None:
+    """A place is given back for a right code alone, and only the one that it took."""
+    client = make_app(hub)
+    own = devices.start(client)["user_code"]
+    with browser_of(hub, make_user(hub, "mallory")) as browser:
+        for code in guesses(10):
+            assert guess(browser, code) == 404
+            assert guess(browser, own) in (200, 429)
+        assert guess(browser, guesses(1, 10)[0]) == 429
+
+
+def test_o38_nor_does_deciding(hub: RunningHub) -> None:
+    client = make_app(hub)
+    with browser_of(hub, make_user(hub, "mallory")) as browser:
+        for number in range(9):
+            assert guess(browser, guesses(1, number)[0]) == 404
+            asked = devices.enter(browser, devices.start(client)["user_code"])
+            assert devices.decide(browser, asked, "deny").status_code == 303
+        assert guess(browser, guesses(1, 9)[0]) == 404
+        assert guess(browser, guesses(1, 10)[0]) == 429
+
+
+def test_o38_guesses_at_once_do_not_slip_through(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with ExitStack() as stack:
+        browsers = [stack.enter_context(browser_of(hub, ada)) for _ in range(20)]
+        hidden = [Page(browser.get("/oauth/device")).hidden() for browser in browsers]
+        calls = [
+            partial(browser.post, devices.VERIFY, data={**fields, "user_code": code})
+            for browser, fields, code in zip(browsers, hidden, guesses(20), strict=True)
+        ]
+        assert sorted(answer.status_code for answer in at_once(calls)) == [404] * 10 + [429] * 10
+
+
+def test_o38_typing_it_rightly_is_never_throttled(hub: RunningHub) -> None:
+    code = devices.start(make_app(hub))["user_code"]
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        spelled = [
+            code,
+            code.lower(),
+            code.replace("-", ""),
+            f" {code.replace('-', ' ')} ",
+            code.replace("-", "\u2013"),
+        ]
+        assert [guess(browser, spelling) for spelling in spelled * 3] == [200] * 15
+
+
+def test_o38_what_cannot_be_a_code_is_no_guess(hub: RunningHub) -> None:
+    """Nobody is locked out for pressing the button too early."""
+    code = devices.start(make_app(hub))["user_code"]
+    with browser_of(hub, make_user(hub, "ada")) as browser:
+        for typed in ("", "BCDF", "AEIO-UYAE", "1234-5678", "\uff22CDF-GHJK", "x" * 5_000, "BCDF-GHJK-LMNP") * 2:
+            answer = devices.enter(browser, typed)
+            assert (answer.status_code, UNKNOWN in answer.text) == (404, True), typed
+        assert guess(browser, code) == 200
+
+
+def test_o38_an_address_is_locked_whoever_is_signed_in(engine: Engine, tmp_path: Path) -> None:
+    settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.1/32")
+    with running(settings) as hub, ExitStack() as stack:
+        code = devices.start(make_app(hub))["user_code"]
+        there = {"x-forwarded-for": "203.0.113.9"}
+        for number in range(5):
+            browser = stack.enter_context(browser_of(hub, make_user(hub, f"mallory{number}")))
+            browser.headers.update(there)
+            assert [guess(browser, wrong) for wrong in guesses(10, 10 * number)] == [404] * 10
+        ada = stack.enter_context(browser_of(hub, make_user(hub, "ada")))
+        ada.headers.update(there)
+        for _ in range(12):
+            assert guess(ada, code) == 429
+        ada.headers["x-forwarded-for"] = "203.0.113.10"
+        assert guess(ada, code) == 200, "what others did there has locked her out nowhere else"

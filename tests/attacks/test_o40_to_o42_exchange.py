@@ -1,0 +1,260 @@
+"""O40-O42: who may exchange tokens, and what a refusal tells about people."""
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.apps import Client, make_app
+from tests.bed.at_once import at_once
+from tests.bed.exchange import GRANT, USER_EMAIL, exchange, exchanged, make_exchanger
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import by_operator, own_account, store
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import members, settings
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.tokens import issuing
+from hubgate.server.oauth.tokens.issuing import Wanted
+from hubgate.server.opened import Hub
+
+NOT_THE_CLIENT, NO_MEMBER = (401, "invalid_client"), (400, "invalid_grant")
+
+
+def said(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json().get("error", "a token")
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+@pytest.fixture
+def acme(hub: RunningHub, ada: User) -> Organization:
+    make_user(hub, "bob")
+    return make_organization(hub, "acme", ada, bob="write")
+
+
+@pytest.fixture
+def client(hub: RunningHub, acme: Organization) -> Client:
+    return make_exchanger(hub, acme)
+
+
+def log_of(hub: RunningHub, admin: User) -> list[dict[str, Any]]:
+    """The newest first."""
+    with api(hub, make_token(hub, admin)) as script:
+        found = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token").json()
+    return list(found)
+
+
+def limit(client: Client, **limits: Any) -> None:
+    def change(app: App) -> App:
+        return replace(app, exchange=replace(app.exchange, **limits))
+
+    client.hub.call(lambda opened: owning.update(opened.oauth, client.app, change, SYSTEM))
+
+
+def test_o40_apps_that_may_not(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
+    """Without the privilege, without an organization, without the plan, without a secret."""
+    team = make_organization(hub, "team", ada, plan="team")
+    off_plan = make_app(hub, organization=team)
+    hub.call(lambda opened: privileges.set_exchange(opened.oauth, off_plan.id, True, SYSTEM))
+    for refused in (make_app(hub, organization=acme), make_app(hub, ada), off_plan):
+        answer = exchange(refused, "ada@example.org")
+        assert said(answer) == NOT_THE_CLIENT
+        assert answer.headers["www-authenticate"].startswith("Basic")
+        assert answer.headers["cache-control"] == "no-store"
+    public = make_exchanger(hub, acme, confidential=False)
+    form = {"grant_type": GRANT, "subject_token": "ada@example.org", "subject_token_type": USER_EMAIL}
+    with hub.client() as http:
+        assert said(http.post("/oauth/token", data={**form, "client_id": public.id})) == NOT_THE_CLIENT
+        assert said(http.post("/oauth/token", data=form, auth=(public.id, ""))) == NOT_THE_CLIENT
+        assert said(http.post("/oauth/token", data=form)) == (400, "invalid_request")
+    assert said(exchange(client, "ada@example.org")) == (200, "a token")
+
+
+def test_o40_the_secret_in_the_body(hub: RunningHub, client: Client, ada: User) -> None:
+    """It would lie in logged bodies. The app has proven itself all the same, so its organization hears of it."""
+    form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
+    with hub.client() as http:
+        proof = {"client_id": client.id, "client_secret": client.secret}
+        assert said(http.post("/oauth/token", data={**form, **proof})) == NOT_THE_CLIENT
+        assert said(http.post("/oauth/token", json={**form, **proof})) == NOT_THE_CLIENT
+        both = http.post("/oauth/token", data={**form, **proof}, auth=client.basic)
+        assert said(both) == (400, "invalid_request")
+    assert [entry["data"]["error"] for entry in log_of(hub, ada)] == ["invalid_client"] * 2
+
+
+def test_o40_a_wrong_secret_leaves_no_entry(hub: RunningHub, client: Client, ada: User) -> None:
+    """Or strangers could fill an organization's log."""
+    form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
+    with hub.client() as http:
+        for auth in ((client.id, "hfcs_wrong"), (client.id, ""), ("nobody", client.secret or "")):
+            assert said(http.post("/oauth/token", data=form, auth=auth)) == NOT_THE_CLIENT
+    assert log_of(hub, ada) == []
+
+
+def test_o40_paused_or_from_elsewhere(client: Client) -> None:
+    for limits in ({"paused": True}, {"networks": ("203.0.113.0/24", "2001:db8::/32")}):
+        limit(client, **limits)
+        assert said(exchange(client, "bob@example.org")) == NOT_THE_CLIENT
+        limit(client, paused=False, networks=None)
+        assert said(exchange(client, "bob@example.org")) == (200, "a token")
+    limit(client, networks=("127.0.0.0/8",))
+    assert said(exchange(client, "bob@example.org")) == (200, "a token")
+
+
+def test_o40_what_was_taken_back_while_an_exchange_ran(
+    hub: RunningHub, acme: Organization, client: Client, ada: User
+) -> None:
+    """Such a token is written with a later time than the pause, the loss or the departure began with. It must not rise
+    from the dead when all is well again."""
+
+    def paused(is_paused: bool) -> None:
+        limit(client, paused=is_paused)
+
+    def privileged(has_it: bool) -> None:
+        hub.call(lambda opened: privileges.set_exchange(opened.oauth, client.id, has_it, SYSTEM))
+
+    def on_plan(is_on: bool) -> None:
+        plan = "enterprise" if is_on else "free"
+        hub.call(lambda opened: settings.set_plan(opened.accounts, acme, plan, SYSTEM))
+
+    gates: list[tuple[Callable[[], None], Callable[[], None]]] = [
+        (partial(paused, True), partial(paused, False)),
+        (partial(privileged, False), partial(privileged, True)),
+        (partial(on_plan, False), partial(on_plan, True)),
+    ]
+    for shut, opened_again in gates:
+        shut()
+        hub.clock.advance(1)
+        token = hub.call(_slipped_in(client, ada))
+        hub.clock.advance(1)
+        opened_again()
+        with api(hub, token) as program:
+            assert program.get("/api/whoami-v2").status_code == 401
+    with api(hub, hub.call(_slipped_in(client, ada))) as program:
+        assert program.get("/api/whoami-v2").status_code == 200, "it was the time alone"
+
+
+def _slipped_in(client: Client, user: User) -> Callable[[Hub], Awaitable[str]]:
+    """What an exchange writes, though by now it may not."""
+    wanted = Wanted(client.id, user.id, None, client.app.org_id, "read-repos", "family", None, 3600)
+    return lambda opened: opened.db.write(lambda tx: issuing.add_access_token(tx, wanted, opened.clock()))
+
+
+def test_o41_a_former_member(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
+    bob = exchanged(client, "bob@example.org")
+    user = hub.call(lambda opened: _named(opened, "bob"))
+    hub.clock.advance(1)
+    hub.call(lambda opened: members.remove(opened.accounts, acme, user, SYSTEM))
+    assert said(exchange(client, "bob@example.org")) == NO_MEMBER
+    refused, granted = log_of(hub, ada)
+    assert (granted["data"]["result"], granted["data"]["user"]) == ("granted", "bob")
+    assert (refused["type"], refused["oauth"]["clientId"]) == ("oauth.token", client.id)
+    assert (refused["data"]["result"], refused["data"]["error"]) == ("refused", "invalid_grant")
+    assert (refused["data"]["subject"], refused["ip"]) == ("bob@example.org", "127.0.0.1")
+    assert "httpx" in refused["userAgent"]
+    with api(hub, bob["access_token"]) as program:
+        assert program.get("/api/whoami-v2").status_code == 401
+    hub.call(lambda opened: members.add(opened.accounts, acme, user, Role.READ, SYSTEM))
+    with api(hub, bob["access_token"]) as program:
+        assert program.get("/api/whoami-v2").status_code == 401, "what he had before he left does not come back"
+
+
+async def _named(opened: Hub, name: str) -> User:
+    user = await store.user_by_name(opened.db, name)
+    assert user is not None
+    return user
+
+
+def test_o41_an_account_that_is_deleted_meanwhile(hub: RunningHub, ada: User) -> None:
+    """Each exchange gives a token or says that there is no such member; none fails."""
+    acme = make_organization(hub, "acme2", ada)
+    client = make_exchanger(hub, acme)
+    for number in range(5):
+        doomed = make_user(hub, f"doomed{number}")
+        hub.call(lambda opened, user=doomed: members.add(opened.accounts, acme, user, Role.READ, SYSTEM))
+        ask = partial(exchange, client, f"{doomed.name}@example.org")
+
+        def delete(user: User = doomed) -> None:
+            hub.call(lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
+
+        answers = [answer for answer in at_once([delete, *[ask] * 8]) if answer is not None]
+        assert {said(answer) for answer in answers} <= {(200, "a token"), NO_MEMBER}
+
+
+def test_o42_who_exists_elsewhere_is_not_told(hub: RunningHub, acme: Organization, client: Client) -> None:
+    """Unknown, foreign, unverified, disabled, of a role that is not allowed: one body."""
+    make_user(hub, "eve")
+    for name in ("carol", "dora"):
+        make_user(hub, name, verified=name != "carol")
+    hub.call(_join(acme, "carol"))
+    hub.call(_join(acme, "dora"))
+    dora = hub.call(lambda opened: _named(opened, "dora"))
+    hub.call(lambda opened: by_operator.disable(opened.accounts, dora))
+    limit(client, roles=("admin",))
+    told = {}
+    for name in ("nobody", "eve", "carol", "dora", "bob"):
+        answer = exchange(client, f"{name}@example.org")
+        assert said(answer) == NO_MEMBER, name
+        body = {key: value for key, value in answer.json().items() if key != "error_uri"}
+        kept = {name: value for name, value in answer.headers.items() if name not in ("x-request-id", "date")}
+        told[name] = (body, {key: value for key, value in kept.items() if key != "content-length"})
+    assert all(one == told["nobody"] for one in told.values()), told
+    assert said(exchange(client, "ada@example.org")) == (200, "a token")
+
+
+def _join(organization: Organization, name: str) -> Callable[[Hub], Awaitable[None]]:
+    async def work(opened: Hub) -> None:
+        user = await _named(opened, name)
+        await members.add(opened.accounts, organization, user, Role.WRITE, SYSTEM)
+
+    return work
+
+
+def test_o42_nor_by_how_long_it_takes(hub: RunningHub, client: Client) -> None:
+    make_user(hub, "eve")
+    took: dict[str, list[float]] = {"eve": [], "nobody": []}
+    with httpx.Client(base_url=hub.url, auth=client.basic) as http:
+        for turn in range(30):
+            for name, times in took.items():
+                form = {"grant_type": GRANT, "subject_token": f"{name}@example.org", "subject_token_type": USER_EMAIL}
+                started = time.perf_counter()
+                assert http.post("/oauth/token", data=form).status_code == 400
+                if turn > 2:
+                    times.append(time.perf_counter() - started)
+    known, unknown = (statistics.median(times) for times in took.values())
+    assert 0.4 < unknown / known < 2.5
+
+
+def test_o42_the_log_of_admins_tells_no_more_of_strangers(hub: RunningHub, client: Client, ada: User) -> None:
+    make_user(hub, "eve")
+    for name in ("nobody", "eve"):
+        exchange(client, f"{name}@example.org")
+    first, second = ({**entry["data"], "subject": ""} for entry in log_of(hub, ada))
+    assert first == second
+
+
+def test_the_quota_of_a_day(hub: RunningHub, client: Client, ada: User) -> None:
+    """Refusals are free; at once no more get through than one after another."""
+    limit(client, daily_quota=5)
+    assert said(exchange(client, "nobody@example.org")) == NO_MEMBER
+    answers = at_once([partial(exchange, client, "bob@example.org")] * 12)
+    over = (429, "temporarily_unavailable")
+    assert sorted(said(answer) for answer in answers) == [(200, "a token")] * 5 + [over] * 7
+    (retry_after,) = {answer.headers["retry-after"] for answer in answers if answer.status_code == 429}
+    assert retry_after == "86400"
+    results = [entry["data"]["result"] for entry in log_of(hub, ada)]
+    assert sorted(results) == ["granted"] * 5 + ["refused"] * 8
+    hub.clock.advance(86_401)
+    assert said(exchange(client, "bob@example.org")) == (200, "a token")

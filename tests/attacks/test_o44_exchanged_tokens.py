@@ -1,0 +1,129 @@
+"""O44 for the tokens of apps: what they were taken under changes on one machine, and the next request comes to another.
+
+Exchanged ones answer 401 like revoked ones; after a demotion, and where they hang on a consent, they follow the role.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from tests.bed import devices
+from tests.bed.apps import Client, make_app
+from tests.bed.engines import Engine, settings_for
+from tests.bed.exchange import exchanged, make_exchanger
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import commit, make_repo
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts import by_operator
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import members, settings
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.opened import Hub
+
+SCOPES = ("openid", "profile", "write-repos")
+Change = Callable[[Hub, Organization, User, Client], Awaitable[object]]
+
+
+def _paused(app: App) -> App:
+    return replace(app, exchange=replace(app.exchange, paused=True))
+
+
+ENDS: dict[str, Change] = {
+    "removed": lambda opened, acme, bob, _: members.remove(opened.accounts, acme, bob, SYSTEM),
+    "disabled": lambda opened, acme, bob, _: by_operator.disable(opened.accounts, bob),
+    "privilege taken": lambda opened, acme, bob, client: privileges.set_exchange(
+        opened.oauth, client.id, False, SYSTEM
+    ),
+    "off the plan": lambda opened, acme, bob, _: settings.set_plan(opened.accounts, acme, "team", SYSTEM),
+    "paused": lambda opened, acme, bob, client: owning.update(opened.oauth, client.app, _paused, SYSTEM),
+    "app deleted": lambda opened, acme, bob, client: owning.delete(opened.oauth, client.app, SYSTEM),
+    "organization deleted": lambda opened, acme, bob, client: settings.delete(opened.accounts, acme, SYSTEM),
+}
+
+
+@dataclass
+class Scene:
+    here: RunningHub
+    there: RunningHub
+    acme: Organization
+    bob: User
+    client: Client
+
+    def change(self, how: Change) -> None:
+        self.here.call(lambda opened: how(opened, self.acme, self.bob, self.client))
+
+    def try_all(self, token: str) -> list[int]:
+        """Who am I, read and write, on the other machine."""
+        with api(self.there, token) as program:
+            return [
+                program.get("/api/whoami-v2").status_code,
+                program.get("/oauth/userinfo").status_code,
+                program.get("/api/models/acme/secret").status_code,
+                commit(program, "acme/secret", {"a.txt": b"a"}).status_code,
+            ]
+
+
+@pytest.fixture
+def scene(engine: Engine, tmp_path: Path) -> Iterator[Scene]:
+    # On one database and one folder of repos, as two machines are.
+    url = engine.fresh_url()
+    with running(settings_for(url, tmp_path)) as here, running(settings_for(url, tmp_path)) as there:
+        ada, bob = make_user(here, "ada"), make_user(here, "bob")
+        acme = make_organization(here, "acme", ada, bob="write")
+        with api(here, make_token(here, ada)) as script:
+            make_repo(script, "acme/secret", private=True)
+        yield Scene(here, there, acme, bob, make_exchanger(here, acme, scopes=SCOPES))
+
+
+@pytest.mark.parametrize("how", list(ENDS))
+def test_o44_an_exchanged_token_ends(scene: Scene, how: str) -> None:
+    token = exchanged(scene.client, "bob@example.org")["access_token"]
+    assert scene.try_all(token) == [200] * 4
+    scene.change(ENDS[how])
+    assert scene.try_all(token) == [401] * 4
+    if how not in ("app deleted", "organization deleted"):
+        about = scene.client.post("/oauth/introspect", {"token": token})
+        assert about.json() == {"active": False}
+
+
+def test_o44_an_exchanged_token_follows_the_role(scene: Scene) -> None:
+    token = exchanged(scene.client, "bob@example.org")["access_token"]
+    assert scene.try_all(token) == [200] * 4
+    scene.change(lambda opened, acme, bob, _: members.change_role(opened.accounts, acme, bob, Role.READ, SYSTEM))
+    assert scene.try_all(token) == [200, 200, 200, 403]
+
+
+def test_o44_a_new_secret_ends_no_token(scene: Scene) -> None:
+    token = exchanged(scene.client, "bob@example.org")["access_token"]
+    scene.change(lambda opened, acme, bob, client: owning.refresh_secret(opened.oauth, client.app, 0, SYSTEM))
+    assert scene.try_all(token) == [200] * 4
+
+
+@pytest.mark.parametrize("how", ["removed", "demoted"])
+def test_o44_the_token_of_a_device(scene: Scene, how: str) -> None:
+    """It hangs on a consent, so its user stays who they are; the organization is lost, or what the role gave there."""
+    app = make_app(scene.here, name="Device", scopes=SCOPES)
+    started = devices.start(app)
+    devices.approve(scene.here, scene.bob, started["user_code"], " ".join(SCOPES), orgs=[scene.acme.id])
+    token = devices.poll(app, started["device_code"]).json()["access_token"]
+    assert scene.try_all(token) == [200] * 4
+    if how == "removed":
+        scene.change(ENDS["removed"])
+        assert scene.try_all(token) == [200, 200, 404, 404]
+    else:
+        scene.change(lambda opened, acme, bob, _: members.change_role(opened.accounts, acme, bob, Role.READ, SYSTEM))
+        assert scene.try_all(token) == [200, 200, 200, 403]
+
+
+def test_o44_revoked_by_its_own_app(scene: Scene) -> None:
+    one, other = (exchanged(scene.client, "bob@example.org")["access_token"] for _ in range(2))
+    stranger = make_app(scene.here, organization=scene.acme, name="Stranger")
+    assert stranger.post("/oauth/revoke", {"token": one}).status_code == 400
+    assert scene.try_all(one)[0] == 200
+    assert scene.client.post("/oauth/revoke", {"token": one}).status_code == 200
+    assert (scene.try_all(one)[0], scene.try_all(other)[0]) == (401, 200)

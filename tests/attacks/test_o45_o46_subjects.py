@@ -1,0 +1,125 @@
+"""O45 and O46: whom a subject token names, and what is none."""
+
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.apps import Client, tokens_for
+from tests.bed.exchange import ACCESS_TOKEN, GRANT, USER_EMAIL, exchange, make_exchanger
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import User
+
+NO_MEMBER, MALFORMED = (400, "invalid_grant"), (400, "invalid_request")
+# Kelvin sign for k, Cyrillic a, full width, ligature, soft hyphen, zero width, dotless i, accents added, another order.
+LOOK_ALIKES = (
+    "\u0430da@example.org",
+    "ad\uff41@example.org",
+    "ada@e\u00adxample.org",
+    "ada\u200b@example.org",
+    "\u202eada@example.org",
+    "ada@example.o\u1d63g",
+    "ada@exam\u0440le.org",
+    "a\u0301da@example.org",
+    "ada@example\u3002org",
+    "ada@example.org.",
+    "ada+x@example.org",
+    "ada@example.org@evil.example",
+    "evil@evil.example,ada@example.org",
+    "<ada@example.org>",
+    '"ada"@example.org',
+    "Ada <ada@example.org>",
+    "ada@example.org\nbob@example.org",
+    "a%64a@example.org",
+    "%@example.org",
+    "a_a@example.org",
+    "@",
+    "ada@",
+    "@example.org",
+    f"{'a' * 300}@example.org",
+)
+
+
+def said(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json().get("error", "a token")
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+@pytest.fixture
+def client(hub: RunningHub, ada: User) -> Client:
+    return make_exchanger(hub, make_organization(hub, "acme", ada))
+
+
+def test_o45_look_alikes_are_nobody(hub: RunningHub, client: Client, ada: User) -> None:
+    for email in LOOK_ALIKES:
+        assert said(exchange(client, email)) == NO_MEMBER, email
+    for email in ("ADA@EXAMPLE.ORG", " ada@example.org "):
+        assert said(exchange(client, email)) == (200, "a token"), email
+    with api(hub, make_token(hub, ada)) as script:
+        entries = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token").json()
+    refused = [entry for entry in entries if entry["data"]["result"] == "refused"]
+    assert len(refused) == len(LOOK_ALIKES)
+    assert all(entry["message"].isprintable() for entry in refused), "nothing turns the reader's line around"
+
+
+def test_o45_an_account_of_the_look_alike_itself(hub: RunningHub, client: Client) -> None:
+    """Somebody else may have that address; it does not make them a member."""
+    mallory = make_user(hub, "mallory")
+    sql = "UPDATE users SET email = :email WHERE id = :id"
+    look = {"email": "\u0430da@example.org", "id": mallory.id}
+    hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, look)))
+    assert said(exchange(client, look["email"])) == NO_MEMBER
+
+
+def test_o45_an_address_that_was_never_confirmed(hub: RunningHub, ada: User) -> None:
+    make_user(hub, "carol", verified=False)
+    client = make_exchanger(hub, make_organization(hub, "club", ada, carol="admin"))
+    assert said(exchange(client, "carol@example.org")) == NO_MEMBER
+
+
+def test_o46_what_is_no_address(hub: RunningHub, client: Client, ada: User) -> None:
+    """Least of all a token; and the organization's log shows none to its admins."""
+    token = tokens_for(client, ada)["access_token"]
+    for subject in ("ada", "x", token, "ada\uff20example.org", "ada%40example.org"):
+        assert said(exchange(client, subject)) == MALFORMED, subject
+    assert said(exchange(client, f"{token}@example.org")) == NO_MEMBER
+    form: dict[str, Any] = {"grant_type": GRANT, "subject_token": "ada@example.org", "subject_token_type": USER_EMAIL}
+    changes: list[dict[str, Any]] = [
+        {"subject_token": ""},
+        {"subject_token": ["ada@example.org", "bob@example.org"]},
+        {"subject_token_type": ""},
+        {"subject_token_type": ACCESS_TOKEN},
+        {"subject_token_type": ACCESS_TOKEN, "subject_token": token},
+        {"subject_token_type": "urn:ietf:params:oauth:token-type:id_token"},
+        {"subject_token_type": USER_EMAIL.upper()},
+        {"subject_token_type": [USER_EMAIL, ACCESS_TOKEN]},
+        {"requested_token_type": "urn:ietf:params:oauth:token-type:refresh_token"},
+        {"actor_token": token, "actor_token_type": ACCESS_TOKEN},
+    ]
+    with hub.client(auth=client.basic) as http:
+        for change in changes:
+            assert said(http.post("/oauth/token", data={**form, **change})) == MALFORMED, change
+            assert said(http.post("/oauth/token", json={**form, **change})) == MALFORMED, change
+        for fine in (
+            {"requested_token_type": ACCESS_TOKEN},
+            {"audience": ["a", "b"]},
+            {"resource": "https://x.example"},
+        ):
+            assert said(http.post("/oauth/token", data={**form, **fine})) == (200, "a token")
+    with api(hub, make_token(hub, ada)) as script:
+        export = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token")
+    assert token[12:] not in export.text
+    # Parameters sent twice are refused before anybody has looked who sends them.
+    unread = 4
+    refused = 5 + 1 + 2 * len(changes) - unread
+    assert [entry["data"]["result"] for entry in export.json()].count("refused") == refused
+
+
+def test_o46_further_spellings_are_the_operators_to_allow(hub: RunningHub, client: Client) -> None:
+    other = "urn:other:token-type:user-email"
+    assert said(exchange(client, "ada@example.org", subject_token_type=other)) == MALFORMED

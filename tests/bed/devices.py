@@ -1,0 +1,38 @@
+"""Devices that sign in, for tests."""
+
+import httpx
+from tests.bed.apps import Client
+from tests.bed.people import Page, browser_of
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import User
+
+GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+VERIFY = "/oauth/device/verify"
+
+
+def start(client: Client, **more: str) -> dict[str, str]:
+    answer = client.post("/oauth/device", {"client_id": client.id, **more})
+    assert answer.status_code == 200, answer.text
+    started: dict[str, str] = answer.json()
+    return started
+
+
+def poll(client: Client, device_code: str) -> httpx.Response:
+    return client.post("/oauth/token", {"grant_type": GRANT, "device_code": device_code, "client_id": client.id})
+
+
+def enter(browser: httpx.Client, user_code: str) -> httpx.Response:
+    """Type the code and go on; the answer is the page that asks."""
+    hidden = Page(browser.get("/oauth/device")).hidden()
+    return browser.post(VERIFY, data={**hidden, "user_code": user_code})
+
+
+def decide(browser: httpx.Client, asked: httpx.Response, decision: str, **ticked: object) -> httpx.Response:
+    return browser.post(VERIFY, data={**Page(asked).hidden(), "decision": decision, **ticked})
+
+
+def approve(hub: RunningHub, user: User, user_code: str, scopes: str, **ticked: object) -> None:
+    with browser_of(hub, user) as browser:
+        answer = decide(browser, enter(browser, user_code), "approve", scopes=scopes.split(), **ticked)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/oauth/device/done"), answer.text

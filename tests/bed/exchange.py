@@ -1,0 +1,41 @@
+"""An organization's app that exchanges tokens, for tests."""
+
+from typing import Any
+
+import httpx
+from tests.bed.apps import Client, make_app
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import Organization
+from hubgate.server.accounts.organizations import settings
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import privileges
+from hubgate.server.opened import Hub
+
+GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+USER_EMAIL = "urn:service:token-type:user-email"
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
+
+
+def make_exchanger(hub: RunningHub, organization: Organization, **given: object) -> Client:
+    """With the Enterprise plan and the operator's privilege."""
+    client = make_app(hub, None, organization, **given)
+
+    async def work(opened: Hub) -> None:
+        await settings.set_plan(opened.accounts, organization, "enterprise", SYSTEM)
+        await privileges.set_exchange(opened.oauth, client.id, True, SYSTEM)
+
+    hub.call(work)
+    return client
+
+
+def exchange(client: Client, email: str, **more: str) -> httpx.Response:
+    form = {"grant_type": GRANT, "subject_token": email, "subject_token_type": USER_EMAIL, **more}
+    return client.post("/oauth/token", form)
+
+
+def exchanged(client: Client, email: str, **more: str) -> dict[str, Any]:
+    answer = exchange(client, email, **more)
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body

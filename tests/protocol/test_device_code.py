@@ -1,0 +1,129 @@
+"""Signing in on a device without a browser (RFC 8628)."""
+
+import re
+
+import pytest
+from tests.bed import devices
+from tests.bed.apps import SCOPES, Client, make_app
+from tests.bed.people import api, browser_of, make_organization, make_user
+from tests.bed.running import RunningHub
+
+ALL = " ".join(SCOPES)
+
+
+@pytest.mark.parametrize("confidential", [True, False])
+def test_from_the_code_to_the_token(hub: RunningHub, confidential: bool) -> None:
+    ada = make_user(hub, "ada")
+    client = make_app(hub, make_user(hub, "olga"), confidential=confidential, refresh_tokens=True)
+    started = devices.start(client)
+    assert re.fullmatch("[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}", started["user_code"])
+    assert (started["expires_in"], started["interval"]) == (900, 5)
+    page = f"{hub.settings.base_url}/oauth/device"
+    assert started["verification_uri"] == page
+    assert started["verification_uri_complete"] == f"{page}?user_code={started['user_code']}"
+    waiting = devices.poll(client, started["device_code"])
+    assert (waiting.status_code, waiting.json()["error"]) == (400, "authorization_pending")
+    devices.approve(hub, ada, started["user_code"].lower().replace("-", ""), ALL)
+    answer = devices.poll(client, started["device_code"]).json()
+    assert (answer["token_type"], answer["expires_in"], set(answer["scope"].split())) == ("bearer", 28800, set(SCOPES))
+    assert {"refresh_token", "id_token"} <= answer.keys()
+    with api(hub, answer["access_token"]) as program:
+        assert program.get("/api/whoami-v2").json()["name"] == "ada"
+    again = devices.poll(client, started["device_code"])
+    assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
+
+
+def test_denied(hub: RunningHub) -> None:
+    client, ada = make_app(hub, make_user(hub, "olga")), make_user(hub, "ada")
+    started = devices.start(client)
+    with browser_of(hub, ada) as browser:
+        answer = devices.decide(browser, devices.enter(browser, started["user_code"]), "deny")
+        assert "Denied. Nothing was shared." in browser.get(answer.headers["location"]).text
+        assert "Unknown or expired. Start again on the device." in devices.enter(browser, started["user_code"]).text
+    refused = devices.poll(client, started["device_code"])
+    assert (refused.status_code, refused.json()["error"]) == (400, "access_denied")
+
+
+def test_asking_too_often_slows_the_device_down_for_good(hub: RunningHub) -> None:
+    client = make_app(hub, make_user(hub, "olga"))
+    code = devices.start(client)["device_code"]
+
+    def said() -> str:
+        text: str = devices.poll(client, code).json()["error"]
+        return text
+
+    assert [said(), said()] == ["authorization_pending", "slow_down"]
+    hub.clock.advance(seconds=6)
+    assert said() == "slow_down", "the interval has become 10 seconds"
+    hub.clock.advance(seconds=15)
+    assert said() == "authorization_pending"
+    hub.clock.advance(seconds=900)
+    assert said() == "expired_token"
+
+
+def test_what_is_ticked_is_what_the_token_gets(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
+    acme = make_organization(hub, "acme", ada)
+    started = devices.start(client, scope="openid profile read-repos")
+    devices.approve(hub, ada, started["user_code"], "openid", orgs=[acme.id])
+    answer = devices.poll(client, started["device_code"]).json()
+    assert set(answer["scope"].split()) == {"openid", "profile"}, "profile cannot be left out, read-repos can"
+
+
+def test_the_page_asks_even_with_the_code_in_its_address(hub: RunningHub) -> None:
+    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"), name="Notebook")
+    code = devices.start(client)["user_code"]
+    with hub.client() as stranger:
+        sent = stranger.get(f"/oauth/device?user_code={code}")
+        assert sent.headers["location"] == f"/login?next=%2Foauth%2Fdevice%3Fuser_code%3D{code}"
+    with browser_of(hub, ada) as browser:
+        assert f'value="{code}"' in browser.get(f"/oauth/device?user_code={code}").text
+        page = devices.enter(browser, code).text
+    for said in (code, "Notebook", "Started less than a minute ago from", "127.0.0.1", "Yes, my device shows this"):
+        assert said in page
+    assert "Not the address you are using now" not in page
+
+
+def test_a_known_command_line_needs_no_registration(hub: RunningHub) -> None:
+    """The CLI of an existing client asks without a scope and gets all of them, for 30 days, with refresh."""
+    ada = make_user(hub, "ada")
+    with hub.client() as device:
+        known = {"client_id": "26be6b09-91c5-47da-9861-d2d2bb7a7e36"}
+        started = device.post("/oauth/device", data=known).json()
+        with browser_of(hub, ada) as browser:
+            asked = devices.enter(browser, started["user_code"])
+            devices.decide(browser, asked, "approve", scopes=["manage-repos"])
+        form = {**known, "grant_type": devices.GRANT, "device_code": started["device_code"]}
+        answer = device.post("/oauth/token", data=form).json()
+    assert answer["expires_in"] == 30 * 24 * 3600
+    assert "refresh_token" in answer
+    assert "manage-repos" in answer["scope"].split()
+
+
+def test_refusals_of_the_start(hub: RunningHub) -> None:
+    client: Client = make_app(hub, make_user(hub, "olga"))
+    for form, status, error in (
+        ({"client_id": "nobody"}, 401, "invalid_client"),
+        ({}, 400, "invalid_request"),
+        ({"client_id": client.id, "scope": "fly"}, 400, "invalid_scope"),
+    ):
+        with hub.client() as device:
+            auth = client.basic if form.get("client_id") == client.id else None
+            answer = device.post("/oauth/device", data=form, **({"auth": auth} if auth else {}))
+        assert (answer.status_code, answer.json()["error"]) == (status, error), answer.text
+
+
+@pytest.mark.parametrize("first", ["approve", "deny"])
+def test_pressing_twice(hub: RunningHub, first: str) -> None:
+    """The answer is what came of it, not that the code is unknown; and nobody is locked out for it."""
+    client, ada, bob = make_app(hub), make_user(hub, "ada"), make_user(hub, "bob")
+    started = devices.start(client)
+    with browser_of(hub, ada) as hers, browser_of(hub, bob) as his:
+        asked, asked_too = devices.enter(hers, started["user_code"]), devices.enter(his, started["user_code"])
+        went = {devices.decide(hers, asked, first).headers["location"]}
+        for _ in range(12):
+            went |= {devices.decide(hers, asked, decision).headers["location"] for decision in ("approve", "deny")}
+        assert went == {"/oauth/device/done" if first == "approve" else "/oauth/device/done?denied"}
+        assert devices.decide(his, asked_too, "approve").status_code == 404, "it was not he who decided"
+        assert devices.enter(hers, started["user_code"]).status_code == 404
+    assert devices.poll(client, started["device_code"]).status_code == (200 if first == "approve" else 400)

@@ -1,0 +1,196 @@
+"""What changes between the start of a device, the decision about it and its next question."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed import devices
+from tests.bed.apps import SCOPES, Client, make_app
+from tests.bed.at_once import at_once
+from tests.bed.engines import Engine, settings_for
+from tests.bed.exchange import exchanged, make_exchanger
+from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts import by_operator
+from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.apps.owning import Owner
+from hubgate.server.scopes import Risk, Scope
+
+ALL = " ".join(SCOPES)
+CLI = "26be6b09-91c5-47da-9861-d2d2bb7a7e36"
+PENDING, UNKNOWN = (400, "authorization_pending"), (400, "invalid_grant")
+METRICS = "read-metrics"
+
+
+def said(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json().get("error", "a token")
+
+
+def change(client: Client, how: Callable[[App], App]) -> None:
+    client.hub.call(lambda opened: owning.update(opened.oauth, client.app, how, SYSTEM))
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+@pytest.fixture
+def client(hub: RunningHub) -> Client:
+    return make_app(hub, make_user(hub, "olga"), name="Notebook", scopes=(*SCOPES, "manage-repos"))
+
+
+@pytest.fixture
+def approved(hub: RunningHub, client: Client, ada: User) -> str:
+    """The device code."""
+    started = devices.start(client, scope=ALL)
+    devices.approve(hub, ada, started["user_code"], ALL)
+    return started["device_code"]
+
+
+def test_consent_is_taken_back_before_the_poll(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
+    with api(hub, make_token(hub, ada)) as script:
+        assert script.delete(f"/api/settings/connected-apps/{client.id}").is_success
+    assert said(devices.poll(client, approved)) == UNKNOWN
+
+
+def test_less_is_left_of_the_consent_by_the_poll(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
+    with api(hub, make_token(hub, ada)) as script:
+        left = {"scopes": ["openid", "profile", "email"], "organizations": []}
+        assert script.patch(f"/api/settings/connected-apps/{client.id}", json=left).is_success
+    assert set(devices.poll(client, approved).json()["scope"].split()) == {"openid", "profile", "email"}
+
+
+def test_the_user_is_disabled_before_the_poll(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
+    hub.call(lambda opened: by_operator.disable(opened.accounts, ada))
+    assert said(devices.poll(client, approved)) == UNKNOWN
+
+
+def test_the_app_is_deleted_before_the_decision(hub: RunningHub, client: Client, ada: User) -> None:
+    started = devices.start(client)
+    with browser_of(hub, ada) as browser:
+        asked = devices.enter(browser, started["user_code"])
+        hub.call(lambda opened: owning.delete(opened.oauth, client.app, SYSTEM))
+        assert devices.decide(browser, asked, "approve", scopes=SCOPES).status_code == 404
+        assert devices.enter(browser, started["user_code"]).status_code == 404
+    assert said(devices.poll(client, started["device_code"])) == (401, "invalid_client")
+
+
+def test_the_app_is_deleted_while_devices_start(hub: RunningHub) -> None:
+    """Each is started or told that there is no such client; none fails."""
+    olga = make_user(hub, "olga")
+    with api(hub, make_token(hub, olga)) as script:
+        for _ in range(6):
+            doomed = make_app(hub, olga)
+            start = partial(doomed.post, "/oauth/device", {"client_id": doomed.id})
+            delete = partial(script.delete, f"/api/settings/applications/{doomed.id}")
+            deleted, *answers = at_once([delete, *[start] * 8])
+            assert deleted.is_success
+            assert {said(answer) for answer in answers} <= {(200, "a token"), (401, "invalid_client")}
+
+
+def test_the_app_is_renamed_before_the_decision(hub: RunningHub, client: Client, ada: User) -> None:
+    """The page comes once more, with the new name; what was meant for the old one allows nothing."""
+    started = devices.start(client)
+    with browser_of(hub, ada) as browser:
+        asked = devices.enter(browser, started["user_code"])
+        change(client, lambda app: replace(app, name="Bank"))
+        again = devices.decide(browser, asked, "approve", scopes=SCOPES)
+        assert (again.status_code, "Bank" in again.text) == (200, True)
+        assert said(devices.poll(client, started["device_code"])) == PENDING
+        assert devices.decide(browser, again, "approve", scopes=SCOPES).status_code == 303
+    assert devices.poll(client, started["device_code"]).status_code == 200
+
+
+def test_a_scope_the_app_lost_before_the_decision(hub: RunningHub, client: Client, ada: User) -> None:
+    """A device that began while the app had it must not bring it back."""
+    started = devices.start(client)
+    change(client, lambda app: replace(app, scopes=SCOPES))
+    with browser_of(hub, ada) as browser:
+        asked = devices.enter(browser, started["user_code"])
+        assert "manage-repos" not in asked.text
+        assert devices.decide(browser, asked, "approve", scopes=[*SCOPES, "manage-repos"]).status_code == 303
+    assert "manage-repos" not in devices.poll(client, started["device_code"]).json()["scope"]
+    with api(hub, make_token(hub, ada)) as script:
+        assert "manage-repos" not in script.get(f"/api/settings/connected-apps/{client.id}").json()["scopes"]
+
+
+def test_a_page_that_is_open_for_too_long(hub: RunningHub, client: Client, ada: User) -> None:
+    started = devices.start(client)
+    with browser_of(hub, ada) as browser:
+        asked = devices.enter(browser, started["user_code"])
+        hub.clock.advance(901)
+        assert devices.decide(browser, asked, "approve", scopes=SCOPES).status_code == 404
+        assert client.id not in browser.get("/settings/connected").text, "nothing was allowed by that"
+
+
+def test_a_form_that_asks_for_more_than_the_device(hub: RunningHub, client: Client, ada: User) -> None:
+    """As on the consent page (attack O37): only what was asked, only own organizations."""
+    foreign = make_organization(hub, "foreign", make_user(hub, "eve"))
+    started = devices.start(client, scope="openid")
+    with browser_of(hub, ada) as browser:
+        asked = devices.enter(browser, started["user_code"])
+        ticked = {"scopes": ["read-repos", "manage-repos", "fly"], "orgs": [foreign.id, "x"]}
+        assert devices.decide(browser, asked, "approve", **ticked).status_code == 303
+    assert devices.poll(client, started["device_code"]).json()["scope"] == "openid"
+
+
+def test_what_one_user_was_shown_is_not_anothers(hub: RunningHub, client: Client, ada: User) -> None:
+    started = devices.start(client)
+    with browser_of(hub, ada) as hers, browser_of(hub, make_user(hub, "bob")) as his:
+        seal = Page(devices.enter(hers, started["user_code"])).hidden()["shown"]
+        form = {**Page(devices.enter(his, started["user_code"])).hidden(), "shown": seal, "decision": "approve"}
+        assert his.post(devices.VERIFY, data=form).status_code == 200
+    assert said(devices.poll(client, started["device_code"])) == PENDING
+
+
+def test_a_configured_command_line_that_is_registered_too(hub: RunningHub, client: Client, ada: User) -> None:
+    """The registration counts, with its scopes, secret and lifetime; also for devices that began before it."""
+    with hub.client() as device:
+        before = device.post("/oauth/device", data={"client_id": CLI}).json()
+        draft = App(client_id=CLI, name="Ours", scopes=("openid",), confidential=True)
+        owner = Owner(user_id=make_user(hub, "carol").id)
+        registered = Client(hub, *hub.call(lambda opened: owning.create(opened.oauth, owner, draft, SYSTEM)))
+        assert said(device.post("/oauth/device", data={"client_id": CLI})) == (401, "invalid_client")
+    assert devices.start(registered)
+    with browser_of(hub, ada) as browser:
+        asked = devices.enter(browser, before["user_code"])
+        assert "manage-repos" not in asked.text
+        assert devices.decide(browser, asked, "approve", scopes=["openid", "manage-repos"]).status_code == 303
+    answer = devices.poll(registered, before["device_code"]).json()
+    assert (answer["scope"], answer["expires_in"]) == ("openid", 28800)
+
+
+@pytest.fixture
+def with_metrics(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    """A hub whose operator has a scope of their own."""
+    extra = (Scope(METRICS, Risk.PRIVATE, "See how the hub is used"),)
+    with running(replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=extra)) as found:
+        yield found
+
+
+def test_a_scope_the_operator_takes_back(with_metrics: RunningHub) -> None:
+    """From devices that wait and from exchanged tokens too; a limit to that scope alone does not turn into none."""
+    hub = with_metrics
+    ada = make_user(hub, "ada")
+    client = make_exchanger(hub, make_organization(hub, "acme", ada), scopes=("openid", "read-repos"))
+    hub.call(lambda opened: privileges.grant_scope(opened.oauth, client.id, METRICS, SYSTEM))
+    change(client, lambda app: replace(app, exchange=replace(app.exchange, scopes=(METRICS,))))
+    started, token = devices.start(client), exchanged(client, "ada@example.org")
+    assert token["scope"] == METRICS
+    hub.call(lambda opened: privileges.revoke_scope(opened.oauth, client.id, METRICS, SYSTEM))
+    about = client.post("/oauth/introspect", {"token": token["access_token"]}).json()
+    assert (about["active"], about["scope"]) == (True, "")
+    assert exchanged(client, "ada@example.org")["scope"] == "", "the limit was to nothing else"
+    with browser_of(hub, ada) as browser:
+        asked = devices.enter(browser, started["user_code"])
+        assert METRICS not in asked.text
+        devices.decide(browser, asked, "approve", scopes=["openid", "read-repos", METRICS])
+    assert METRICS not in devices.poll(client, started["device_code"]).json()["scope"].split()

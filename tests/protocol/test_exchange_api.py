@@ -1,0 +1,272 @@
+"""What an organization's admins see and do about token exchange in the API, and what a member sees of it."""
+
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.apps import Client
+from tests.bed.exchange import exchange, exchanged, make_exchanger
+from tests.bed.organizations import entries_of
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+from tests.protocol.test_paging import next_of
+
+from hubgate.server.accounts import store
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.opened import Hub
+
+ACME = "/api/organizations/acme/settings/applications"
+OWN = "/api/settings/exchanged-tokens"
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+@pytest.fixture
+def acme(hub: RunningHub, ada: User) -> Organization:
+    make_user(hub, "bob")
+    return make_organization(hub, "acme", ada, bob="write")
+
+
+@pytest.fixture
+def client(hub: RunningHub, acme: Organization) -> Client:
+    made = make_exchanger(hub, acme)
+    hub.clock.advance(1)
+    return made
+
+
+def works(hub: RunningHub, token: str) -> bool:
+    with api(hub, token) as program:
+        return program.get("/api/whoami-v2").status_code == 200
+
+
+def tokens_of(script: httpx.Client, client: Client, **query: str) -> list[dict[str, Any]]:
+    answer = script.get(f"{ACME}/{client.id}/tokens", params=query)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()
+    return found
+
+
+def try_out(script: httpx.Client, client: Client, email: str, **more: Any) -> dict[str, Any]:
+    answer = script.post(f"{ACME}/{client.id}/exchange/dry-run", json={"subjectToken": email, **more})
+    assert answer.status_code == 200, answer.text
+    said: dict[str, Any] = answer.json()
+    return said
+
+
+def test_a_dry_run_says_what_would_be_given(hub: RunningHub, ada: User, client: Client) -> None:
+    with api(hub, make_token(hub, ada)) as script:
+        script.patch(f"{ACME}/{client.id}", json={"tokenDuration": 3600})
+        said = try_out(script, client, "Bob@Example.org")
+        assert said.pop("scopes") == list(client.app.scopes)
+        assert said == {"granted": True, "user": "bob", "role": "write", "expiresIn": 3600}
+        assert try_out(script, client, "bob@example.org", scope="read-repos")["scopes"] == ["read-repos"]
+        for email, more, error, reason in (
+            ("eve@example.org", {}, "invalid_grant", "nobody in the organization has this address"),
+            ("bob", {}, "invalid_request", "subject_token is the e-mail address of a member."),
+            ("bob@example.org", {"scope": "jobs"}, "invalid_scope", None),
+            ("bob@example.org", {"scope": "fly"}, "invalid_scope", None),
+        ):
+            refused = try_out(script, client, email, **more)
+            assert (refused["granted"], refused["error"]) == (False, error)
+            assert reason is None or refused["reason"] == reason
+            assert set(refused) == {"granted", "error", "reason"}
+
+
+def test_a_dry_run_minds_every_limit(hub: RunningHub, ada: User, client: Client) -> None:
+    limits = {"allowedRoles": ["admin"], "allowedNetworks": ["203.0.113.0/24"], "allowedScopes": ["openid"]}
+    with api(hub, make_token(hub, ada)) as script:
+        script.patch(f"{ACME}/{client.id}", json=limits)
+        assert try_out(script, client, "bob@example.org")["reason"] == "bob has the role write, which is not allowed"
+        assert try_out(script, client, "ada@example.org")["scopes"] == ["openid"]
+        assert try_out(script, client, "ada@example.org", ip="::ffff:203.0.113.9")["granted"] is True
+        elsewhere = try_out(script, client, "ada@example.org", ip="198.51.100.1")
+        assert (elsewhere["error"], "address" in elsewhere["reason"]) == ("invalid_client", True)
+        script.patch(f"{ACME}/{client.id}", json={"allowedNetworks": [], "paused": True})
+        assert "paused" in try_out(script, client, "ada@example.org")["reason"]
+        script.patch(f"{ACME}/{client.id}", json={"paused": False})
+        script.delete(f"{ACME}/{client.id}/secret")
+        assert "secret" in try_out(script, client, "ada@example.org")["reason"]
+
+
+def test_a_dry_run_counts_and_records_nothing(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+    with api(hub, make_token(hub, ada)) as script:
+        script.patch(f"{ACME}/{client.id}", json={"dailyQuota": 2})
+        before = entries_of(hub, acme)
+        for _ in range(5):
+            assert try_out(script, client, "bob@example.org")["granted"] is True
+        assert entries_of(hub, acme) == before
+        assert tokens_of(script, client) == []
+        for _ in range(2):
+            exchanged(client, "bob@example.org")
+        full = try_out(script, client, "bob@example.org")
+        assert (full["error"], "quota" in full["reason"]) == ("temporarily_unavailable", True)
+        hub.clock.advance(24 * 3600)
+        assert try_out(script, client, "bob@example.org")["granted"] is True
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"subjectToken": ""}, {"subjectToken": "a@b.org", "ip": "home"}, {"subjectToken": "a@b.org", "x": 1}]
+)
+def test_a_dry_run_to_mend(hub: RunningHub, ada: User, client: Client, body: dict[str, Any]) -> None:
+    with api(hub, make_token(hub, ada)) as script:
+        assert script.post(f"{ACME}/{client.id}/exchange/dry-run", json=body).status_code == 422
+
+
+def test_live_tokens_page_by_page(hub: RunningHub, ada: User, client: Client) -> None:
+    for number in range(5):
+        exchanged(client, "bob@example.org" if number % 2 else "ada@example.org", scope="read-repos openid")
+        hub.clock.advance(1)
+    with api(hub, make_token(hub, ada, "read")) as script:
+        seen: list[dict[str, Any]] = []
+        url: str | None = f"{ACME}/{client.id}/tokens?limit=2"
+        while url:
+            answer = script.get(url)
+            seen += answer.json()
+            url = next_of(answer)
+        assert [token["user"] for token in seen] == ["ada", "bob", "ada", "bob", "ada"]
+        assert seen == sorted(seen, key=lambda token: str(token["createdAt"]), reverse=True)
+        first = seen[0]
+        assert len(first.pop("id")) == 24
+        assert first == {
+            "clientId": client.id,
+            "app": "Notebook",
+            "organization": "acme",
+            "user": "ada",
+            "scopes": ["read-repos", "openid"],
+            "createdAt": "2026-09-21T14:13:25.000Z",
+            "expiresAt": "2026-09-21T22:13:25.000Z",
+        }
+        assert [token["user"] for token in tokens_of(script, client, user="BOB")] == ["bob", "bob"]
+        assert script.get(f"{ACME}/{client.id}/tokens?user=ghost").status_code == 404
+        hub.clock.advance(8 * 3600 - 3)
+        assert len(tokens_of(script, client)) == 2, "what has expired is not alive"
+
+
+def test_revoking_one(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+    one, other = (exchanged(client, "bob@example.org")["access_token"] for _ in range(2))
+    token_id = entries_of(hub, acme)[-1]["data"]["tokenId"]
+    hub.clock.advance(1)
+    with api(hub, make_token(hub, ada)) as script:
+        assert script.delete(f"{ACME}/{client.id}/tokens/{token_id}").status_code == 204
+        assert sorted([works(hub, one), works(hub, other)]) == [False, True]
+        for unknown in (token_id, "0" * 24, "%00"):
+            assert script.delete(f"{ACME}/{client.id}/tokens/{unknown}").status_code in (400, 404)
+        (left,) = tokens_of(script, client)
+        assert left["id"] != token_id
+    last = entries_of(hub, acme)[-1]
+    assert (last["type"], last["author_name"]) == ("oauth.revoke_tokens", "ada")
+    assert last["message"] == "ended 1 exchanged token of the app Notebook"
+    assert (last["data"]["ended"], last["data"]["tokenId"]) == (1, token_id)
+
+
+def test_revoking_a_members_and_all(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+    other = make_exchanger(hub, acme, name="Other")
+    hub.clock.advance(1)
+    mine, theirs, elsewhere = (
+        exchanged(client, "ada@example.org")["access_token"],
+        [exchanged(client, "bob@example.org")["access_token"] for _ in range(3)],
+        exchanged(other, "bob@example.org")["access_token"],
+    )
+    with api(hub, make_token(hub, ada)) as script:
+        path = f"{ACME}/{client.id}/tokens"
+        assert script.delete(path, params={"user": "bob"}).json() == {"revoked": 3}
+        assert [works(hub, token) for token in (mine, *theirs, elsewhere)] == [True, False, False, False, True]
+        assert script.delete(path, params={"user": "bob"}).json() == {"revoked": 0}
+        hub.clock.advance(1)
+        assert script.delete(path).json() == {"revoked": 1}
+        assert [works(hub, token) for token in (mine, elsewhere)] == [False, True]
+    ended = [entry["data"]["ended"] for entry in entries_of(hub, acme) if entry["type"] == "oauth.revoke_tokens"]
+    assert ended == [3, 1], "nothing is recorded where nothing ended"
+
+
+def test_revoking_what_was_made_in_a_time(hub: RunningHub, ada: User, client: Client) -> None:
+    tokens = []
+    for _ in range(6):
+        tokens.append(exchanged(client, "bob@example.org")["access_token"])
+        hub.clock.advance(60.5)
+    with api(hub, make_token(hub, ada)) as script:
+        path = f"{ACME}/{client.id}/tokens"
+        made = [token["createdAt"] for token in tokens_of(script, client)][::-1]
+        assert script.delete(path, params={"since": made[1], "until": made[2]}).json() == {"revoked": 2}
+        assert [works(hub, token) for token in tokens] == [True, False, False, True, True, True]
+        # As it is written on a page: the whole minute.
+        assert script.delete(path, params={"until": made[0][:16]}).json() == {"revoked": 1}
+        assert script.delete(path, params={"since": made[5], "user": "ada"}).json() == {"revoked": 0}
+        assert script.delete(path, params={"since": made[4]}).json() == {"revoked": 2}
+        assert [works(hub, token) for token in tokens] == [False, False, False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("usr=bob", 400),
+        ("user=", 400),
+        ("since=&until=2026-01-01", 400),
+        ("user=bob&user=ada", 400),
+        ("since=yesterday", 422),
+        ("since=2026-13-01", 422),
+        ("since=2026-01-01T00:00:00+00:00", 422),
+        ("since=2026-02-01&until=2026-01-01", 422),
+        ("user=ghost", 404),
+    ],
+)
+def test_no_slip_of_the_pen_revokes_everything(
+    hub: RunningHub, ada: User, client: Client, query: str, status: int
+) -> None:
+    token = exchanged(client, "bob@example.org")["access_token"]
+    with api(hub, make_token(hub, ada)) as script:
+        assert script.delete(f"{ACME}/{client.id}/tokens?{query}").status_code == status
+    assert works(hub, token)
+
+
+def test_who_may(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+    make_organization(hub, "other", make_user(hub, "eve"))
+    token = exchanged(client, "ada@example.org")["access_token"]
+    path, dry = f"{ACME}/{client.id}/tokens", f"{ACME}/{client.id}/exchange/dry-run"
+    body = {"subjectToken": "bob@example.org"}
+    with api(hub, make_token(hub, ada, "read")) as reader:
+        assert reader.get(path).status_code == 200
+        assert [reader.delete(path).status_code, reader.post(dry, json=body).status_code] == [403, 403]
+    for name in ("bob", "eve"):
+        user = hub.call(partial(_user, name=name))
+        with api(hub, make_token(hub, user)) as script:
+            answers = script.get(path), script.delete(path), script.post(dry, json=body)
+            assert [answer.status_code for answer in answers] == [403, 403, 403]
+            elsewhere = path.replace("acme", "other")
+            assert script.get(elsewhere).status_code == (404 if name == "eve" else 403)
+    with api(hub, token) as program:
+        for answer in (program.get(path), program.delete(path), program.post(dry, json=body), program.get(OWN)):
+            assert answer.status_code == 403, "no token of an app's opens this"
+    with api(hub) as nobody:
+        assert nobody.get(path).status_code == 401
+    assert works(hub, token)
+
+
+async def _user(opened: Hub, name: str) -> User:
+    user = await store.user_by_name(opened.db, name)
+    assert user is not None
+    return user
+
+
+def test_a_member_sees_what_was_taken_for_them(hub: RunningHub, ada: User, client: Client) -> None:
+    bob = hub.call(lambda opened: _user(opened, "bob"))
+    text = exchanged(client, "bob@example.org", scope="read-repos")["access_token"]
+    exchanged(client, "ada@example.org")
+    exchange(client, "nobody@example.org")
+    with api(hub, make_token(hub, bob, "read")) as script, browser_of(hub, bob) as browser:
+        (taken,) = script.get(OWN).json()
+        assert (taken["app"], taken["organization"], taken["user"]) == ("Notebook", "acme", "bob")
+        assert taken["scopes"] == ["read-repos"]
+        saved = browser.get("/settings/export")
+        assert saved.json()["exchangedTokens"] == [taken]
+        assert text not in saved.text
+    with api(hub, make_token(hub, ada)) as script:
+        script.delete("/api/organizations/acme/members/bob")
+    with api(hub, make_token(hub, bob)) as script, browser_of(hub, bob) as browser:
+        assert script.get(OWN).json() == []
+        assert browser.get("/settings/export").json()["exchangedTokens"] == []
+    assert not works(hub, text)
