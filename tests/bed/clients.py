@@ -23,7 +23,7 @@ class Client:
 
     def run(self, program: str, *arguments: str, token: str | None = None) -> "subprocess.CompletedProcess[str]":
         variables = {**self._variables, **({"HF_TOKEN": token} if token else {})}
-        command = [self._path(program), *arguments]
+        command: list[str | Path] = [self._path(program), *arguments]
         return subprocess.run(
             command, cwd=self.home, env=variables, capture_output=True, text=True, timeout=60, check=False
         )
