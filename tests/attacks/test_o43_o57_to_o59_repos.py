@@ -7,6 +7,7 @@ import httpx
 import pytest
 from tests.bed.apps import Client, approve, make_app, proof, tokens_for
 from tests.bed.engines import Engine, settings_for
+from tests.bed.exchange import exchanged, make_exchanger
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo, send_lines, text_file
 from tests.bed.running import RunningHub, running
@@ -15,7 +16,6 @@ from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.tokens import issuing
 from hubgate.server.opened import Hub
 
 SCOPES = ("openid", "read-repos", "write-repos", "manage-repos", "contribute-repos", "gated-repos", "write-discussions")
@@ -100,16 +100,6 @@ def token_of(app: Client, user: User, scope: str, *organizations: Organization) 
     code = httpx.URL(sent.headers["location"]).params["code"]
     answer: dict[str, str] = app.redeem(code, code_verifier=verifier).json()
     return answer["access_token"]
-
-
-def exchanged(hub: RunningHub, app: Client, user: User, organization: Organization, scopes: str) -> str:
-    """As the exchange will issue it."""
-    wanted = issuing.Wanted(app.id, user.id, None, organization.id, scopes, "0" * 24, None, 3600)
-
-    async def work(opened: Hub) -> str:
-        return await opened.db.write(lambda tx: issuing.add_access_token(tx, wanted, opened.clock()))
-
-    return hub.call(work)
 
 
 def test_o57_role_and_scope_must_both_reach(hub: RunningHub) -> None:
@@ -221,12 +211,12 @@ def test_o43_an_exchanged_token_stays_in_its_organization(hub: RunningHub) -> No
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     make_organization(hub, "club", bob)
-    app = make_app(hub, organization=acme, scopes=SCOPES)
+    app = make_exchanger(hub, acme, scopes=SCOPES)
     with api(hub, make_token(hub, bob)) as owner:
         for name in ("bob/own", "club/theirs", "acme/core"):
             make_repo(owner, name, private=True)
         make_repo(owner, "bob/open")
-    token = exchanged(hub, app, bob, acme, "manage-repos write-discussions")
+    token = exchanged(app, bob.email, scope="manage-repos write-discussions")["access_token"]
     assert statuses(hub, token, "acme/core", READS | WRITES) == all_are(200, READS | WRITES)
     for hidden in ("bob/own", "club/theirs"):
         assert statuses(hub, token, hidden, READS | WRITES) == all_are(404, READS | WRITES)
@@ -249,13 +239,13 @@ def test_o44_rights_over_repos_end_at_the_next_request(engine: Engine, tmp_path:
     with running(settings) as here, running(settings) as there:
         ada, bob = make_user(here, "ada"), make_user(here, "bob")
         acme = make_organization(here, "acme", ada, bob="write")
-        app = make_app(here, organization=acme, scopes=SCOPES)
+        app = make_exchanger(here, acme, scopes=SCOPES)
         with api(here, make_token(here, ada)) as admin:
             make_repo(admin, "acme/core", private=True)
         tokens = {
             "personal": make_token(here, bob),
             "consented": token_of(app, bob, "manage-repos", acme),
-            "exchanged": exchanged(here, app, bob, acme, "manage-repos"),
+            "exchanged": exchanged(app, bob.email, scope="manage-repos")["access_token"],
         }
         for token in tokens.values():
             assert statuses(there, token, "acme/core", READS | WRITES) == all_are(200, READS | WRITES)
