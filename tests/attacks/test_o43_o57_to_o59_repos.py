@@ -263,6 +263,9 @@ def test_o44_rights_over_repos_end_at_the_next_request(engine: Engine, tmp_path:
                 # Large files may still be sent by those who may open a pull request with them.
                 expected = all_are(403, WRITES | MANAGES) | ({"large": 200} if kind == "personal" else {})
                 assert statuses(there, token, "acme/core", WRITES | MANAGES) == expected, kind
+            elif kind == "exchanged":
+                # It ends with the membership it was taken under.
+                assert statuses(there, token, "acme/core", READS | WRITES) == all_are(401, READS | WRITES)
             else:
                 assert statuses(there, token, "acme/core", READS | WRITES) == all_are(404, READS | WRITES), kind
                 with api(there, token) as client:
