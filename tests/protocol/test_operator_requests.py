@@ -83,7 +83,7 @@ def test_token_exchange_is_asked_for_and_granted(hub: RunningHub) -> None:
         assert "Granted: token exchange for Bridge." in page
         assert "When owners of apps ask" in page
         assert "✓</span> Granted" in page
-        assert "Granted by the operator" in owner.get(at(client)).text
+        assert "Granted by the operator" in owner.get(f"{at(client)}/exchange").text
     (mail,) = mails_to(hub, ada.email)
     assert mail["Subject"] == "Granted: token exchange for Bridge"
     assert link_in(mail) == at(client)
