@@ -19,17 +19,17 @@ AT = f"/organizations/acme/settings/applications/{PORTAL}"
 
 _SERVER = Visitor("203.0.113.40", "acme-portal/2.1 python-httpx")
 _ELSEWHERE = Visitor("2001:db8:ffff::77", "curl/8.9")
-_WISHES = [None, "read-repos", "read-repos write-repos", "openid profile email", None]
+_WISHES = [None, "read-repos", "read-repos gated-repos", "openid profile email", None]
 
 
 async def add_exchange(hub: Hub, acme: Organization, actor: Actor, emails: list[str]) -> None:
     limits = Exchange(networks=("203.0.113.0/24", "2001:db8::/33"), daily_quota=5000, roles=("admin", "write", "read"))
     draft = App(
         PORTAL,
-        "Acme Portal for everyone in the house, with a name of many words",
+        "Acme Portal for all members (in-house)",
         homepage="https://portal.acme.example",
         redirect_uris=("https://portal.acme.example/callback",),
-        scopes=tuple(EVERY_SCOPE.split()[:12]),
+        scopes=tuple(EVERY_SCOPE.split()[-9:]),
         confidential=True,
         exchange=limits,
     )

@@ -171,7 +171,7 @@ def test_long_lists_page(hub: RunningHub, ada: User, bob: User, client: Client) 
         hub.clock.advance(1)
     for name, who, first in (
         (f"{at(client)}/members/bob", ada, r"Revoke<span"),
-        (TOKENS, bob, r"<td><bdi>Atlas Notebook</bdi></td>"),
+        (TOKENS, bob, r"<bdi>Atlas Notebook</bdi>"),
     ):
         with browser_of(hub, who) as browser:
             shown = browser.get(name).text
@@ -190,7 +190,7 @@ def test_a_member_sees_what_organizations_took(hub: RunningHub, bob: User, clien
         exchanged(client, "ada@example.org")
         shown = browser.get(TOKENS).text
         heads, row = columns(shown, "Issued for you by organizations")
-        assert heads == ["App", "Organization", "Until"]
+        assert heads == ["App", "Until"]
         assert "Atlas Notebook" in row[0]
         assert "read-repos" in shown
         assert "Leaving the organization ends them." in text_of(browser.get(TOKENS))
@@ -207,10 +207,11 @@ def test_the_audit_log_reads_well(hub: RunningHub, ada: User, acme: Organization
     with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as script:
         shown = browser.get(LOG, params={"q": "type:oauth.token"})
         assert "3 entries" in text_of(shown)
-        rows = [" ".join(unescape(re.sub("<[^>]+>", " ", row)).split()) for row in shown.text.split("<tr>")[2:5]]
+        page = re.sub('<span class="caption block phone">.*?</span>', "", shown.text)
+        rows = [" ".join(unescape(re.sub("<[^>]+>", " ", row)).split()) for row in page.split("<tr>")[2:5]]
         refused = "was refused a token for eve@example.org: nobody in the organization has this address"
-        assert f"Atlas Notebook App {refused} oauth.token ✕ Refused Atlas Notebook 127.0.0.1" in rows[1]
-        assert "Atlas Notebook App took a token for bob oauth.token Atlas Notebook 127.0.0.1" in rows[2]
+        assert f"Atlas Notebook App {refused} oauth.token ✕ Refused 127.0.0.1" in rows[1]
+        assert "Atlas Notebook App took a token for bob oauth.token 127.0.0.1" in rows[2]
         (by_app, *_) = re.findall(rf'href="({LOG}\?q=app%3A[^"]+)"', shown.text)
         assert f"app%3A{other.id}" in by_app
         assert text_of(browser.get(by_app)).count("oauth.token") == 1
