@@ -105,6 +105,7 @@ def forms_of(root: str, client: Client) -> list[tuple[str, str, dict[str, str]]]
     one, last_four = f"{root}/{client.id}", (client.secret or "")[-4:]
     organizations = [
         (f"{one}/ask/token-exchange", f"{one}/ask/token-exchange", {"reason": "x"}),
+        (f"{one}/exchange", f"{one}/exchange/dry-run", {"subjectToken": "ada@example.org"}),
         (f"{one}/exchange", f"{one}/exchange", {"tokenDuration": "86400", "paused": "on"}),
     ]
     return [

@@ -27,7 +27,7 @@ def approve(page: Page, address: str, code: str, name: str) -> None:
     sign_in(page, name)
     expect(page.get_by_label("Code the device shows")).to_have_value(code)
     page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_text(code)).to_be_visible()
+    expect(page.get_by_text(code, exact=True).first).to_be_visible()
     page.get_by_role("button", name="Yes, my device shows this code").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Done. Return to your device.")
 
