@@ -230,7 +230,7 @@ def test_two_operators_decide_at_once(hub: RunningHub) -> None:
         said = operator.get(REQUESTS).text
         granted = "✓</span> Granted" in said
         assert granted is not ("✕</span> Refused" in said)
-        assert ("Granted by the operator" in owner.get(at(client)).text) is granted
+        assert ("Granted by the operator" in owner.get(f"{at(client)}/exchange").text) is granted
     assert len(mails_to(hub, ada.email)) == 1
 
 
