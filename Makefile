@@ -28,7 +28,7 @@ test: $(VENV)/dev.stamp $(VENV)/clients.stamp
 	@$(BIN)/python -m tests.bed.browser
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
-faults: $(VENV)/dev.stamp
+faults: $(VENV)/dev.stamp $(VENV)/clients.stamp
 	@$(BIN)/python -m pytest -v -m faults --fault-count 200 -n $(JOBS) --dist worksteal --durations 10
 
 lint: $(VENV)/dev.stamp

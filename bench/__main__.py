@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import (
+    exchange,
     fairness,
     oauth,
     postgres_batches,
@@ -31,6 +32,7 @@ SUBJECTS: dict[str, Callable[[Ground], list[Table]]] = {
     "http": serving.measure,
     "whoami": whoami.measure,
     "oauth": oauth.measure,
+    "exchange": exchange.measure,
     "repos": repos.measure,
 }
 FULL = Budget(rounds=5, scale=1.0)
@@ -42,7 +44,7 @@ def main() -> None:
     started = time.monotonic()
     with ground(options.dir, QUICK if options.quick else FULL) as here:
         facts = here.facts()
-        if any(name.startswith(("postgres", "whoami", "oauth", "repos")) for name in options.subjects):
+        if any(name.startswith(("postgres", "whoami", "oauth", "exchange", "repos")) for name in options.subjects):
             facts |= here.postgres_facts()
         if "repos" in options.subjects:
             facts |= repos.facts()

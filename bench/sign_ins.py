@@ -91,7 +91,7 @@ class SignIns:
             await self.hub.db.write(lambda tx: self._add_pairs(tx, consent, unit_of))
 
         turns = itertools.islice(itertools.cycle(self.consents), rows // unit_of)
-        await _some_at_once(add, turns)
+        await some_at_once(add, turns)
 
     async def _add_pairs(self, tx: Tx, consent: Consent, pairs: int) -> None:
         now, scopes = self.hub.clock(), join_scopes(SCOPES)
@@ -113,7 +113,7 @@ class SignIns:
                 assert code is not None
                 found.append({"code": code, "code_verifier": self.verifier})
 
-        await _some_at_once(mint, itertools.islice(itertools.cycle(self.consents), most))
+        await some_at_once(mint, itertools.islice(itertools.cycle(self.consents), most))
         return found
 
     async def _refreshed(self) -> list[dict[str, str]]:
@@ -123,7 +123,7 @@ class SignIns:
             first = await self._granted(authorization_code.grant, redirect_uri=REDIRECT, **proven)
             return await self._granted(refresh_token.grant, refresh_token=first["refresh_token"])
 
-        return await _some_at_once(sign_in, await self._codes(len(self.consents)))
+        return await some_at_once(sign_in, await self._codes(len(self.consents)))
 
     async def _granted(self, grant: Grant, **parameters: str) -> dict[str, str]:
         asking = Asking(self.hub.oauth, Parameters(parameters.items()), self.app, None, _HERE)
@@ -136,10 +136,10 @@ class SignIns:
 
 
 async def signed_in(hub: Hub) -> SignIns:
-    users = await _some_at_once(partial(_user, hub), [f"user-{number}" for number in range(PEOPLE)])
+    users = await some_at_once(partial(made_user, hub), [f"user-{number}" for number in range(PEOPLE)])
     for name in ORGANIZATIONS:
         organization = await settings.found(hub.accounts, users[0], name, "", SYSTEM)
-        await _some_at_once(partial(_join, hub, organization), users[1:])
+        await some_at_once(partial(_join, hub, organization), users[1:])
     draft = App("", "Notebook", redirect_uris=(REDIRECT,), scopes=SCOPES, confidential=True, refresh_tokens=True)
     app, secret = await owning.create(hub.oauth, Owner(user_id=users[0].id), draft, SYSTEM)
     assert secret is not None
@@ -157,11 +157,11 @@ async def signed_in(hub: Hub) -> SignIns:
         login_hint="",
         expected_user=None,
     )
-    consents = await _some_at_once(partial(_consent, hub, request), users)
+    consents = await some_at_once(partial(_consent, hub, request), users)
     return SignIns(hub, app, secret, request, verifier, consents)
 
 
-async def _user(hub: Hub, name: str) -> User:
+async def made_user(hub: Hub, name: str) -> User:
     candidate = Candidate(name, f"{name}@example.org", "", "Ada Lovelace")
     return await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
 
@@ -179,7 +179,7 @@ async def _consent(hub: Hub, request: AuthorizationRequest, user: User) -> Conse
     return consent
 
 
-async def _some_at_once(work: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
+async def some_at_once(work: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
     """As many as there are connections: further ones would wait, on a busy machine longer than the hub lets them."""
     waiting = iter(items)
 

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from tests.bed import devices
 from tests.bed.apps import Client, code_for, make_app, tokens_for
 from tests.bed.at_once import at_once
 from tests.bed.people import api, make_user
@@ -13,6 +14,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.opened import Hub
 
 
@@ -116,11 +118,22 @@ def test_o18_two_proofs(hub: RunningHub, client: Client, ada: User) -> None:
     assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
 
 
-@pytest.mark.parametrize("grant", ["authorization_code", "refresh_token"])
+@pytest.mark.parametrize("grant", list(GRANTS))
 def test_o19_an_app_with_a_secret_by_its_id_alone(hub: RunningHub, client: Client, ada: User, grant: str) -> None:
-    tokens = tokens_for(client, ada)
-    form = {"grant_type": grant, "client_id": client.id, "code": "x", "refresh_token": tokens["refresh_token"]}
+    tokens, started = tokens_for(client, ada), devices.start(client)
+    devices.approve(hub, ada, started["user_code"], "openid profile")
+    form = {
+        "grant_type": grant,
+        "client_id": client.id,
+        "code": "x",
+        "refresh_token": tokens["refresh_token"],
+        "device_code": started["device_code"],
+        "subject_token": "ada@example.org",
+        "subject_token_type": "urn:service:token-type:user-email",
+    }
     response = httpx.post(f"{hub.url}/oauth/token", data=form)
+    assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
+    response = httpx.post(f"{hub.url}/oauth/device", data={"client_id": client.id})
     assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
     for path in ("/oauth/revoke", "/oauth/introspect"):
         response = httpx.post(hub.url + path, data={"client_id": client.id, "token": tokens["access_token"]})

@@ -1,5 +1,7 @@
-"""O34: nothing may frame the consent page, the sign-in page or what they answer."""
+"""O34: nothing may frame the consent page, the sign-in page, the pages of a device or what they answer."""
 
+import httpx
+from tests.bed import devices
 from tests.bed.apps import approve, make_app
 from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub
@@ -20,6 +22,33 @@ def test_o34_no_page_on_the_way_can_be_framed(hub: RunningHub) -> None:
             "revoke": browser.get(f"/settings/connected/{client.id}/revoke"),
         }
     assert [page.status_code for page in pages.values()] == [200, 200, 200, 400, 200, 403, 200, 200, 200]
+    assert_unframed(pages)
+
+
+def test_o34_no_page_of_a_device_can_be_framed(hub: RunningHub) -> None:
+    code = devices.start(make_app(hub))["user_code"]
+    with browser_of(hub, make_user(hub, "ada")) as browser, hub.client() as visitor:
+        asked = devices.enter(browser, code)
+        pages = {
+            "sent to sign in": visitor.get(f"/oauth/device?user_code={code}"),
+            "sign-in": visitor.get(visitor.get(f"/oauth/device?user_code={code}").headers["location"]),
+            "code": browser.get("/oauth/device"),
+            "code filled in": browser.get(f"/oauth/device?user_code={code}"),
+            "wrong code": devices.enter(browser, "BBBB-BBBB"),
+            "confirm": asked,
+            "neither": devices.decide(browser, asked, "perhaps"),
+            "refused": browser.post(devices.VERIFY, data={"user_code": code, "decision": "approve"}),
+            "decided": devices.decide(browser, asked, "deny"),
+            "done": browser.get("/oauth/device/done"),
+        }
+    assert [page.status_code for page in pages.values()] == [303, 200, 200, 200, 404, 200, 422, 403, 303, 200]
+    assert_unframed(pages)
+    for name, page in pages.items():
+        assert page.headers["referrer-policy"] == "no-referrer", f"{name}: the address may hold the code"
+        assert page.headers["cache-control"] == "no-store", name
+
+
+def assert_unframed(pages: dict[str, httpx.Response]) -> None:
     for name, page in pages.items():
         assert "frame-ancestors 'none'" in page.headers["content-security-policy"], name
         assert page.headers["x-frame-options"] == "DENY", name

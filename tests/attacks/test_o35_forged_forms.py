@@ -1,9 +1,10 @@
-"""O35: consent, connected apps and apps' settings take a form only from a page made for the same session."""
+"""O35: consent, devices, connected apps and apps' settings take a form only from a page made for the same session."""
 
 from typing import Any
 
 import httpx
 import pytest
+from tests.bed import devices
 from tests.bed.apps import Client, answer_of, approve, make_app, tokens_for
 from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
@@ -41,6 +42,41 @@ def test_o35_consent_with_anothers_field(hub: RunningHub) -> None:
         assert "code" in answer_of(browser.post(client.address(), data=form))
 
 
+def test_o35_a_device(hub: RunningHub) -> None:
+    """Neither a code typed nor a decision made by another site; the worst would be a device of Mallory's, allowed."""
+    client = make_app(hub)
+    started = devices.start(client)
+    typed = {"user_code": started["user_code"]}
+    with (
+        browser_of(hub, make_user(hub, "ada")) as browser,
+        browser_of(hub, make_user(hub, "mallory")) as theirs,
+        hub.client() as visitor,
+    ):
+        taken = [Page(theirs.get("/oauth/device")).hidden()["csrf"], Page(visitor.get("/login")).hidden()["csrf"]]
+        form = Page(devices.enter(browser, started["user_code"])).hidden()
+        own = form["csrf"]
+        for decided in ({}, DECISION, {"decision": "deny"}):
+            for csrf in (None, "", "x", "é", f"{own[:-4]}AAA=", *taken):
+                forged = {**form, **typed, **decided, "csrf": csrf}
+                sent = {name: value for name, value in forged.items() if value is not None}
+                assert browser.post(devices.VERIFY, data=sent).status_code == 403, (decided, csrf)
+            for headers in (
+                {"sec-fetch-site": "cross-site"},
+                {"sec-fetch-site": "same-site"},
+                {"origin": "https://evil.example"},
+                {"origin": "null"},
+            ):
+                answer = browser.post(devices.VERIFY, data={**form, **decided}, headers=headers)
+                assert answer.status_code == 403, (decided, headers)
+        address = f"{devices.VERIFY}?user_code={started['user_code']}&decision=approve&csrf={own}"
+        assert browser.get(address).status_code == 405, "no link decides anything"
+        without_session = visitor.post(devices.VERIFY, data={**form, **DECISION})
+        assert without_session.status_code in (303, 403)
+        assert devices.poll(client, started["device_code"]).json()["error"] == "authorization_pending"
+        assert browser.post(devices.VERIFY, data={**form, **DECISION}).status_code == 303, "it was the field alone"
+    assert devices.poll(client, started["device_code"]).status_code == 200
+
+
 @pytest.mark.parametrize("deed", ["", "/revoke"])
 def test_o35_connected_apps(hub: RunningHub, deed: str) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub)
@@ -69,7 +105,8 @@ def forms_of(root: str, client: Client) -> list[tuple[str, str, dict[str, str]]]
     one, last_four = f"{root}/{client.id}", (client.secret or "")[-4:]
     organizations = [
         (f"{one}/ask/token-exchange", f"{one}/ask/token-exchange", {"reason": "x"}),
-        (one, f"{one}/exchange", {"tokenDuration": "86400", "paused": "on"}),
+        (f"{one}/exchange", f"{one}/exchange/dry-run", {"subjectToken": "ada@example.org"}),
+        (f"{one}/exchange", f"{one}/exchange", {"tokenDuration": "86400", "paused": "on"}),
     ]
     return [
         (f"{root}/new", root, {**EVIL, "secret": "yes"}),

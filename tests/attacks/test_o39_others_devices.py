@@ -8,6 +8,7 @@ import pytest
 from tests.bed import devices
 from tests.bed.apps import SCOPES, make_app
 from tests.bed.at_once import at_once
+from tests.bed.documents import keep_document, keep_text
 from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub
 
@@ -101,10 +102,12 @@ def test_o39_what_is_missing_or_doubled(hub: RunningHub) -> None:
 
 
 def test_o39_an_app_known_by_its_document_has_no_device_flow(hub: RunningHub) -> None:
-    """Whatever its document says; where it cannot be read at all, the app is not even proven."""
-    with hub.client() as device:
-        answer = device.post("/oauth/device", data={"client_id": "https://app.example/.well-known/oauth-cimd"})
-        assert said(answer) in ((400, "unauthorized_client"), (401, "invalid_client"))
+    """Where the document breaks a rule, the app is not even proven."""
+    client = keep_document(hub)
+    assert said(client.post("/oauth/device", {"client_id": client.id})) == (400, "unauthorized_client")
+    assert said(devices.poll(client, devices.start(make_app(hub))["device_code"])) == UNKNOWN
+    keep_text(hub, client.id, "{}")
+    assert said(client.post("/oauth/device", {"client_id": client.id})) == (401, "invalid_client")
 
 
 def test_o39_late_and_later(hub: RunningHub) -> None:

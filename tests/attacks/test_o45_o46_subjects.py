@@ -1,13 +1,15 @@
 """O45 and O46: whom a subject token names, and what is none."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from tests.bed.apps import Client, tokens_for
+from tests.bed.engines import Engine, settings_for
 from tests.bed.exchange import ACCESS_TOKEN, GRANT, USER_EMAIL, exchange, make_exchanger
 from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts.model import User
 
@@ -120,6 +122,10 @@ def test_o46_what_is_no_address(hub: RunningHub, client: Client, ada: User) -> N
     assert [entry["data"]["result"] for entry in export.json()].count("refused") == refused
 
 
-def test_o46_further_spellings_are_the_operators_to_allow(hub: RunningHub, client: Client) -> None:
-    other = "urn:other:token-type:user-email"
-    assert said(exchange(client, "ada@example.org", subject_token_type=other)) == MALFORMED
+def test_o46_further_spellings_are_the_operators_to_allow(engine: Engine, tmp_path: Path) -> None:
+    one, other = "urn:other:token-type:user-email", "urn:another:token-type:mail"
+    settings = settings_for(engine.fresh_url(), tmp_path, subject_token_type_aliases=one)
+    with running(settings) as hub:
+        client = make_exchanger(hub, make_organization(hub, "acme", make_user(hub, "ada")))
+        for kind, answer in ((one, (200, "a token")), (USER_EMAIL, (200, "a token")), (other, MALFORMED)):
+            assert said(exchange(client, "ada@example.org", subject_token_type=kind)) == answer

@@ -13,6 +13,7 @@ from tests.bed.running import RunningHub
 from tests.bed.secrets_given import secrets_given
 
 from hubgate.server.logs import redacted
+from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.opened import Hub
 
 SECRETS = {
@@ -61,8 +62,20 @@ def test_o53_nothing_that_was_given_out_reaches_the_log(hub: RunningHub) -> None
     assert doors | {"/login", "/join", "/logout", "(no route)"} <= logged
 
 
-IN_BODY = ("code", "refresh_token", "client_secret", "code_verifier", "token", "client_id", "scope", "unknown")
-OAUTH = ("/oauth/token", "/oauth/revoke", "/oauth/introspect")
+IN_BODY = (
+    "code",
+    "refresh_token",
+    "client_secret",
+    "code_verifier",
+    "token",
+    "client_id",
+    "scope",
+    "device_code",
+    "user_code",
+    "subject_token",
+    "unknown",
+)
+OAUTH = ("/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device")
 
 
 def test_o53_refused_requests_of_apps(hub: RunningHub) -> None:
@@ -73,9 +86,7 @@ def test_o53_refused_requests_of_apps(hub: RunningHub) -> None:
         for secret in given.values():
             for path in OAUTH:
                 everywhere = dict.fromkeys(IN_BODY, secret)
-                requests: list[dict[str, Any]] = [
-                    {"data": {"grant_type": grant, **everywhere}} for grant in ("authorization_code", "refresh_token")
-                ]
+                requests: list[dict[str, Any]] = [{"data": {"grant_type": grant, **everywhere}} for grant in GRANTS]
                 requests += [
                     {"data": {"grant_type": secret, "token": secret}, "auth": (secret, secret)},
                     {"data": {"grant_type": "refresh_token", "refresh_token": [secret, secret]}},
@@ -92,6 +103,9 @@ def test_o53_refused_requests_of_apps(hub: RunningHub) -> None:
                 answer = client.request(method, "/oauth/authorize", params=dict.fromkeys((*IN_BODY, "state"), secret))
                 assert answer.status_code == 400
                 client.request(method, "/oauth/userinfo", headers={"authorization": f"Bearer {secret}x"})
+            away = client.get("/oauth/device", params={"user_code": secret})
+            client.get(away.headers["location"], headers={"referer": f"{hub.url}/oauth/device?user_code={secret}"})
+            client.post("/oauth/device/verify", data={"user_code": secret, "decision": secret})
     until(lambda: hub.log.count('"route":"/oauth/') >= sent)
     assert_no_secret(hub, given)
 
@@ -154,6 +168,8 @@ def test_o53_every_line_names_its_request(hub: RunningHub) -> None:
         "token%3Ds3cr3t",
         "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.s3cr3t",
         "csrf=s3cr3t",
+        "/oauth/device?user_code=s3cr3t",
+        "hf_device_s3cr3tabc",
     ],
 )
 def test_o53_the_second_fence(text: str) -> None:

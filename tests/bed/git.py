@@ -20,7 +20,9 @@ _ENVIRONMENT = {
 }
 
 
-def run_git(folder: Path, *arguments: str, given: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":
+def run_git(
+    folder: Path, *arguments: str, given: bytes = b"", seconds: int = 120, **variables: str
+) -> "subprocess.CompletedProcess[str]":
     """Run to its end, however that is."""
     done = subprocess.run(
         ["git", *arguments],
@@ -28,7 +30,7 @@ def run_git(folder: Path, *arguments: str, given: bytes = b"", **variables: str)
         env={**_ENVIRONMENT, **variables},
         input=given,
         capture_output=True,
-        timeout=120,
+        timeout=seconds,
         check=False,
     )
     return subprocess.CompletedProcess(

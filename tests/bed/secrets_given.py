@@ -3,7 +3,9 @@
 import re
 
 import httpx
+from tests.bed import devices
 from tests.bed.apps import code_for, make_app, proof
+from tests.bed.exchange import exchanged, make_exchanger
 from tests.bed.people import PASSWORD, link_in, mails_to, make_organization, make_user, setup_link, submit
 from tests.bed.running import RunningHub
 
@@ -44,7 +46,7 @@ def secrets_given(hub: RunningHub) -> dict[str, str]:
         given["open reset"] = _mailed(hub, "boss@example.org", "Reset")
         with_token = client.get("/api/whoami-v2", headers={"authorization": f"Bearer {given['token']}"})
         assert with_token.status_code == 200
-    return given | _of_an_app(hub)
+    return given | _of_an_app(hub) | _of_a_device(hub)
 
 
 def _of_an_app(hub: RunningHub) -> dict[str, str]:
@@ -64,6 +66,24 @@ def _of_an_app(hub: RunningHub) -> dict[str, str]:
         "used refresh token": tokens["refresh_token"],
         "refresh token": refreshed.json()["refresh_token"],
         "signature of an ID token": tokens["id_token"].rpartition(".")[2],
+    }
+
+
+def _of_a_device(hub: RunningHub) -> dict[str, str]:
+    fritz = make_user(hub, "fritz")
+    client = make_exchanger(hub, make_organization(hub, "devices", fritz), refresh_tokens=True)
+    used, waiting = devices.start(client), devices.start(client)
+    devices.approve(hub, fritz, used["user_code"], "openid profile")
+    tokens = devices.poll(client, used["device_code"]).json()
+    return {
+        "used device code": used["device_code"],
+        "used user code": used["user_code"],
+        "open device code": waiting["device_code"],
+        "open user code": waiting["user_code"],
+        "access token of a device": tokens["access_token"],
+        "refresh token of a device": tokens["refresh_token"],
+        "exchanged token": exchanged(client, "fritz@example.org")["access_token"],
+        "secret of the exchanger": client.secret or "",
     }
 
 

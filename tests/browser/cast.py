@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from tests.bed.blocking import blocking
 from tests.browser.cast_apps import add_apps
 from tests.browser.cast_builders import add_builders
+from tests.browser.cast_devices import add_devices
+from tests.browser.cast_exchange import add_exchange
 from tests.browser.cast_repos import add_repos
 
 from hubgate.server.accounts import own_account, signup, store
@@ -66,6 +68,8 @@ async def _assemble(hub: Hub) -> Cast:
     await add_apps(hub, ada, bob, acme)
     await add_builders(hub, ada)
     await add_repos(hub.repos, ada, bob, acme)
+    await add_exchange(hub, acme, actor, [user.email for user in (ada, bob, long)])
+    await add_devices(hub)
     cookies = {user.name: await _session(hub, user, LAPTOP) for user in (ada, bob, newcomer)}
     await _session(hub, ada, PHONE)
     await hub.outbox.finish()

@@ -17,22 +17,25 @@ import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
 from starlette.responses import Response
 from tests.bed.processes import hub_process
-from tests.browser import cast_apps, cast_builders, cast_repos
+from tests.browser import cast_apps, cast_builders, cast_devices, cast_exchange, cast_repos
 from tests.browser.cast import Cast, assemble
 
 from hubgate.cli import hub_settings
 from hubgate.server import errors, logs
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
 from hubgate.server.app import build_app
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.edge import Edge
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.device.deciding import NoSuchDevice, find_waiting
 from hubgate.server.opened import Hub
 from hubgate.server.running import serve
 from hubgate.server.settings import load
 from hubgate.server.web.local_path import going_on
+from hubgate.server.web.pages.oauth.device import DevicePages
 from hubgate.server.web.rendering import Pages
 
 ERRORS: dict[str, Exception] = {
@@ -151,6 +154,27 @@ _REPOS = {
     "datasets": Scene("/datasets", "ada"),
     "spaces-none": Scene("/spaces?search=nothing"),
 }
+
+_EXCHANGE = {
+    "exchange": Scene(f"{cast_exchange.AT}/exchange", "ada"),
+    "exchange-not-yet": Scene(f"{cast_builders.ACMES}/exchange", "ada"),
+    "exchange-member": Scene(f"{cast_exchange.AT}/exchange/members/bob", "ada"),
+    "exchange-revoke": Scene(f"{cast_exchange.AT}/exchange/revoke?user=bob", "ada"),
+    "exchange-revoke-mend": Scene(f"{cast_exchange.AT}/exchange/revoke?since=x&until=2026-09-21T15:02", "ada", 422),
+    "exchange-revoke-none": Scene(f"{cast_exchange.AT}/exchange/revoke?until=2020-01-01", "ada"),
+    "exchange-app": Scene(cast_exchange.AT, "ada"),
+    "exchange-secret": Scene(f"{cast_exchange.AT}/secret", "ada"),
+    "exchange-log": Scene("/organizations/acme/settings/audit-log?q=type:oauth.token", "ada"),
+}
+_DEVICES = {
+    "device": Scene("/oauth/device", "ada"),
+    "device-filled-in": Scene(f"/oauth/device?user_code={cast_devices.OF_APP}", "ada"),
+    "device-confirm": Scene(f"/stage/devices/{cast_devices.OF_APP}", "ada"),
+    "device-confirm-command-line": Scene(f"/stage/devices/{cast_devices.OF_COMMAND_LINE}", "newcomer"),
+    "device-unknown": Scene("/stage/devices/BBBB-BBBB", "ada", 404),
+    "device-done": Scene("/oauth/device/done", "ada"),
+    "device-denied": Scene("/oauth/device/done?denied", "ada"),
+}
 _ERRORS = {f"error-{name}": f"/stage/errors/{name}" for name in ERRORS}
 
 PAGES = (
@@ -162,6 +186,8 @@ PAGES = (
     | _CONSENT
     | _BUILT
     | _REPOS
+    | _EXCHANGE
+    | _DEVICES
 )
 # Error pages differ in words alone, so one stands for all where the layout is judged.
 LAYOUTS = {name: scene for name, scene in PAGES.items() if not name.startswith("error-")} | {
@@ -197,10 +223,22 @@ def build(hub: Hub) -> Edge:
     async def fail(request: HubRequest) -> NoReturn:
         raise ERRORS[request.param("name")]
 
+    async def confirm(request: HubRequest) -> Response:
+        """The page that typing a code leads to, for those who cannot type."""
+        device, caller, code = DevicePages(pages, hub.oauth), caller_of(request), request.param("code")
+        try:
+            waiting = await find_waiting(hub.oauth, caller.signed_in, code, request.client_ip)
+        except NoSuchDevice as error:
+            return device.refuse(request, error, code)
+        return await device.ask(request, caller, waiting)
+
     def page(path: str, handler: object) -> Route:
         return Route("GET", path, handler, Surface.PAGE, Action.HUB_PUBLIC.rule.name, "stage")  # type: ignore[arg-type]
 
-    return build_app(hub, [page("/stage/gallery", gallery), page("/stage/errors/{name}", fail)])
+    return build_app(
+        hub,
+        [page("/stage/gallery", gallery), page("/stage/errors/{name}", fail), page("/stage/devices/{code}", confirm)],
+    )
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
         "permissions",
         "public address",
         "mail",
+        "git",
         "database",
         "clock",
         "keys",

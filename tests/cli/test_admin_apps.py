@@ -226,3 +226,37 @@ def test_at_a_terminal_it_is_said_that_the_secret_is_shown_once(sqlite_operator:
     shown = said_at(ours)
     assert b"client_secret  hfcs_" in shown
     assert b"Copy it now." in shown
+
+
+def test_token_exchange_taken_away_is_felt_at_once(operator: Operator, hub: HubProcess) -> None:
+    """Live exchanged tokens end, and giving it back does not revive them; a plan that is left works the same."""
+    make_people(operator)
+    made = operator.json("admin", "app", "create", "Bridge", "--org", "acme", "--token-exchange")
+    client_id = made["client_id"]
+
+    def taken() -> str:
+        form = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "subject_token": "ada@example.org",
+            "subject_token_type": "urn:service:token-type:user-email",
+        }
+        answer = httpx.post(f"{hub.url}/oauth/token", data=form, auth=(client_id, made["client_secret"]))
+        return str(answer.json().get("access_token", answer.json().get("error")))
+
+    def statuses() -> list[int]:
+        whoami = f"{hub.url}/api/whoami-v2"
+        return [httpx.get(whoami, headers={"authorization": f"Bearer {token}"}).status_code for token in tokens]
+
+    tokens = [taken()]
+    assert statuses() == [200]
+    operator.json("admin", "app", "revoke-token-exchange", client_id)
+    assert (statuses(), taken()) == ([401], "invalid_client")
+    operator.json("admin", "app", "grant-token-exchange", client_id)
+    tokens.append(taken())
+    assert statuses() == [401, 200]
+    operator.json("admin", "org", "set-plan", "acme", "team")
+    assert (statuses(), taken()) == ([401, 401], "invalid_client")
+    operator.json("admin", "org", "set-plan", "acme", "enterprise")
+    tokens.append(taken())
+    assert statuses() == [401, 401, 200]
+    assert hub.stop() == 0

@@ -8,6 +8,21 @@ from tests.bed.clients import Client
 from tests.bed.sites import PROGRAMS
 from tests.clients.conftest import Shared
 
+EARLY = """
+import os
+from huggingface_hub import CommitOperationAdd, HfApi
+api = HfApi(library_name="datasets", library_version="5.2.0")
+api.create_repo("ada/early", repo_type="dataset")
+with open("rows.parquet", "wb") as file:
+    file.write(b"rows" * 1000)
+add = CommitOperationAdd("rows.parquet", "rows.parquet")
+api.preupload_lfs_files("ada/early", [add], repo_type="dataset")
+os.remove("rows.parquet")
+api.create_commit("ada/early", [add], commit_message="Rows", repo_type="dataset")
+with open(api.hf_hub_download("ada/early", "rows.parquet", repo_type="dataset"), "rb") as file:
+    assert file.read() == b"rows" * 1000
+"""
+
 
 @pytest.mark.parametrize("version", ["0.26", "0.36", "1.28", "2.4"])
 def test_every_check(shared: Shared, tmp_path: Path, version: str) -> None:
@@ -18,3 +33,12 @@ def test_every_check(shared: Shared, tmp_path: Path, version: str) -> None:
     assert done.returncode == 0, done.stderr
     failed = json.loads(done.stdout.splitlines()[-1])
     assert not failed, "\n".join(failed.values())
+
+
+def test_files_that_are_gone_when_they_are_committed(shared: Shared, tmp_path: Path) -> None:
+    """So does the datasets library push."""
+    client = Client("huggingface_hub-2.4", tmp_path, shared.hub.url)
+    told = client.run("python", "-c", EARLY, token=shared.ada)
+    assert "set HF_HUB_DISABLE_XET=1 and try again" in told.stderr
+    done = client.run("python", "-c", EARLY.replace("early", "early-2"), token=shared.ada, HF_HUB_DISABLE_XET="1")
+    assert done.returncode == 0, done.stderr

@@ -4,8 +4,10 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+from playwright.sync_api import Page, expect
 from tests.bed.node import CLIENTS, NODE
-from tests.bed.sites import PROGRAMS
+from tests.bed.sites import PROGRAMS, Site
 from tests.clients.conftest import Shared
 
 
@@ -26,3 +28,20 @@ def test_every_check(shared: Shared, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     failed = json.loads(done.stdout.splitlines()[-1])
     assert not failed, "\n".join(failed.values())
+
+
+@pytest.mark.browser
+def test_in_a_page(shared: Shared, its_site: Site, page: Page) -> None:
+    """Across origins, large files included."""
+    its_site.run_node("pages.mjs", HUB=shared.hub.url, CLIENT_ID="", SCOPES="", PAGES=str(PROGRAMS))
+    page.goto(f"{its_site.url}/huggingface_repos.html#{shared.ada}")
+    expect(page.locator("output")).not_to_be_empty()
+    said = json.loads(page.locator("output").text_content() or "")
+    assert said == {
+        "size": 3_000_000,
+        "part": [number % 251 for number in range(1_000_000, 1_000_004)],
+        "text": "from a page",
+        "missing": None,
+        "files": 3,
+        "commits": 2,
+    }

@@ -1,6 +1,7 @@
-"""Many pushes and commits to one branch at the same moment: each lands on top or is refused, and nothing is lost."""
+"""A hundred pushes and commits to one branch at the same moment: each lands on top or is refused, nothing is lost."""
 
 import random
+import shutil
 
 from tests.bed.at_once import at_once
 from tests.bed.git import Work, run_git
@@ -8,7 +9,9 @@ from tests.bed.repos import commit
 from tests.git.conftest import Scene
 
 MAIN = "refs/heads/main"
-PUSHES, COMMITS = 30, 10
+# By git; over HTTP, on top of whatever is there; over HTTP, on top of what the sender saw and nothing else.
+PUSHES, COMMITS, CAREFUL = 30, 35, 35
+IMPATIENCE = 0.3
 
 
 def push_until_it_lands(work: Work, number: int, tries: int = 60) -> list[str]:
@@ -21,15 +24,31 @@ def push_until_it_lands(work: Work, number: int, tries: int = 60) -> list[str]:
             return [work.head()]
         assert any(reason in done.stderr for reason in ("fetch first", "non-fast-forward")), done.stderr
         # Somebody else was faster, or this one has no patience.
-        if chance.random() < 0.2:
+        if chance.random() < IMPATIENCE:
             return []
         work.git("fetch", "-q", "origin", "main")
         work.git("rebase", "-q", "FETCH_HEAD")
     return []
 
 
+def commit_on_what_is_seen(scene: Scene, number: int, tries: int = 60) -> list[str]:
+    chance = random.Random(number)
+    for _ in range(tries):
+        seen = scene.client.get("/api/models/ada/tiny").json()["sha"]
+        answer = commit(scene.client, "ada/tiny", {f"careful-{number}.txt": b"x\n"}, parent=seen)
+        if answer.status_code == 200:
+            return [answer.json()["commitOid"]]
+        assert answer.status_code == 412, answer.text
+        if chance.random() < IMPATIENCE:
+            return []
+    return []
+
+
 def test_one_branch(scene: Scene) -> None:
-    copies = [scene.clone(f"copy-{number}") for number in range(PUSHES)]
+    first = scene.clone("copy-0")
+    copies = [first, *(Work(scene.folder / f"copy-{number}") for number in range(1, PUSHES))]
+    for copy in copies[1:]:
+        shutil.copytree(first.folder, copy.folder)
 
     def over_http(number: int) -> list[str]:
         answer = commit(scene.client, "ada/tiny", {f"http-{number}.txt": b"x\n"})
@@ -38,6 +57,7 @@ def test_one_branch(scene: Scene) -> None:
 
     calls = [lambda work=work, number=number: push_until_it_lands(work, number) for number, work in enumerate(copies)]
     calls += [lambda number=number: over_http(number) for number in range(COMMITS)]  # type: ignore[misc]
+    calls += [lambda number=number: commit_on_what_is_seen(scene, number) for number in range(CAREFUL)]  # type: ignore[misc]
     landed = {sha for found in at_once(calls) for sha in found}  # type: ignore[arg-type]
     updates = [event["updatedRefs"] for event in scene.events()[1:]]
     assert all(len(update) == 1 and update[0]["ref"] == MAIN for update in updates)

@@ -28,7 +28,7 @@ def programs() -> set[int]:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1]) if words else 0
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-        if words[:2] == [b"git", b"upload-pack"] and parent == os.getpid():
+        if words[:1] == [b"git"] and b"upload-pack" in words and parent == os.getpid():
             found.add(int(entry.name))
     return found
 

@@ -276,16 +276,16 @@ def test_the_limits_of_token_exchange_on_the_page(hub: RunningHub) -> None:
         "paused": "on",
     }
     with browser_of(hub, ada) as browser:
+        assert f'href="{address}/exchange"' in browser.get(address).text
+        address += "/exchange"
         shown = browser.get(address).text
         assert KEEP_IT in shown
         assert "Needs the Enterprise plan." in shown
-        assert f'href="{address}/ask/token-exchange"' in shown
-        saved = submit(browser, address, f"{address}/exchange", **limits)
+        assert f'href="{ACME}/{client.id}/ask/token-exchange"' in shown
+        saved = submit(browser, address, address, **limits)
         assert (saved.status_code, saved.headers["location"]) == (303, address)
-        assert "Untick the pause below" in browser.get(address).text
-        refused = submit(
-            browser, address, f"{address}/exchange", **{**limits, "allowedNetworks": "home", "dailyQuota": "-1"}
-        )
+        assert "Untick the pause" in browser.get(address).text
+        refused = submit(browser, address, address, **{**limits, "allowedNetworks": "home", "dailyQuota": "-1"})
         assert refused.status_code == 422
         assert 'id="allowedNetworks-error"' in refused.text
         assert 'value="-1"' in refused.text
@@ -305,7 +305,9 @@ def test_strangers_and_members_see_nothing(hub: RunningHub) -> None:
     acme = make_organization(hub, "acme", ada, bob="write")
     mine, ours = make_app(hub, ada), make_app(hub, organization=acme)
     addresses = [f"{OWN}/{mine.id}{tail}" for tail in TAILS]
-    organizations = [f"{ACME}/{ours.id}{tail}" for tail in (*TAILS, "/ask/token-exchange")] + [ACME, f"{ACME}/new"]
+    organizations = [
+        f"{ACME}/{ours.id}{tail}" for tail in (*TAILS, "/ask/token-exchange", "/exchange", "/exchange/revoke")
+    ] + [ACME, f"{ACME}/new"]
     with browser_of(hub) as nobody:
         for address in (OWN, f"{OWN}/new", *addresses, *organizations):
             answer = nobody.get(address)

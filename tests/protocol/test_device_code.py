@@ -111,3 +111,19 @@ def test_refusals_of_the_start(hub: RunningHub) -> None:
             auth = client.basic if form.get("client_id") == client.id else None
             answer = device.post("/oauth/device", data=form, **({"auth": auth} if auth else {}))
         assert (answer.status_code, answer.json()["error"]) == (status, error), answer.text
+
+
+@pytest.mark.parametrize("first", ["approve", "deny"])
+def test_pressing_twice(hub: RunningHub, first: str) -> None:
+    """The answer is what came of it, not that the code is unknown; and nobody is locked out for it."""
+    client, ada, bob = make_app(hub), make_user(hub, "ada"), make_user(hub, "bob")
+    started = devices.start(client)
+    with browser_of(hub, ada) as hers, browser_of(hub, bob) as his:
+        asked, asked_too = devices.enter(hers, started["user_code"]), devices.enter(his, started["user_code"])
+        went = {devices.decide(hers, asked, first).headers["location"]}
+        for _ in range(12):
+            went |= {devices.decide(hers, asked, decision).headers["location"] for decision in ("approve", "deny")}
+        assert went == {"/oauth/device/done" if first == "approve" else "/oauth/device/done?denied"}
+        assert devices.decide(his, asked_too, "approve").status_code == 404, "it was not he who decided"
+        assert devices.enter(hers, started["user_code"]).status_code == 404
+    assert devices.poll(client, started["device_code"]).status_code == (200 if first == "approve" else 400)

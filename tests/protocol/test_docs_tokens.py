@@ -143,7 +143,7 @@ def test_lifetimes_and_grants(hub: RunningHub) -> None:
         assert f"<dt>{what}</dt><dd>{how_long}</dd>" in page
     assert "<dt>Access token</dt><dd>2 hours, as the app&#39;s settings say" in page
     grants = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()["grant_types_supported"]
-    assert re.findall(r'<tr><th scope="row"><code>(\w+)</code></th><td><span', page) == grants
+    assert re.findall(r'<tr><th scope="row"><code>([\w:]+(?:-type:[\w-]+)?)</code></th><td><span', page) == grants
 
 
 def test_where_the_id_of_an_organization_is_found(hub: RunningHub) -> None:

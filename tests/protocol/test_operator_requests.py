@@ -83,7 +83,7 @@ def test_token_exchange_is_asked_for_and_granted(hub: RunningHub) -> None:
         assert "Granted: token exchange for Bridge." in page
         assert "When owners of apps ask" in page
         assert "✓</span> Granted" in page
-        assert "Granted by the operator" in owner.get(at(client)).text
+        assert "Granted by the operator" in owner.get(f"{at(client)}/exchange").text
     (mail,) = mails_to(hub, ada.email)
     assert mail["Subject"] == "Granted: token exchange for Bridge"
     assert link_in(mail) == at(client)
@@ -230,7 +230,7 @@ def test_two_operators_decide_at_once(hub: RunningHub) -> None:
         said = operator.get(REQUESTS).text
         granted = "✓</span> Granted" in said
         assert granted is not ("✕</span> Refused" in said)
-        assert ("Granted by the operator" in owner.get(at(client)).text) is granted
+        assert ("Granted by the operator" in owner.get(f"{at(client)}/exchange").text) is granted
     assert len(mails_to(hub, ada.email)) == 1
 
 

@@ -29,6 +29,7 @@ def test_a_new_repo(hub: RunningHub, page: str, more: dict[str, str], address: s
         shown = flash_after(client, made)
         assert "Created ada/tiny." in shown
         assert "Private" in shown
+        assert ("Built with gradio" in shown) is ("sdk" in more)
         assert "<dd><bdi>mit</bdi></dd>" in shown
         assert visitor.get(address).status_code == 404
 

@@ -116,3 +116,12 @@ def test_names_that_no_repo_can_have(hub: RunningHub, name: str) -> None:
         assert ada.post("/api/repos/create", json={"name": name}).status_code in (403, 422)
         if name and "/" not in name:
             assert ada.get(f"/api/models/ada/{name}").status_code == 404
+
+
+@pytest.mark.parametrize("content", ["é", "\x80", "A", "QQ=A"])
+def test_first_files_that_are_no_base64(hub: RunningHub, content: str) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        files = [{"path": "a.txt", "content": content, "encoding": "base64"}]
+        refused = ada.post("/api/repos/create", json={"name": "tiny", "files": files})
+        assert (refused.status_code, "is not base64" in refused.json()["error"]) == (422, True)
+        assert ada.get("/api/models/ada/tiny").status_code == 404

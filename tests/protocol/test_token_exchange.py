@@ -82,4 +82,4 @@ def test_only_by_basic_and_only_with_the_privilege(hub: RunningHub) -> None:
         }
         answer = http.post("/oauth/token", data=form)
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
-    assert [entry["data"]["result"] for entry in audit(hub, ada, acme)] == ["refused"]
+    assert [entry["data"]["result"] for entry in audit(hub, ada, acme)] == ["refused"] * 2

@@ -1,6 +1,6 @@
 module hubgate.invalid/clients
 
-go 1.25.0
+go 1.27.3
 
 tool github.com/git-lfs/git-lfs/v3
 

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from hubgate.server.audit.filters import Filter
 from hubgate.server.audit.model import Batch, Entry, Head, Listed
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import beginning, containing
+from hubgate.server.storage.sqltext import as_params, beginning, containing
 
 # In the order of model.Entry, model.Batch and model.Head.
 ENTRY = """e.id, e.org_id, e.created_at, e.type, e.message, e.author_id, e.author_name, e.ip, e.user_agent, e.data,
@@ -31,7 +30,7 @@ async def add(tx: Tx, entry: Entry) -> None:
         VALUES (:id, :org_id, :created_at, :type, :message, :author_id, :author_name, :ip, :user_agent,
             :data, :token, :oauth, :token_id, :batch, :position)
         """,
-        asdict(entry),
+        as_params(entry),
     )
 
 
@@ -73,7 +72,7 @@ async def add_batch(tx: Tx, batch: Batch) -> bool:
         VALUES (:org_id, :seq, :entries, :hash, :sealed_at, :dropped_at)
         ON CONFLICT DO NOTHING RETURNING seq
         """,
-        asdict(batch),
+        as_params(batch),
     )
     return row is not None
 
@@ -88,7 +87,7 @@ async def put_in_batch(tx: Tx, entries: Sequence[Entry], seq: int) -> None:
 
 async def put_head(tx: Tx, new: Head, old: Head | None) -> bool:
     """False if somebody else has moved it since `old` was read."""
-    values = asdict(new)
+    values = as_params(new)
     if old is None:
         sql = """
             INSERT INTO audit_heads (org_id, seq, hash, dropped, broken, mac)

@@ -7,6 +7,7 @@ casts (`CAST(:x AS bigint)`, never `::`). SQLite takes the text as it is.
 import re
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 Value = str | bytes | int | None
 Params = Mapping[str, Value]
@@ -29,6 +30,11 @@ def positional(sql: str) -> tuple[str, tuple[str, ...]]:
         return f"${numbers.setdefault(name, len(numbers) + 1)}"
 
     return _TOKEN.sub(number, sql), tuple(numbers)
+
+
+def as_params(record: Any) -> dict[str, Value]:
+    """The fields of a dataclass by name, as they are: `dataclasses.asdict` copies every one of them deeply."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
 def containing(part: str) -> str:

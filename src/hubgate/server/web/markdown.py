@@ -87,11 +87,16 @@ class Place:
         return f"{self.repo}/{verb}/{quote(self.rev, safe='')}{'/' if inside else ''}{quote(inside)}"
 
 
-@lru_cache(maxsize=32)
 def rendered(text: str, place: Place) -> Markup:
     """Takes time: not on the event loop."""
     if len(text) > LONGEST or any(text.count(opening) > MOST_OPENED for opening in "[<"):
         return Markup("<pre tabindex=0>{}</pre>").format(text[:LONGEST])
+    return _remembered(text, place)
+
+
+# Cards are read more often than written.
+@lru_cache(maxsize=32)
+def _remembered(text: str, place: Place) -> Markup:
     return harmless(_PARSER.render(text, {"place": place}), place)
 
 

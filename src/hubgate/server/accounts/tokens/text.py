@@ -36,7 +36,7 @@ _SHAPE = re.compile(rf"hf_({'|'.join(_KIND_OF)})([0-9A-Za-z]{{{_BUCKET + _RANDOM
 def new_token(kind: TokenKind, now: int) -> tuple[str, bytes]:
     """The text, to be shown once, and the primary key under which it is found again."""
     hour = now // HOUR
-    body = _base62(hour, _BUCKET) + "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM))
+    body = _base62(hour, _BUCKET) + _base62(secrets.randbelow(62**_RANDOM), _RANDOM)
     start = f"hf_{kind.value}{body}"
     text = start + _checksum(start)
     return text, _key(hour, text)

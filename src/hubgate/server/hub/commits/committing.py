@@ -145,12 +145,8 @@ async def attributes_of(folder: Path, commit: str | None, folders: Collection[st
     if commit is None:
         return Attributes([])
     places = {f"{inside}/{NAME}" if inside else NAME: inside for inside in {"", *folders}}
-    texts = []
-    for entry in await trees.entries_at(folder, commit, list(places)):
-        if entry.type is objects.EntryType.FILE and entry.size <= objects.SMALL:
-            text = (await objects.small_blob(folder, entry.sha)).decode(errors=UNCHANGED)
-            texts.append((places[entry.path], text))
-    return Attributes(_outermost_first(texts))
+    found = await trees.small_files_at(folder, commit, list(places))
+    return Attributes(_outermost_first((places[path], text.decode(errors=UNCHANGED)) for path, text in found))
 
 
 def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -158,10 +154,8 @@ def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 async def small_text(folder: Path, commit: str, path: str) -> str | None:
-    entry = await objects.entry_at(folder, commit, path)
-    if entry is None or entry.type is not objects.EntryType.FILE or entry.size > objects.SMALL:
-        return None
-    return (await objects.small_blob(folder, entry.sha)).decode(errors=UNCHANGED)
+    found = await trees.small_files_at(folder, commit, [path])
+    return found[0][1].decode(errors=UNCHANGED) if found else None
 
 
 async def _blob(folder: Path, content: Content) -> str:

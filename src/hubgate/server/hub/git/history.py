@@ -1,9 +1,10 @@
 """Walking the history of a commit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 
 import pygit2
 from pygit2.enums import SortMode
@@ -12,6 +13,8 @@ from hubgate.server.hub.git.objects import opened
 
 # Beyond this many commits the search for the last change of a path ends, and the oldest one looked at is named.
 DEEPEST = 2_000
+# And after this many seconds: every caller waits for the same few threads.
+LONGEST_SEARCH = 2.0
 # The end of the year 9999: what comes after it has no date. A pushed commit may claim any.
 _LATEST = 253_402_300_799
 
@@ -70,33 +73,48 @@ async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepes
 
 def _changes(walk: Iterable[pygit2.Commit], paths: Sequence[str]) -> tuple[dict[str, Commit], pygit2.Commit | None]:
     """What was found, and the last commit looked at."""
-    waiting, found, oldest = set(paths), {}, None
+    waiting, found, oldest = set(paths), dict[str, Commit](), None
+    until = monotonic() + LONGEST_SEARCH
     for current in walk:
         oldest = current
-        parents = [_ids(parent.tree, waiting) for parent in current.parents]
-        here = _ids(current.tree, waiting)
-        for path in list(waiting):
-            # A merge is where a path changed only if no side had it like this.
-            if all(parent.get(path) != here.get(path) for parent in parents):
-                found[path] = described(current)
-                waiting.discard(path)
-        if not waiting:
+        changed = _changed_by(current)
+        here = waiting if changed is None else waiting & changed
+        if here:
+            found |= dict.fromkeys(here, described(current))
+            waiting = waiting - here
+        if not waiting or monotonic() > until:
             break
     return found, oldest
 
 
+def _changed_by(commit: pygit2.Commit) -> set[str] | None:
+    """The files and folders in which it differs from every parent: a merge is where a path changed only if no side had
+    it like this. None, for everything, where there is no parent.
+    """
+    changed: set[str] | None = None
+    for parent in commit.parents:
+        diff = parent.tree.diff_to_tree(commit.tree) if parent.tree_id != commit.tree_id else ()
+        differs = {path for delta in _deltas(diff) for path in _with_folders(delta)}
+        changed = differs if changed is None else changed & differs
+        if not changed:
+            break
+    return changed
+
+
+def _deltas(diff: pygit2.Diff | tuple[()]) -> Iterator[str]:
+    if isinstance(diff, pygit2.Diff):
+        for delta in diff.deltas:
+            yield from {delta.old_file.path, delta.new_file.path}
+
+
+def _with_folders(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
 def _walk(repo: pygit2.Repository, commit: str) -> Iterable[pygit2.Commit]:
     return repo.walk(commit, SortMode.TOPOLOGICAL | SortMode.TIME)
-
-
-def _ids(tree: pygit2.Tree, paths: Iterable[str]) -> dict[str, pygit2.Oid]:
-    ids = {}
-    for path in paths:
-        try:
-            ids[path] = tree[path].id
-        except (KeyError, ValueError):
-            continue
-    return ids
 
 
 def described(commit: pygit2.Commit) -> Commit:

@@ -29,7 +29,8 @@ _POINTER = re.compile(
 
 def prepare() -> None:
     """For the whole process: nothing outside the folder itself decides how it is read or written."""
-    pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+    # Whoever writes sees to it, for all objects at once (`syncing`).
+    pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
     pygit2.option(Option.SET_OWNER_VALIDATION, False)
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
         pygit2.option(Option.SET_SEARCH_PATH, level, "")

@@ -14,6 +14,11 @@ log = logging.getLogger("hubgate.git")
 # While it works it says so every five seconds; silent for this long, it hangs.
 LONGEST_SILENCE = 5 * 60
 _CHUNK = 64 * 1024
+# However large a repo is: files are streamed rather than compared, and of packs only so much is mapped at a time.
+_MEMORY = (
+    *("-c", "core.bigFileThreshold=16m", "-c", "pack.windowMemory=64m", "-c", "core.deltaBaseCacheLimit=32m"),
+    *("-c", "core.packedGitWindowSize=16m", "-c", "core.packedGitLimit=64m"),
+)
 # What clients ask for with, such as version=2; nothing else of theirs reaches the program's environment.
 _PROTOCOL = re.compile(r"[a-z0-9.:=-]{1,60}\Z")
 
@@ -69,4 +74,4 @@ async def _read(process: asyncio.subprocess.Process) -> bytes:
 
 async def _started(command: list[str], folder: Path, protocol: str) -> asyncio.subprocess.Process:
     more = {"GIT_PROTOCOL": protocol} if _PROTOCOL.match(protocol) else {}
-    return await program.start([*command, str(folder)], folder, more)
+    return await program.start([*_MEMORY, *command, str(folder)], folder, more)

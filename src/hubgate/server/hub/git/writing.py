@@ -1,4 +1,7 @@
-"""Writing objects: blobs from files on disk, and a commit on top of another from what changes."""
+"""Writing objects: blobs from files on disk, and a commit on top of another from what changes.
+
+A blob is synced with the commit that puts it somewhere; commits and tags are synced when they are returned.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +13,7 @@ from pygit2.enums import FileMode, ObjectType
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.hub.git.objects import repository, tree_of
+from hubgate.server.hub.git.syncing import sync_objects
 from hubgate.server.hub.git.threads import in_thread
 
 
@@ -65,16 +69,19 @@ async def write_commit(folder: Path, draft: Draft) -> str:
 def commit_in(folder: Path, draft: Draft) -> str:
     repo = repository(folder)
     removals, additions = _sorted(draft.changes)
+    made = [change.sha for change in draft.changes if isinstance(change, Put)]
     tree = tree_of(repo, draft.parent) if draft.parent else None
     # First what goes: a commit may turn a folder into a file and the other way round.
     for changes in (removals, additions):
         if changes:
-            written = _written(repo, tree, changes, "")
+            written = _written(repo, tree, changes, "", made)
             tree = _as_tree(repo, written) if written else None
     root = tree.id if tree is not None else repo.TreeBuilder().write()
     who = pygit2.Signature(draft.author.name, draft.author.email, draft.now // SECOND, 0)
     parents = [draft.parent] if draft.parent else []
-    return str(repo.create_commit(None, who, who, draft.message, root, parents))
+    commit = str(repo.create_commit(None, who, who, draft.message, root, parents))
+    sync_objects(folder, [*made, str(root), commit])
+    return commit
 
 
 @dataclass
@@ -120,20 +127,27 @@ def _sorted(changes: Sequence[Change]) -> tuple[_Branching, _Branching]:
     return removals, additions
 
 
-def _written(repo: pygit2.Repository, before: pygit2.Tree | None, changes: _Branching, at: str) -> str | None:
-    """The tree after the changes; None if nothing is left in it, for git knows no empty folders."""
+def _written(
+    repo: pygit2.Repository, before: pygit2.Tree | None, changes: _Branching, at: str, made: list[str]
+) -> str | None:
+    """The tree after the changes; None if nothing is left in it, for git knows no empty folders. `made` gets what was
+    written.
+    """
     builder = repo.TreeBuilder(before) if before is not None else repo.TreeBuilder()
     for name, change in changes.here.items():
         if isinstance(change, Remove):
             _check_removal(builder, name, change)
     for name, below in changes.below.items():
-        _set(builder, name, _written(repo, _folder(repo, builder, name, at), below, f"{at}{name}/"))
+        _set(builder, name, _written(repo, _folder(repo, builder, name, at), below, f"{at}{name}/", made))
     for name, change in changes.here.items():
         if isinstance(change, Put):
             builder.insert(name, change.sha, _mode(builder, name, change))
         elif _at(builder, name) is not None:
             builder.remove(name)
-    return str(builder.write()) if len(builder) else None
+    if not len(builder):
+        return None
+    made.append(str(builder.write()))
+    return made[-1]
 
 
 def _mode(builder: pygit2.TreeBuilder, name: str, change: Put) -> int:
@@ -200,11 +214,19 @@ def commit_of_tree(folder: Path, commit: str, message: str, author: Author, now:
     """A first commit with the tree of another."""
     repo = repository(folder)
     who = pygit2.Signature(author.name, author.email, now // SECOND, 0)
-    return str(repo.create_commit(None, who, who, message, tree_of(repo, commit).id, []))
+    new = str(repo.create_commit(None, who, who, message, tree_of(repo, commit).id, []))
+    sync_objects(folder, [new])
+    return new
 
 
 async def write_tag(folder: Path, name: str, target: str, message: str, author: Author, now: int) -> str:
     """An annotated tag's object. Written raw: the library would make a ref for it too."""
     when = f"{now // SECOND} +0000"
     text = f"object {target}\ntype commit\ntag {name}\ntagger {author.name} <{author.email}> {when}\n\n{message}\n"
-    return await in_thread(lambda: str(repository(folder).odb.write(ObjectType.TAG, text.encode())))
+
+    def work() -> str:
+        tag = str(repository(folder).odb.write(ObjectType.TAG, text.encode()))
+        sync_objects(folder, [tag])
+        return tag
+
+    return await in_thread(work)

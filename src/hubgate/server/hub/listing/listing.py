@@ -9,6 +9,7 @@ from hubgate.server.hub.listing import store
 from hubgate.server.hub.listing.store import Wanted
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import Page, PageRequest, page_of
+from hubgate.server.storage.database import Tx
 
 CURSOR = (int, str)
 
@@ -25,6 +26,18 @@ async def listed(repos: Repos, identity: Identity, wanted: Wanted, asked: PageRe
     sight = sight_of(identity)
     rows = await repos.db.read_long(lambda tx: store.page(tx, wanted, sight, after, asked.fetch))
     return page_of(rows, asked, lambda repo: (_moment(repo, wanted.sort), repo.id))
+
+
+async def recent(repos: Repos, identity: Identity, most: int) -> list[Repo]:
+    """Of all types, the latest change first. Type by type, because that is how they are indexed."""
+    sight = sight_of(identity)
+
+    async def read(tx: Tx) -> list[Repo]:
+        pages = [await store.page(tx, Wanted(type=kind.value), sight, None, most) for kind in RepoType]
+        found = [repo for page in pages for repo in page]
+        return sorted(found, key=lambda repo: (repo.updated_at, repo.id), reverse=True)[:most]
+
+    return await repos.db.read_long(read)
 
 
 async def counted(repos: Repos, identity: Identity, owner_id: str) -> Counts:

@@ -12,24 +12,25 @@ _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes
     confidential, token_lifetime, require_pkce, refresh_tokens, redirect_match, created_at, token_exchange,
     token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused,
     exchange_since"""
+# For statements of others that join apps as `a`; `app_of` reads it by name.
+APP = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
 
 
 async def find(tx: Tx | Database, client_id: str) -> App | None:
     row = await tx.one(f"SELECT {_COLUMNS} FROM apps WHERE client_id = :client_id", {"client_id": client_id})
-    return _app(row) if row else None
+    return app_of(row) if row else None
 
 
 async def find_with_secret(db: Database, client_id: str, key: bytes, now: int) -> App | None:
     """The app, if the secret is one of its live ones. Looked up by hash, so nothing is compared byte by byte."""
-    columns = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
     row = await db.one(
         f"""
-        SELECT {columns} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
+        SELECT {APP} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
         WHERE s.key = :key AND s.client_id = :client_id AND (s.expires_at IS NULL OR s.expires_at > :now)
         """,
         {"client_id": client_id, "key": key, "now": now},
     )
-    return _app(row) if row else None
+    return app_of(row) if row else None
 
 
 async def of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> list[App]:
@@ -40,14 +41,14 @@ async def of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> list[App
         """,
         {"owner_id": owner_id, "org_id": org_id},
     )
-    return [_app(row) for row in rows]
+    return [app_of(row) for row in rows]
 
 
 async def hold(tx: Tx, client_id: str) -> App | None:
     """The app as it is now; nobody else changes it until this unit ends."""
     sql = f"UPDATE apps SET paused = paused WHERE client_id = :client_id RETURNING {_COLUMNS}"
     row = await tx.one(sql, {"client_id": client_id})
-    return _app(row) if row else None
+    return app_of(row) if row else None
 
 
 async def count_of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> int:
@@ -61,7 +62,7 @@ async def every(tx: Tx, after: str, most: int) -> list[App]:
         f"SELECT {_COLUMNS} FROM apps WHERE client_id > :after ORDER BY client_id LIMIT :most",
         {"after": after, "most": most},
     )
-    return [_app(row) for row in rows]
+    return [app_of(row) for row in rows]
 
 
 async def add(tx: Tx, app: App) -> bool:
@@ -147,7 +148,7 @@ async def drop_expired_secrets(tx: Tx, now: int, most: int) -> int:
     )
 
 
-def _app(row: Row) -> App:
+def app_of(row: Row) -> App:
     return App(
         client_id=row["client_id"],
         name=row["name"],

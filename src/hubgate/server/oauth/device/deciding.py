@@ -28,6 +28,14 @@ class NoSuchDevice(NotFound):
         super().__init__("Unknown or expired. Start again on the device.")
 
 
+class AlreadyDecided(NoSuchDevice):
+    """By the same user: who presses twice is told once more what came of it, and has guessed nothing."""
+
+    def __init__(self, *, denied: bool) -> None:
+        super().__init__()
+        self.denied = denied
+
+
 @dataclass(frozen=True)
 class Waiting:
     code: DeviceCode
@@ -37,7 +45,7 @@ class Waiting:
 
 
 async def find_waiting(oauth: OAuth, person: Person, typed: str, ip: str) -> Waiting:
-    """NoSuchDevice for a wrong code, TooManyRequests after too many of them."""
+    """NoSuchDevice for a wrong code, TooManyRequests after too many of them; AlreadyDecided."""
     user_code = read_user_code(typed)
     if user_code is None:
         # No guess: no device was ever shown such a thing.
@@ -49,11 +57,13 @@ async def find_waiting(oauth: OAuth, person: Person, typed: str, ip: str) -> Wai
         # Not looked for either: others at the same address must not lock this user out everywhere else.
         await oauth.limiter.give_back(by_user)
         raise
-    found = await _found(oauth, user_code, ip)
-    if found is None:
-        raise NoSuchDevice
+    found = await _found(oauth, user_code, ip) or await _refusal(oauth, person, user_code)
+    if type(found) is NoSuchDevice:
+        raise found
     for place in (by_user, by_address):
         await oauth.limiter.give_back(place)
+    if isinstance(found, NoSuchDevice):
+        raise found
     return found
 
 
@@ -64,6 +74,13 @@ async def _found(oauth: OAuth, user_code: str, ip: str) -> Waiting | None:
             app = await find_app(oauth, code.client_id, caller=ip)
             return Waiting(code, user_code, Wish(app, _still_of(oauth, app, code))) if app else None
     return None
+
+
+async def _refusal(oauth: OAuth, person: Person, user_code: str) -> NoSuchDevice:
+    for mac in may_be_stored_as(user_code, oauth.secret):
+        if state := await store.decided_by(oauth.db, mac, person.user.id):
+            return AlreadyDecided(denied=state == DENIED)
+    return NoSuchDevice()
 
 
 def _still_of(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ...]:
@@ -84,8 +101,8 @@ async def approve(oauth: OAuth, waiting: Waiting, person: Person, ticked: Ticked
 
     try:
         await oauth.db.write(unit)
-    except ConstraintViolated:
-        raise NoSuchDevice from None
+    except (ConstraintViolated, NoSuchDevice):
+        raise await _refusal(oauth, person, waiting.user_code) from None
 
 
 async def deny(oauth: OAuth, waiting: Waiting, person: Person, auth_time: int) -> None:
@@ -95,4 +112,4 @@ async def deny(oauth: OAuth, waiting: Waiting, person: Person, auth_time: int) -
         return await store.decide(tx, code.key, DENIED, person.user.id, None, code.scopes, auth_time, now)
 
     if not await oauth.db.write(unit):
-        raise NoSuchDevice
+        raise await _refusal(oauth, person, waiting.user_code)

@@ -25,7 +25,7 @@ from hubgate.server.oauth.explain.explained import explained
 from hubgate.server.oauth.grants.http import NO_STORE
 from hubgate.server.oauth.parameters import read_body
 from hubgate.server.scopes import join_scopes
-from hubgate.server.storage.database import ConstraintViolated, Tx
+from hubgate.server.storage.database import ConstraintViolated
 
 PATH = "/oauth/device"
 # Two of 25 billion codes meet once in a while.
@@ -102,12 +102,8 @@ async def _started(oauth: OAuth, app: App, scopes: tuple[str, ...], visitor: Vis
             created_at=now,
             expires_at=now + LASTS,
         )
-
-        async def unit(tx: Tx, code: DeviceCode = code) -> bool:
-            return await store.add(tx, code)
-
         try:
-            added = await oauth.db.write(unit)
+            added = await store.add(oauth.db, code)
         except ConstraintViolated:
             # Deleted since it proved itself.
             raise ClientRefused(basic=basic) from None

@@ -1,19 +1,41 @@
 """Statements on device codes."""
 
-from dataclasses import asdict, fields
+from dataclasses import fields
+from typing import Literal
 
 from hubgate.server.oauth.device.model import APPROVED, CONSUMED, PENDING, DeviceCode
-from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.database import Batch, Database, Tx
 
 TABLE = "device_codes"
 _COLUMNS = ", ".join(field.name for field in fields(DeviceCode))
-_VALUES = ", ".join(f":{field.name}" for field in fields(DeviceCode))
+# Many devices may start at once; the rest is null until somebody asks or decides.
+_BEGUN: dict[str, Literal["text", "bytea", "bigint"]] = {
+    "key": "bytea",
+    "user_code": "bytea",
+    "client_id": "text",
+    "app_id": "text",
+    "scopes": "text",
+    "state": "text",
+    "interval": "bigint",
+    "ip": "text",
+    "user_agent": "text",
+    "created_at": "bigint",
+    "expires_at": "bigint",
+}
+_BEGIN = Batch(
+    name="device_codes.add",
+    key="key",
+    columns=_BEGUN,
+    sql=f"""
+    INSERT INTO device_codes ({", ".join(_BEGUN)}) SELECT {", ".join(f"batch.{column}" for column in _BEGUN)} FROM batch
+    WHERE true ON CONFLICT DO NOTHING RETURNING key
+    """,
+)
 
 
-async def add(tx: Tx, code: DeviceCode) -> bool:
-    """False if the user code is in use."""
-    sql = f"INSERT INTO device_codes ({_COLUMNS}) VALUES ({_VALUES}) ON CONFLICT DO NOTHING RETURNING key"
-    return await tx.one(sql, asdict(code)) is not None
+async def add(db: Database, code: DeviceCode) -> bool:
+    """False if the user code is in use; ConstraintViolated if the app is gone."""
+    return await db.batch(_BEGIN, {column: getattr(code, column) for column in _BEGUN}) is not None
 
 
 async def hold(tx: Tx, key: bytes) -> DeviceCode | None:
@@ -30,6 +52,13 @@ async def waiting(db: Database, user_code: bytes, now: int) -> DeviceCode | None
         {"user_code": user_code, "now": now},
     )
     return DeviceCode(*row) if row else None
+
+
+async def decided_by(db: Database, user_code: bytes, user_id: str) -> str | None:
+    """What became of a code that this user decided about; the state, as long as it is remembered."""
+    sql = "SELECT state FROM device_codes WHERE user_code = :user_code AND user_id = :user_id"
+    row = await db.one(sql, {"user_code": user_code, "user_id": user_id})
+    return row["state"] if row else None
 
 
 async def decide(

@@ -76,12 +76,11 @@ async def verdict_in(
     tx: Tx, oauth: OAuth, client_id: str, email: str, scope: str | None, ip: str | None
 ) -> Given | Refused:
     """Looks for the member whatever else is wrong, so that no answer comes sooner than another."""
-    found = await store.app_and_plan(tx, client_id)
+    found = await store.app_plan_and_member(tx, client_id, _stored_form(email))
     if found is None:
         gone = ClientRefused(basic=True)
         return Refused(gone, gone.message)
-    app, plan = found
-    member = await store.member(tx, app.org_id or "", _stored_form(email))
+    app, plan, member = found
     return judge(oauth, Facts(app, plan, member, ip, scope))
 
 

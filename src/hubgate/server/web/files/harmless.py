@@ -5,7 +5,11 @@ browser, never guessed at, and has no origin.
 import mimetypes
 from urllib.parse import quote
 
-_ACTIVE = ("html", "xml", "svg", "javascript", "ecmascript", "x-shockwave", "pdf", "mathml", "vnd.wap")
+_ACTIVE = (
+    *("html", "xml", "svg", "javascript", "ecmascript", "x-shockwave", "pdf", "mathml", "vnd.wap"),
+    # Pages in the form of mails, and what older browsers ran.
+    *("message/", "multipart/", "x-component", "application/hta"),
+)
 _TEXT = "text/plain; charset=utf-8"
 OTHERWISE = "application/octet-stream"
 

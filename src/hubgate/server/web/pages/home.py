@@ -21,10 +21,9 @@ RECENT = 8
 def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
     async def home(request: HubRequest) -> Response:
         identity, person = caller_of(request).identity, caller_of(request).person
-        wanted = Wanted(owner_id=person.user.id if person else "")
-        recent = await listing.listed(repos, identity, wanted, PageRequest(RECENT))
         if person is None:
-            return pages.page(request, "home.html", recent=recent.items)
+            return pages.page(request, "home.html", recent=await listing.recent(repos, identity, RECENT))
+        own = await listing.listed(repos, identity, Wanted(owner_id=person.user.id), PageRequest(RECENT))
         invited, more_invited = first_of(await invitations.of_user(accounts, person.user))
         memberships, more = first_of(person.memberships)
         return pages.page(
@@ -34,8 +33,8 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
             more_invited=more_invited,
             memberships=memberships,
             more=more,
-            recent=recent.items,
-            more_repos=recent.next_cursor is not None,
+            recent=own.items,
+            more_repos=own.next_cursor is not None,
         )
 
     return [Route("GET", "/", home, Surface.PAGE, "hub.public", "Home")]

@@ -1,7 +1,6 @@
 """`/api/repos/create`, `/api/repos/delete`, `/api/repos/move`."""
 
 import base64
-import binascii
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -169,7 +168,7 @@ def _files(files: list[NewFile]) -> dict[str, bytes]:
     for file in files:
         try:
             given = file.content.encode() if file.encoding == "utf-8" else base64.b64decode(file.content, validate=True)
-        except (binascii.Error, UnicodeEncodeError):
+        except ValueError:
             raise Unprocessable(f"The content of {file.path[:120]!r} is not {file.encoding}.") from None
         content[check_path(file.path)] = given
     return content

@@ -28,6 +28,7 @@ from hubgate.server.hub.repos import finding, store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.hub.repos.refs import REPO_GONE
 from hubgate.server.web.api.repos import queries
+from hubgate.server.web.api.repos.old_commits import as_lines
 from hubgate.server.web.repo_routes import REFUSALS, OfRepo, at_repo
 
 # Existing clients ask about 256 at once.
@@ -67,7 +68,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         if len(asked.files) > MOST_FILES:
             raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
         revision = await finding.revision(repos, repo, rev)
-        inside_commits = insists_on_xet(request.headers.get("user-agent", ""))
+        client = request.headers.get("user-agent", "")
         said = await answers(
             repos,
             repo,
@@ -75,11 +76,11 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             asked.files,
             ignore=asked.git_ignore,
             attributes=asked.git_attributes,
-            inside_commits=inside_commits,
+            inside_commits=insists_on_xet(client) and not sends_early(client),
             tell_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed,
         )
         response = JsonResponse(PreuploadAnswer(said))
-        if inside_commits and any(answer.upload_mode == "lfs" for answer in said):
+        if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in said):
             # Shown at once; of what xet-write-token answers these clients show only the status.
             response.headers["x-hf-warning"] = f"large-files; {BY_LFS}"
         return response
@@ -91,7 +92,8 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         await judged(repos, caller_of(request).identity, repo, rev)
         reader = Reader(repos.large_files.draft, repos.regular_upload_max)
         try:
-            asked = await reader.read(_parts(request))
+            in_one_piece = request.content_type == "application/json"
+            asked = await reader.read(as_lines(request) if in_one_piece else _parts(request))
             # Once more, as with a push: that may have taken hours, and a role or the repo may be gone by now.
             identity, present = (await guard.again(request)).identity, await store.by_id(repos.db, repo.id)
             if present is None:
@@ -149,6 +151,13 @@ def insists_on_xet(user_agent: str) -> bool:
     """
     match = _OWN_LARGE_FILES.search(user_agent)
     return match is not None and (int(match[1]), int(match[2])) >= (1, 20) and "origin/" not in user_agent
+
+
+def sends_early(user_agent: str) -> bool:
+    """The datasets library sends each file as it is made and has none left when it commits: inside the commit they
+    cannot come.
+    """
+    return "datasets/" in user_agent
 
 
 def _route(

@@ -19,6 +19,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.oauth.cimd.rules import LONGEST_FOUND
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.device import model as device
 from hubgate.server.oauth.grants.registry import PARAMETERS
 from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.oauth.tokens.model import CODE_LASTS, REFRESH_LASTS
@@ -26,7 +27,7 @@ from hubgate.server.scopes import BUILT_IN, Risk
 from hubgate.server.web.buttons import LABEL, buttons
 from hubgate.server.web.foreign_text import clean
 from hubgate.server.web.own_account import require_own
-from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, snippets
+from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, device_curl, snippets
 from hubgate.server.web.rendering import Pages
 
 INDEX, SIGN_IN, CHECK = "/docs", "/docs/sign-in", "/docs/cimd"
@@ -36,6 +37,7 @@ _CONTENTS = (
     ("#register", "Register an app"),
     ("#code", "Ready code"),
     ("#buttons", "Buttons"),
+    ("#devices", "Devices"),
     ("#addresses", "Addresses"),
     ("#tokens", "Tokens"),
     ("#scopes", "Scopes"),
@@ -72,6 +74,9 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             lifetimes=_lifetimes(chosen),
             claims=_CLAIMS,
             organization=userinfo.OF_ORGANIZATION,
+            device_code=device_curl(oauth.base_url, chosen),
+            slower_by=device.SLOWER_BY,
+            interval=device.INTERVAL,
         )
 
     async def begin(request: HubRequest) -> Response:
@@ -105,6 +110,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 def _lifetimes(app: App) -> list[tuple[str, str]]:
     return [
         ("Code", _span(CODE_LASTS)),
+        ("Code of a device", _span(device.LASTS)),
         ("ID token", _span(idtoken.LASTS_SECONDS * SECOND)),
         ("Access token", f"{_span(app.token_lifetime * SECOND)}, as the app's settings say; expires_in repeats it"),
         ("Refresh token", f"{_span(REFRESH_LASTS)} since its last use"),

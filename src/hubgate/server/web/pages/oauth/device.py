@@ -13,7 +13,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.clock import MINUTE
-from hubgate.server.errors import TooManyRequests, Unprocessable
+from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
@@ -22,7 +22,7 @@ from hubgate.server.oauth.consent import shown
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.deciding import Ticked
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.device.deciding import NoSuchDevice, Waiting, approve, deny, find_waiting
+from hubgate.server.oauth.device.deciding import AlreadyDecided, NoSuchDevice, Waiting, approve, deny, find_waiting
 from hubgate.server.oauth.device.starting import PATH
 from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.oauth.consent import consent_view
@@ -30,10 +30,11 @@ from hubgate.server.web.rendering import Pages
 
 VERIFY, DONE = f"{PATH}/verify", f"{PATH}/done"
 _LONGEST_SHOWN = 20
+_TYPING = "oauth/device.html"
 
 
 def routes(pages: Pages, oauth: OAuth) -> list[Route]:
-    page = _Device(pages, oauth)
+    page = DevicePages(pages, oauth)
     return [
         _route("GET", PATH, page.show, "Where the code of a device is typed"),
         _route("POST", VERIFY, page.verify, "Find a device by its code, then allow or deny it"),
@@ -57,7 +58,7 @@ def _route(method: str, path: str, handler: Handler, summary: str) -> Route:
 
 
 @dataclass(frozen=True)
-class _Device:
+class DevicePages:
     pages: Pages
     oauth: OAuth
 
@@ -65,7 +66,7 @@ class _Device:
         typed = request.query().get("user_code", "")[:_LONGEST_SHOWN]
         if caller_of(request).session is None:
             return _sign_in(typed)
-        return self.pages.page(request, "oauth/device.html", typed=typed)
+        return self.pages.page(request, _TYPING, typed=typed, switch=_another_account(typed))
 
     async def verify(self, request: HubRequest) -> Response:
         caller, form = caller_of(request), request.form_fields
@@ -75,10 +76,15 @@ class _Device:
         try:
             waiting = await find_waiting(self.oauth, caller.signed_in, typed, request.client_ip)
             if not form.get("decision"):
-                return await self._ask(request, caller, waiting)
+                return await self.ask(request, caller, waiting)
             return await self._decided(request, caller, waiting)
         except (NoSuchDevice, TooManyRequests) as error:
-            return self.pages.mend(request, "oauth/device.html", error, "user_code", typed=typed[:_LONGEST_SHOWN])
+            if isinstance(error, AlreadyDecided) and form.get("decision"):
+                return _went(denied=error.denied)
+            return self.refuse(request, error, typed[:_LONGEST_SHOWN])
+
+    def refuse(self, request: HubRequest, error: HubError, typed: str) -> Response:
+        return self.pages.mend(request, _TYPING, error, "user_code", typed=typed, switch=_another_account(typed))
 
     async def done(self, request: HubRequest) -> Response:
         return self.pages.page(request, "oauth/device_done.html", denied="denied" in request.query())
@@ -89,18 +95,16 @@ class _Device:
         decision = form.get("decision")
         if decision == "deny":
             await deny(self.oauth, waiting, person, signed_in_at)
-            return RedirectResponse(f"{DONE}?denied", 303)
+            return _went(denied=True)
         if decision != "approve":
             raise Unprocessable("Allow or deny.")
         ticked = Ticked(form.all("scopes"), form.all("orgs"))
         if not shown.is_as_shown(form.get(shown.FIELD), waiting.wish, person.user.id, self.oauth.secret):
-            return await self._ask(request, caller, waiting, ticked)
+            return await self.ask(request, caller, waiting, ticked)
         await approve(self.oauth, waiting, person, ticked, signed_in_at)
-        return RedirectResponse(DONE, 303)
+        return _went(denied=False)
 
-    async def _ask(
-        self, request: HubRequest, caller: Caller, waiting: Waiting, given: Ticked | None = None
-    ) -> Response:
+    async def ask(self, request: HubRequest, caller: Caller, waiting: Waiting, given: Ticked | None = None) -> Response:
         """`given` is what was ticked on a page that no longer holds."""
         person, wish, code = caller.signed_in, waiting.wish, waiting.code
         before = await consent_store.find(self.oauth.db, person.user.id, wish.app.client_id)
@@ -112,16 +116,24 @@ class _Device:
             waiting=waiting,
             minutes=(self.oauth.clock() - code.created_at) // MINUTE,
             elsewhere=network_of(code.ip) != network_of(request.client_ip),
-            switch=going_on("/login?again=1", _with_code(waiting.user_code)),
+            switch=_another_account(waiting.user_code),
             shown_field=shown.FIELD,
             shown=shown.seal(wish, person.user.id, self.oauth.secret),
             again=given is not None,
         )
 
 
+def _went(*, denied: bool) -> Response:
+    return RedirectResponse(f"{DONE}?denied" if denied else DONE, 303)
+
+
 def _with_code(typed: str) -> str:
     plain = re.sub("[^0-9A-Za-z-]", "", typed)
     return f"{PATH}?user_code={plain}" if plain else PATH
+
+
+def _another_account(typed: str) -> str:
+    return going_on("/login?again=1", _with_code(typed))
 
 
 def _sign_in(typed: str) -> Response:

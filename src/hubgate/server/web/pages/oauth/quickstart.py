@@ -44,6 +44,19 @@ class Snippet:
     text: Markup
 
 
+def device_curl(base_url: str, app: App) -> str:
+    """From the start to the token, in a shell; the waiting is the reader's."""
+    client = f"client_id={app.client_id}"
+    proof = f' -u "{app.client_id}:$CLIENT_SECRET"' if app.confidential else ""
+    return (
+        f"curl {base_url}/oauth/device{proof} -d {shlex.quote(client)}\n"
+        "# Show user_code and verification_uri. Then, every few seconds, with the device_code of the answer:\n"
+        f"curl {base_url}/oauth/token{proof} -d {shlex.quote(client)} \\\n"
+        "  -d grant_type=urn:ietf:params:oauth:grant-type:device_code \\\n"
+        '  -d device_code="$DEVICE_CODE"'
+    )
+
+
 def snippets(base_url: str, app: App) -> list[Snippet]:
     values = _values(base_url, app)
     kind = "secret" if app.confidential else "public"

@@ -121,6 +121,7 @@ def _row(listed: Listed, address: Callable[[Filter], str]) -> dict[str, Any]:
     entry, app_id = listed.entry, _acting_app(listed.entry)
     # An app's name may have spaces in it, and anybody may give theirs the same.
     author = Term("app", app_id) if app_id else Term("author", entry.author_name)
+    app = _app(entry)
     return {
         "created_at": entry.created_at,
         "type": entry.type,
@@ -130,7 +131,8 @@ def _row(listed: Listed, address: Callable[[Filter], str]) -> dict[str, Any]:
         "by_author": address(Filter((author,))),
         "refused": _is_refused(entry),
         "message": clean(entry.message),
-        "app": clean(_app(entry)),
+        # Once is enough where the app itself is the author.
+        "app": "" if app_id and app == entry.author_name else clean(app),
         "ip": entry.ip or "",
     }
 

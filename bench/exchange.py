@@ -1,0 +1,91 @@
+"""Token exchange, each audited and durable before it is answered; devices that start; and who an exchanged token is."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import urlencode
+
+from tests.bed.exchange import GRANT, USER_EMAIL
+
+from bench.ground import Ground
+from bench.harness import Table
+from bench.load import REPEAT, Request
+from bench.operations import Operation, Subject, compared
+from bench.sign_ins import PEOPLE, made_user, some_at_once
+from hubgate.server.accounts.model import User, Visitor
+from hubgate.server.accounts.organizations import members, settings
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.apps.owning import Owner
+from hubgate.server.oauth.exchange.exchanging import exchange
+from hubgate.server.opened import Hub
+
+SCOPES = ("openid", "profile", "email", "read-repos")
+# Exchanged tokens, each with its entry of the audit log, before anything is measured on them.
+STORED = 5_000
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_HERE = Visitor("127.0.0.1", "bench")
+
+
+@dataclass(frozen=True)
+class Exchanger:
+    """An organization's app with the privilege, and the members it takes tokens for."""
+
+    hub: Hub
+    app: App
+    secret: str
+    members: Sequence[User]
+
+    async def exchanges(self) -> list[Request]:
+        return [self._exchange(user, "profile read-repos") for user in self.members]
+
+    async def exchanges_with_openid(self) -> list[Request]:
+        return [self._exchange(user, "openid profile read-repos") for user in self.members]
+
+    async def starts(self) -> list[Request]:
+        """The app proves itself each time, as for an exchange."""
+        return [self._form("/oauth/device", client_id=self.app.client_id)] * len(self.members)
+
+    async def whoamis(self) -> list[Request]:
+        async def token(user: User) -> str:
+            return (await exchange(self.hub.oauth, self.app, user.email, "profile", _HERE)).access_token
+
+        tokens = await some_at_once(token, self.members)
+        return [Request("GET", "/api/whoami-v2", {"Authorization": f"Bearer {token}"}) for token in tokens]
+
+    def _exchange(self, user: User, scope: str) -> Request:
+        subject = {"subject_token": user.email, "subject_token_type": USER_EMAIL}
+        return self._form("/oauth/token", grant_type=GRANT, scope=scope, **subject)
+
+    def _form(self, path: str, **fields: str) -> Request:
+        basic = b64encode(f"{self.app.client_id}:{self.secret}".encode()).decode()
+        return Request("POST", path, {"Authorization": f"Basic {basic}", **_FORM}, urlencode(fields))
+
+
+OPERATIONS = (
+    Operation("exchange", REPEAT, Exchanger.exchanges),
+    Operation("exchange with openid", REPEAT, Exchanger.exchanges_with_openid),
+    Operation("device start", REPEAT, Exchanger.starts),
+    Operation("who am I, exchanged token", REPEAT, Exchanger.whoamis),
+)
+
+
+def measure(ground: Ground) -> list[Table]:
+    people = partial(_prepared, stored=int(STORED * ground.budget.scale))
+    return compared(ground, Subject("exchange", "Token exchange and devices", OPERATIONS, people))
+
+
+async def _prepared(hub: Hub, stored: int) -> Exchanger:
+    users = await some_at_once(partial(made_user, hub), [f"user-{number}" for number in range(PEOPLE)])
+    acme = await settings.found(hub.accounts, users[0], "acme", "", SYSTEM, "enterprise")
+    await some_at_once(lambda user: members.add(hub.accounts, acme, user, Role.WRITE, SYSTEM), users[1:])
+    draft = App("", "Bridge", scopes=SCOPES, confidential=True)
+    app, secret = await owning.create(hub.oauth, Owner(org_id=acme.id), draft, SYSTEM)
+    assert secret is not None
+    app = await privileges.set_exchange(hub.oauth, app.client_id, True, SYSTEM)
+    turns = [users[number % len(users)] for number in range(stored)]
+    await some_at_once(lambda user: exchange(hub.oauth, app, user.email, "read-repos", _HERE), turns)
+    return Exchanger(hub, app, secret, users)

@@ -1,0 +1,131 @@
+"""What apps ask of a hub, on both engines in the same rounds; each operation beside a bare handler of its own."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any, Generic, TypeVar
+
+import asyncpg
+from tests.bed.processes import hub_process
+
+from bench.ground import Ground
+from bench.harness import Line, Table, interleaved, line, warmed_up
+from bench.load import REPEAT, Request
+from bench.serving import BARE, CONNECTIONS, Contestant, Server, answer_to, bare_process, medians
+from hubgate.server.opened import Hub
+from hubgate.server.running import opened_for_operator
+from hubgate.server.settings import load
+
+TURN = 1.0
+SQLITE, POSTGRES = "SQLite", "PostgreSQL"
+
+Turn = Mapping[str, float]
+# Whoever the requests are of: what was made in the hub before the clock starts.
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Operation(Generic[P]):
+    name: str
+    manner: str
+    prepare: Callable[[P], Coroutine[Any, Any, list[Request]]]
+
+
+@dataclass(frozen=True)
+class Subject(Generic[P]):
+    """`people` fills a hub that was opened a second time, as an operator's command opens it beside the server."""
+
+    name: str
+    title: str
+    operations: Sequence[Operation[P]]
+    people: Callable[[Hub], Awaitable[P]]
+
+
+@dataclass(frozen=True)
+class _Engine(Generic[P]):
+    server: Server
+    people: P
+
+
+def compared(ground: Ground, subject: Subject[P]) -> list[Table]:
+    """A table for each engine."""
+    seconds = ground.budget.seconds(TURN)
+    with contextlib.ExitStack() as leaving:
+        runner = leaving.enter_context(asyncio.Runner())
+        engines = {name: _engine(ground, leaving, runner, subject, name) for name in (SQLITE, POSTGRES)}
+        contestants: dict[str, Contestant] = {}
+        for operation in subject.operations:
+            sample = runner.run(operation.prepare(engines[SQLITE].people))
+            bare = leaving.enter_context(bare_process(_answers(engines[SQLITE].server, sample)))
+            contestants[_key(operation, BARE)] = Contestant(bare, partial(list, sample[1:] or sample))
+            for name, engine in engines.items():
+                requests = _prepared(runner, operation, engine.people)
+                contestants[_key(operation, name)] = Contestant(engine.server, requests, operation.manner)
+        turns = interleaved(
+            warmed_up({name: partial(contestant.load, seconds) for name, contestant in contestants.items()}),
+            ground.budget.rounds,
+        )
+    return [_table(subject, name, turns) for name in engines]
+
+
+def _engine(
+    ground: Ground, leaving: contextlib.ExitStack, runner: asyncio.Runner, subject: Subject[P], name: str
+) -> _Engine[P]:
+    folder = ground.subfolder(f"{subject.name}-{name.lower()}")
+    settings: dict[str, str] = {}
+    if name == POSTGRES:
+        settings = {"database_url": ground.postgres_database(subject.name), "secret_key": secrets.token_urlsafe(48)}
+    variables = {f"HUBGATE_{key.upper()}": value for key, value in settings.items()}
+    hub = leaving.enter_context(hub_process(folder, **variables))
+    beside = _beside({**settings, "base_url": hub.url, "data_dir": str(folder / "var")}, subject)
+    people = runner.run(beside.__aenter__())
+    leaving.callback(lambda: runner.run(beside.__aexit__(None, None, None)))
+    if name == POSTGRES:
+        runner.run(_analyze(settings["database_url"]))
+    return _Engine(Server.of(hub), people)
+
+
+@contextlib.asynccontextmanager
+async def _beside(flags: Mapping[str, str], subject: Subject[P]) -> AsyncIterator[P]:
+    async with opened_for_operator(load(flags, environment={})) as hub:
+        yield await subject.people(hub)
+
+
+async def _analyze(url: str) -> None:
+    """Or plans made for empty tables would decide; see the README."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("ANALYZE")
+    finally:
+        await connection.close()
+
+
+def _prepared(runner: asyncio.Runner, operation: Operation[P], people: P) -> Callable[[], Sequence[Request]]:
+    """Before each turn anew, unless the same can be sent again."""
+    if operation.manner == REPEAT:
+        return partial(list, runner.run(operation.prepare(people)))
+    return lambda: runner.run(operation.prepare(people))
+
+
+def _answers(server: Server, sample: Sequence[Request]) -> dict[str, Any]:
+    return {sample[0].path: answer_to(server, sample[0])}
+
+
+def _key(operation: Operation[P], who: str) -> str:
+    return f"{operation.name}, {who}"
+
+
+def _table(subject: Subject[P], engine: str, turns: Mapping[str, Sequence[Turn]]) -> Table:
+    pairs = {each.name: (turns[_key(each, engine)], turns[_key(each, BARE)]) for each in subject.operations}
+    lines = [_line(name, *pair) for name, pair in pairs.items()]
+    return Table(f"{subject.title}, {engine}, {CONNECTIONS} connections", "requests/s", BARE, lines)
+
+
+def _line(name: str, turns: Sequence[Turn], bare: Sequence[Turn]) -> Line:
+    """Each operation has a bare handler of its own, which repeats its answer."""
+    rates, base = ([turn["rate"] for turn in taken] for taken in (turns, bare))
+    return line(name, rates, base, {"bare/s": median(base), **medians(turns)})

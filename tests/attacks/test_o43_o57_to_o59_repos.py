@@ -1,0 +1,272 @@
+"""O43, O44, O57, O58, O59: what roles, scopes, grants and fences leave of somebody's rights over repos."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.apps import Client, approve, make_app, proof, tokens_for
+from tests.bed.engines import Engine, settings_for
+from tests.bed.exchange import exchanged, make_exchanger
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.repos import commit, committed, make_repo, send_lines, text_file
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import members
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.opened import Hub
+
+SCOPES = ("openid", "read-repos", "write-repos", "manage-repos", "contribute-repos", "gated-repos", "write-discussions")
+OID = {"oid": "0" * 64, "size": 1}
+FILES = {"files": [{"path": "f", "size": 1, "sample": ""}]}
+
+Call = Callable[[httpx.Client, str], httpx.Response]
+
+
+def _upper(repo: str) -> str:
+    namespace, name = repo.split("/")
+    return f"{namespace}/{name.upper()}"
+
+
+def _delete(client: httpx.Client, repo: str) -> httpx.Response:
+    namespace, name = repo.split("/")
+    return client.request("DELETE", "/api/repos/delete", json={"name": name, "organization": namespace})
+
+
+READS: dict[str, Call] = {
+    "info": lambda client, repo: client.get(f"/api/models/{repo}"),
+    "revision": lambda client, repo: client.get(f"/api/models/{repo}/revision/main"),
+    "tree": lambda client, repo: client.get(f"/api/models/{repo}/tree/main"),
+    "paths": lambda client, repo: client.post(f"/api/models/{repo}/paths-info/main", json={"paths": []}),
+    "commits": lambda client, repo: client.get(f"/api/models/{repo}/commits/main"),
+    "refs": lambda client, repo: client.get(f"/api/models/{repo}/refs"),
+    "events": lambda client, repo: client.get(f"/api/models/{repo}/events"),
+    "check": lambda client, repo: client.get(f"/api/models/{repo}/auth-check"),
+    "resolve": lambda client, repo: client.get(f"/{repo}/resolve/main/.gitattributes"),
+    "raw": lambda client, repo: client.get(f"/{repo}/raw/main/.gitattributes"),
+    "fetch": lambda client, repo: client.get(f"/{repo}/info/refs?service=git-upload-pack"),
+    "large": lambda client, repo: client.post(
+        f"/{repo}.git/info/lfs/objects/batch", json={"operation": "download", "objects": [OID]}
+    ),
+}
+WRITES: dict[str, Call] = {
+    "preupload": lambda client, repo: client.post(f"/api/models/{repo}/preupload/main", json=FILES),
+    "commit": lambda client, repo: commit(client, repo, {"f": b"x"}),
+    "branch": lambda client, repo: client.post(f"/api/models/{repo}/branch/b{client.headers['x-try']}"),
+    "drop branch": lambda client, repo: client.delete(f"/api/models/{repo}/branch/b{client.headers['x-try']}"),
+    "tag": lambda client, repo: client.post(
+        f"/api/models/{repo}/tag/main", json={"tag": f"t{client.headers['x-try']}"}
+    ),
+    "drop tag": lambda client, repo: client.delete(f"/api/models/{repo}/tag/t{client.headers['x-try']}"),
+    "squash": lambda client, repo: client.post(f"/api/models/{repo}/super-squash/main"),
+    "large": lambda client, repo: client.post(
+        f"/{repo}.git/info/lfs/objects/batch", json={"operation": "upload", "objects": [OID]}
+    ),
+    "discussions": lambda client, repo: client.put(f"/api/models/{repo}/settings", json={"discussionsDisabled": False}),
+    "check": lambda client, repo: client.get(f"/api/models/{repo}/auth-check/write"),
+    "push": lambda client, repo: client.get(f"/{repo}/info/refs?service=git-receive-pack"),
+}
+MANAGES: dict[str, Call] = {
+    "private": lambda client, repo: client.put(f"/api/models/{repo}/settings", json={"private": True}),
+    "gate": lambda client, repo: client.put(f"/api/models/{repo}/settings", json={"gated": False}),
+    # To a name that differs in case only, by which it is found again.
+    "move": lambda client, repo: client.post("/api/repos/move", json={"fromRepo": repo, "toRepo": _upper(repo)}),
+    "delete": _delete,
+}
+_TRY = iter(range(10_000))
+
+
+def statuses(hub: RunningHub, token: str, repo: str, calls: dict[str, Call]) -> dict[str, int]:
+    with api(hub, token) as client:
+        client.headers["x-try"] = str(next(_TRY))
+        return {name: call(client, repo).status_code for name, call in calls.items()}
+
+
+def all_are(status: int, calls: dict[str, Call]) -> dict[str, int]:
+    return dict.fromkeys(calls, status)
+
+
+def token_of(app: Client, user: User, scope: str, *organizations: Organization) -> str:
+    """A token for just this, with these organizations ticked."""
+    verifier, challenge = proof()
+    asked = {"scope": f"openid {scope}", "code_challenge": challenge, "code_challenge_method": "S256"}
+    if not organizations:
+        return tokens_for(app, user, scope=f"openid {scope}")["access_token"]
+    with browser_of(app.hub, user) as browser:
+        address = app.address(**asked, prompt="consent")
+        sent = approve(browser, address, orgs=[organization.id for organization in organizations])
+    code = httpx.URL(sent.headers["location"]).params["code"]
+    answer: dict[str, str] = app.redeem(code, code_verifier=verifier).json()
+    return answer["access_token"]
+
+
+def test_o57_role_and_scope_must_both_reach(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    people = {role: make_user(hub, name) for role, name in (("read", "rob"), ("contributor", "cat"), ("write", "wim"))}
+    acme = make_organization(hub, "acme", ada, rob="read", cat="contributor", wim="write")
+    app = make_app(hub, scopes=SCOPES)
+    with api(hub, make_token(hub, ada)) as admin:
+        make_repo(admin, "acme/core", private=True)
+    manage = {role: token_of(app, user, "manage-repos", acme) for role, user in people.items()}
+    for role in ("read", "contributor"):
+        assert statuses(hub, manage[role], "acme/core", READS) == all_are(200, READS)
+        assert statuses(hub, manage[role], "acme/core", WRITES | MANAGES) == all_are(403, WRITES | MANAGES)
+    with api(hub, manage["contributor"]) as cat, api(hub, manage["read"]) as rob:
+        made = make_repo(cat, "acme/own", private=True)
+        assert rob.post("/api/repos/create", json={"name": "x", "organization": "acme"}).status_code == 403
+    assert statuses(hub, manage["contributor"], "acme/own", WRITES) == all_are(200, WRITES)
+    assert statuses(hub, manage["contributor"], "acme/own", MANAGES) == all_are(200, MANAGES)
+    assert statuses(hub, token_of(app, people["write"], "write-repos", acme), "acme/core", WRITES) == all_are(
+        200, WRITES
+    )
+    refused = statuses(hub, token_of(app, people["write"], "write-repos", acme), "acme/core", MANAGES)
+    assert refused == all_are(403, MANAGES)
+    assert statuses(hub, manage["write"], "acme/core", MANAGES) == all_are(200, MANAGES)
+    assert made["name"] == "acme/own"
+
+
+def test_o58_an_app_that_contributes_touches_only_what_it_made(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    one, two = (make_app(hub, name=name, scopes=SCOPES) for name in ("One", "Two"))
+    mine, others = token_of(one, ada, "contribute-repos"), token_of(two, ada, "contribute-repos")
+    with api(hub, make_token(hub, ada)) as owner, api(hub, mine) as app:
+        for name, private in (("own", True), ("own-open", False)):
+            make_repo(owner, name, private=private)
+        for name, private in (("made", True), ("made-open", False)):
+            make_repo(app, name, private=private)
+            committed(app, f"ada/{name}", {"f": b"1"})
+    everything = WRITES | MANAGES
+    for token, hidden, shown in ((mine, "own", "own-open"), (others, "made", "made-open")):
+        assert statuses(hub, token, f"ada/{hidden}", READS) == all_are(404, READS)
+        as_absent = statuses(hub, token, "ada/none", everything)
+        assert statuses(hub, token, f"ada/{hidden}", everything) == as_absent
+        assert set(as_absent.values()) == {403, 404}
+        assert statuses(hub, token, f"ada/{shown}", READS) == all_are(200, READS)
+        assert statuses(hub, token, f"ada/{shown}", everything) == all_are(403, everything)
+        with api(hub, token) as client:
+            proposed = commit(client, f"ada/{shown}", {"f": b"2"}, query="?create_pr=1")
+            assert (proposed.status_code, "write-discussions" in proposed.headers["x-error-message"]) == (403, True)
+            seen = {repo["id"] for repo in client.get("/api/models").json()}
+            assert f"ada/{hidden}" not in seen
+    assert statuses(hub, mine, "ada/made", READS | WRITES) == all_are(200, READS | WRITES)
+    assert statuses(hub, mine, "ada/made", MANAGES) == all_are(403, MANAGES)
+    with api(hub, mine) as app:
+        assert {repo["id"] for repo in app.get("/api/models").json()} == {"ada/made", "ada/made-open", "ada/own-open"}
+        # Moved elsewhere by its user it stays the app's; a repo of that name made by the user is not.
+        with api(hub, make_token(hub, ada)) as owner:
+            assert _delete(owner, "ada/made").status_code == 200
+            make_repo(owner, "made", private=True)
+        assert app.get("/api/models/ada/made").status_code == 404
+
+
+def test_o59_gates_and_private_repos_are_two_things(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    app = make_app(hub, scopes=SCOPES)
+    with api(hub, make_token(hub, ada)) as owner:
+        make_repo(owner, "own", private=True)
+        make_repo(owner, "gated", files=[{"path": "README.md", "content": "# x"}, {"path": "f", "content": "x"}])
+        for name in ("own", "gated"):
+            assert owner.put(f"/api/models/ada/{name}/settings", json={"gated": "manual"}).status_code == 200
+    for user in (ada, bob):
+        token = token_of(app, user, "gated-repos")
+        assert statuses(hub, token, "ada/own", READS) == all_are(404, READS)
+        # What is behind the gate is for those who were let in; that somebody owns the repo says nothing of the app.
+        gated = {"check", "resolve", "raw", "fetch", "large"}
+        expected = {name: 403 if name in gated else 200 for name in READS}
+        assert statuses(hub, token, "ada/gated", READS) == expected
+        with api(hub, token) as client:
+            assert client.get("/ada/gated/resolve/main/README.md").status_code == 200
+            assert client.get("/ada/gated/raw/main/README.md").status_code == 403
+            assert send_lines(client, "ada/gated", text_file("f")).status_code == 403
+    with api(hub, make_token(hub, bob)) as reader, api(hub) as anyone:
+        refused, asked = reader.get("/ada/gated/resolve/main/f"), anyone.get("/ada/gated/resolve/nowhere/none")
+        assert (refused.status_code, refused.headers["x-error-code"]) == (403, "GatedRepo")
+        assert "Access to model ada/gated is restricted and you are not in the authorized list" in refused.text
+        assert (asked.status_code, asked.headers["x-error-code"]) == (401, "GatedRepo"), "before anything is looked up"
+    assert statuses(hub, make_token(hub, ada), "ada/gated", READS) == all_are(200, READS)
+
+
+def test_organizations_that_were_not_ticked(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme, club = (make_organization(hub, name, ada) for name in ("acme", "club"))
+    app = make_app(hub, scopes=SCOPES)
+    with api(hub, make_token(hub, ada)) as owner:
+        for name in ("acme/theirs", "club/theirs", "ada/own"):
+            make_repo(owner, name, private=True)
+    token = token_of(app, ada, "manage-repos", acme)
+    assert statuses(hub, token, "acme/theirs", READS | WRITES) == all_are(200, READS | WRITES)
+    assert statuses(hub, token, "club/theirs", READS | WRITES) == all_are(404, READS | WRITES)
+    with api(hub, token) as client:
+        assert {repo["id"] for repo in client.get("/api/models").json()} == {"acme/theirs", "ada/own"}
+        for target, status in (("club", 403), ("acme", 200), ("none", 403)):
+            assert client.post("/api/repos/create", json={"name": "x", "organization": target}).status_code == status
+        move = {"fromRepo": "ada/own", "toRepo": "club/own"}
+        assert client.post("/api/repos/move", json=move).status_code == 403
+    assert club.name == "club"
+
+
+def test_o43_an_exchanged_token_stays_in_its_organization(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, bob="write")
+    make_organization(hub, "club", bob)
+    app = make_exchanger(hub, acme, scopes=SCOPES)
+    with api(hub, make_token(hub, bob)) as owner:
+        for name in ("bob/own", "club/theirs", "acme/core"):
+            make_repo(owner, name, private=True)
+        make_repo(owner, "bob/open")
+    token = exchanged(app, bob.email, scope="manage-repos write-discussions")["access_token"]
+    assert statuses(hub, token, "acme/core", READS | WRITES) == all_are(200, READS | WRITES)
+    for hidden in ("bob/own", "club/theirs"):
+        assert statuses(hub, token, hidden, READS | WRITES) == all_are(404, READS | WRITES)
+    assert statuses(hub, token, "bob/open", READS) == all_are(200, READS)
+    assert statuses(hub, token, "bob/open", WRITES | MANAGES) == all_are(403, WRITES | MANAGES)
+    with api(hub, token) as client:
+        assert {repo["id"] for repo in client.get("/api/models").json()} == {"acme/core", "bob/open"}
+        for body in ({"name": "x"}, {"name": "x", "organization": "bob"}, {"name": "x", "organization": "club"}):
+            assert client.post("/api/repos/create", json=body).status_code == 403
+        for target in ("bob/core", "club/core"):
+            move = {"fromRepo": "acme/core", "toRepo": target}
+            assert client.post("/api/repos/move", json=move).status_code == 403
+        assert commit(client, "bob/open", {"f": b""}, query="?create_pr=1").status_code == 403
+
+
+@pytest.mark.parametrize("how", ["demoted", "removed"])
+def test_o44_rights_over_repos_end_at_the_next_request(engine: Engine, tmp_path: Path, how: str) -> None:
+    """Whatever was handed out before; the change is made on one machine, the next request comes to another."""
+    settings = settings_for(engine.fresh_url(), tmp_path)
+    with running(settings) as here, running(settings) as there:
+        ada, bob = make_user(here, "ada"), make_user(here, "bob")
+        acme = make_organization(here, "acme", ada, bob="write")
+        app = make_exchanger(here, acme, scopes=SCOPES)
+        with api(here, make_token(here, ada)) as admin:
+            make_repo(admin, "acme/core", private=True)
+        tokens = {
+            "personal": make_token(here, bob),
+            "consented": token_of(app, bob, "manage-repos", acme),
+            "exchanged": exchanged(app, bob.email, scope="manage-repos")["access_token"],
+        }
+        for token in tokens.values():
+            assert statuses(there, token, "acme/core", READS | WRITES) == all_are(200, READS | WRITES)
+
+        async def work(opened: Hub) -> None:
+            if how == "removed":
+                await members.remove(opened.accounts, acme, bob, SYSTEM)
+            else:
+                await members.change_role(opened.accounts, acme, bob, Role.READ, SYSTEM)
+
+        here.call(work)
+        for kind, token in tokens.items():
+            if how == "demoted":
+                assert statuses(there, token, "acme/core", READS) == all_are(200, READS), kind
+                # Large files may still be sent by those who may open a pull request with them.
+                expected = all_are(403, WRITES | MANAGES) | ({"large": 200} if kind == "personal" else {})
+                assert statuses(there, token, "acme/core", WRITES | MANAGES) == expected, kind
+            elif kind == "exchanged":
+                # It ends with the membership it was taken under.
+                assert statuses(there, token, "acme/core", READS | WRITES) == all_are(401, READS | WRITES)
+            else:
+                assert statuses(there, token, "acme/core", READS | WRITES) == all_are(404, READS | WRITES), kind
+                with api(there, token) as client:
+                    assert client.get("/api/models").json() == [], kind

@@ -1,0 +1,52 @@
+"""How much memory the processes of a hub have needed at most, those that came and went included."""
+
+import contextlib
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bed.processes import children_of
+
+_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
+
+
+@dataclass
+class Peaks:
+    """In bytes, by process and what it is called."""
+
+    found: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    @property
+    def highest(self) -> int:
+        return max(self.found.values())
+
+    def look(self, pid: int) -> None:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            status = Path(f"/proc/{pid}/status").read_text()
+            # A process that is ending has none any more.
+            if peak := _PEAK.search(status):
+                key = (pid, Path(f"/proc/{pid}/comm").read_text().strip())
+                self.found[key] = max(self.found.get(key, 0), int(peak[1]) * 1024)
+        for child in children_of(pid):
+            self.look(child)
+
+
+@contextlib.contextmanager
+def watched(pid: int) -> Iterator[Peaks]:
+    """A process and its descendants, looked at again and again."""
+    peaks, over = Peaks(), threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.2):
+            peaks.look(pid)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        over.set()
+        thread.join()
+        peaks.look(pid)

@@ -1,0 +1,129 @@
+"""Large files pass through the hub without ever being in its memory: 2 GB with the full counts, else less."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.bed.clients import Client
+from tests.bed.engines import SqliteEngine
+from tests.bed.git import address, run_git
+from tests.bed.git_lfs import with_git_lfs
+from tests.bed.memory import watched
+from tests.bed.plugin import SMALL_FAULT_COUNT
+from tests.bed.processes import HubProcess, hub_process
+from tests.faults.conftest import make_store
+from tests.faults.pushes import make_repo
+
+pytestmark = pytest.mark.faults
+
+MIB = 1024 * 1024
+MOST = 200 * MIB
+# Held in memory once, it would be too much already.
+SMALL, FULL = 160 * MIB, 2048 * MIB
+
+
+@pytest.fixture
+def size(fault_count: int) -> int:
+    return SMALL if fault_count <= SMALL_FAULT_COUNT else FULL
+
+
+@pytest.fixture
+def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[tuple[HubProcess, str]]:
+    """With a token of the owner of ada/tiny. The folder goes: pytest would keep those of the last runs."""
+    (tmp_path / "hub").mkdir()
+    store = make_store(SqliteEngine(sqlite_template, tmp_path / "hub").fresh_url(), tmp_path / "hub")
+    token = make_repo(store).token
+    with hub_process(store.folder, *store.flags) as process:
+        yield process, token
+    shutil.rmtree(tmp_path)
+
+
+def written(path: Path, size: int) -> str:
+    """A file of that size; its SHA-256."""
+    block, digest = os.urandom(MIB), hashlib.sha256()
+    with path.open("wb") as file:
+        for number in range(size // MIB):
+            part = number.to_bytes(8, "big") + block[8:]
+            file.write(part)
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def test_huggingface_hub(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
+    process, token = hub
+    wanted = written(tmp_path / "large.bin", size)
+    client = Client("huggingface_hub-2.4", tmp_path, process.url)
+    with watched(process.process.pid) as peaks:
+        for arguments in (("upload", "ada/tiny", "large.bin"), ("download", "ada/tiny", "--local-dir", "down")):
+            done = client.run("hf", *arguments, token=token, seconds=600, HF_HUB_DISABLE_XET="1")
+            assert done.returncode == 0, done.stderr
+    assert sha256(tmp_path / "down/large.bin") == wanted
+    print(peaks)
+    assert peaks.highest < MOST, peaks
+
+
+def test_inside_a_commit(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
+    """As the newest clients send what fits: in base64, in the middle of JSON."""
+    process, token = hub
+    wanted = {"one.bin": written(tmp_path / "one.bin", 95 * MIB)}
+    client = Client("huggingface_hub-2.4", tmp_path, process.url)
+    with watched(process.process.pid) as peaks:
+        for name in wanted:
+            done = client.run("hf", "upload", "ada/tiny", name, token=token, seconds=600)
+            assert done.returncode == 0, done.stderr
+        done = client.run("hf", "download", "ada/tiny", "--local-dir", "down", token=token, seconds=600)
+        assert done.returncode == 0, done.stderr
+    assert {name: sha256(tmp_path / "down" / name) for name in wanted} == wanted
+    print(peaks)
+    assert peaks.highest < MOST, peaks
+
+
+def test_git_lfs(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
+    process, token = hub
+    variables = with_git_lfs(tmp_path)
+    url = address(process.url, "ada/tiny", token)
+
+    def git(*arguments: str) -> None:
+        done = run_git(tmp_path, *arguments, seconds=600, **variables)
+        assert done.returncode == 0, (arguments, done.stderr)
+
+    with watched(process.process.pid) as peaks:
+        git("clone", "-q", url, "up")
+        wanted = written(tmp_path / "up/large.bin", size)
+        git("-C", "up", "add", "large.bin")
+        git("-C", "up", "commit", "-q", "-m", "A large file")
+        git("-C", "up", "push", "-q", "origin", "main")
+        git("clone", "-q", url, "down")
+    assert sha256(tmp_path / "down/large.bin") == wanted
+    print(peaks)
+    assert peaks.highest < MOST, peaks
+
+
+def test_a_push_of_many_megabytes(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
+    """In git itself: neither end has more of it in memory than a part."""
+    process, token = hub
+    url = address(process.url, "ada/tiny", token)
+
+    def git(*arguments: str) -> None:
+        done = run_git(tmp_path, *arguments, seconds=600)
+        assert done.returncode == 0, (arguments, done.stderr)
+
+    with watched(process.process.pid) as peaks:
+        git("clone", "-q", url, "up")
+        wanted = {name: written(tmp_path / "up" / name, 60 * MIB) for name in ("one.dat", "two.dat")}
+        quick = ("-C", "up", "-c", "core.compression=0")
+        git(*quick, "add", ".")
+        git(*quick, "commit", "-q", "-m", "Two large files")
+        git(*quick, "push", "-q", "origin", "main")
+        git("clone", "-q", url, "down")
+    assert {name: sha256(tmp_path / "down" / name) for name in wanted} == wanted
+    print(peaks)
+    assert peaks.highest < 110 * MIB, peaks

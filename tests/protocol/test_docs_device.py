@@ -1,0 +1,42 @@
+"""The ready curl for devices, on `/docs/sign-in` and in docs/device.md, is what devices can send."""
+
+import re
+from html import unescape
+
+import pytest
+from tests.bed import devices
+from tests.bed.apps import SCOPES, make_app
+from tests.bed.people import browser_of, make_user
+from tests.bed.processes import ROOT
+from tests.bed.running import RunningHub
+from tests.protocol.test_docs_tokens import curl
+
+
+@pytest.mark.parametrize("confidential", [True, False])
+def test_the_ready_curl(hub: RunningHub, confidential: bool) -> None:
+    ada = make_user(hub, "ada")
+    client = make_app(hub, ada, confidential=confidential)
+    with browser_of(hub, ada) as browser:
+        page = browser.get(f"/docs/sign-in?app={client.id}").text
+    text = unescape(re.findall(r'<code id="device-curl">(.*?)</code>', page, re.DOTALL)[0])
+    start, poll = re.split(r"(?m)^#.*\n", text)
+    secret = {"CLIENT_SECRET": client.secret or ""}
+    started = curl(start, **secret).json()
+    assert curl(poll, **secret, DEVICE_CODE=started["device_code"]).json()["error"] == "authorization_pending"
+    devices.approve(hub, ada, started["user_code"], " ".join(SCOPES))
+    assert "access_token" in curl(poll, **secret, DEVICE_CODE=started["device_code"]).json()
+
+
+def test_the_page_of_the_documentation(hub: RunningHub) -> None:
+    """Each command of it, in order, with the answers it shows."""
+    ada, client = make_user(hub, "ada"), make_app(hub)
+    text = (ROOT / "docs/device.md").read_text()
+    start, poll = re.findall(r"(?ms)^(curl .*?)\n```", text)
+    known = {"hub": hub.url, "CLIENT_ID": client.id, "CLIENT_SECRET": client.secret or ""}
+    started = curl(start, **known).json()
+    (shown,) = re.findall(r"(?ms)^```json\n(.*?)```", text)
+    for name in started:
+        assert f'"{name}": ' in shown
+    assert curl(poll, **known, DEVICE_CODE=started["device_code"]).json()["error"] == "authorization_pending"
+    devices.approve(hub, ada, started["user_code"], " ".join(SCOPES))
+    assert "access_token" in curl(poll, **known, DEVICE_CODE=started["device_code"]).json()

@@ -1,0 +1,142 @@
+"""What an organization's admins allow its app to exchange tokens for: networks, roles, scopes, so many a day."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.apps import SCOPES, Client
+from tests.bed.engines import Engine, settings_for
+from tests.bed.exchange import GRANT, USER_EMAIL, exchange, exchanged, make_exchanger
+from tests.bed.organizations import entries_of
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.running import RunningHub, running
+
+from hubgate.server.accounts.model import Organization
+
+DAY = 24 * 60 * 60
+
+
+@pytest.fixture
+def behind_proxy(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    """So that requests may come from anywhere."""
+    with running(settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.0/8")) as hub:
+        yield hub
+
+
+class Bench:
+    """An organization with a member of each role, and its app."""
+
+    def __init__(self, hub: RunningHub) -> None:
+        ada, *_ = [make_user(hub, name) for name in ("ada", "bob", "carol", "dave")]
+        self.hub, self.admins = hub, make_token(hub, ada)
+        self.acme: Organization = make_organization(hub, "acme", ada, bob="write", carol="contributor", dave="read")
+        self.client: Client = make_exchanger(hub, self.acme)
+
+    def limit(self, **limits: Any) -> None:
+        with api(self.hub, self.admins) as script:
+            answer = script.patch(f"/api/organizations/acme/settings/applications/{self.client.id}", json=limits)
+            assert answer.status_code == 200, answer.text
+
+    def ask_from(self, address: str) -> httpx.Response:
+        form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
+        with self.hub.client(headers={"x-forwarded-for": address}) as http:
+            return http.post("/oauth/token", data=form, auth=self.client.basic)
+
+    def results(self) -> list[str]:
+        """Of every exchange in the audit log."""
+        return sorted(e["data"]["result"] for e in entries_of(self.hub, self.acme) if e["type"] == "oauth.token")
+
+
+def said(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json().get("error", "")
+
+
+@pytest.mark.parametrize(
+    ("networks", "inside", "outside"),
+    [
+        (["203.0.113.0/24"], ["203.0.113.0", "203.0.113.255", "::ffff:203.0.113.7"], ["203.0.114.0", "::1"]),
+        (["198.51.100.7"], ["198.51.100.7", "::ffff:c633:6407"], ["198.51.100.8", "::198.51.100.7"]),
+        (["2001:db8::/32"], ["2001:db8::1", "2001:DB8:ffff::"], ["2001:db9::1", "127.0.0.1", "32.1.13.184"]),
+        (["::ffff:203.0.113.0/120"], ["203.0.113.9", "::ffff:203.0.113.9"], ["203.0.114.9", "::9"]),
+        (["10.0.0.0/8", "2001:db8::/32"], ["10.1.2.3", "2001:db8::2"], ["11.0.0.1", "fe80::1"]),
+        (["0.0.0.0/0"], ["8.8.8.8", "::ffff:8.8.8.8"], ["2001:db8::1"]),
+    ],
+)
+def test_networks(behind_proxy: RunningHub, networks: list[str], inside: list[str], outside: list[str]) -> None:
+    bench = Bench(behind_proxy)
+    bench.limit(allowedNetworks=networks)
+    for address in inside:
+        assert bench.ask_from(address).status_code == 200, address
+    for address in outside:
+        refused = bench.ask_from(address)
+        assert said(refused) == (401, "invalid_client"), address
+        assert refused.headers["www-authenticate"].startswith("Basic")
+    assert bench.results() == ["granted"] * len(inside) + ["refused"] * len(outside)
+    asked_from = {entry["ip"] for entry in entries_of(bench.hub, bench.acme) if entry["type"] == "oauth.token"}
+    assert len(asked_from) > 1, "the log has where each came from"
+    bench.limit(allowedNetworks=[])
+    for address in outside:
+        assert bench.ask_from(address).status_code == 200
+
+
+def test_roles(hub: RunningHub) -> None:
+    bench = Bench(hub)
+    bench.limit(allowedRoles=["write", "contributor"])
+    unknown = exchange(bench.client, "nobody@example.org")
+    for name in ("ada", "dave"):
+        refused = exchange(bench.client, f"{name}@example.org")
+        assert said(refused) == (400, "invalid_grant")
+        uninteresting = {"error_uri": ""}
+        assert refused.json() | uninteresting == unknown.json() | uninteresting, "as if there were no such member"
+    for name in ("bob", "carol"):
+        exchanged(bench.client, f"{name}@example.org")
+    bench.limit(allowedRoles=[])
+    exchanged(bench.client, "dave@example.org")
+
+
+def test_scopes(hub: RunningHub) -> None:
+    bench = Bench(hub)
+    bench.limit(allowedScopes=["read-repos", "email"])
+    assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == {"read-repos", "email"}
+    assert exchanged(bench.client, "bob@example.org", scope="email")["scope"] == "email"
+    for asked in ("openid", "email openid", "jobs", "fly", "email,read-repos"):
+        assert said(exchange(bench.client, "bob@example.org", scope=asked)) == (400, "invalid_scope"), asked
+    bench.limit(allowedScopes=[])
+    assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == set(SCOPES)
+
+
+def test_so_many_a_day(hub: RunningHub) -> None:
+    bench = Bench(hub)
+    bench.limit(dailyQuota=3)
+    for _ in range(5):
+        assert said(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
+    for _ in range(3):
+        exchanged(bench.client, "bob@example.org")
+    hub.clock.advance(3600)
+    for _ in range(2):
+        refused = exchange(bench.client, "bob@example.org")
+        assert said(refused) == (429, "temporarily_unavailable")
+        assert int(refused.headers["retry-after"]) == DAY - 3600
+    assert bench.results() == ["granted"] * 3 + ["refused"] * 7
+    # What is refused for another reason says that reason still.
+    assert said(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
+    bench.limit(dailyQuota=4)
+    exchanged(bench.client, "bob@example.org")
+    assert said(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
+    hub.clock.advance(DAY - 3600)
+    exchanged(bench.client, "bob@example.org")
+    bench.limit(dailyQuota=None)
+    for _ in range(6):
+        exchanged(bench.client, "bob@example.org")
+
+
+def test_each_app_has_its_own_quota(hub: RunningHub) -> None:
+    bench = Bench(hub)
+    bench.limit(dailyQuota=1)
+    other = make_exchanger(hub, bench.acme, name="Other")
+    exchanged(bench.client, "bob@example.org")
+    assert said(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
+    for _ in range(2):
+        exchanged(other, "bob@example.org")

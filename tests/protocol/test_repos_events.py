@@ -1,0 +1,97 @@
+"""`/events`: what happened to a repo, in order, as it was told at the time."""
+
+from typing import Any
+
+import httpx
+from tests.bed import packs
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import commit, committed, head_of, make_repo
+from tests.bed.running import RunningHub
+
+EVENTS = "/api/models/ada/tiny/events"
+
+
+def listed(client: httpx.Client, query: str = "", repo: str = "ada/tiny") -> list[dict[str, Any]]:
+    answer = client.get(f"/api/models/{repo}/events{query}")
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()
+    return found
+
+
+def kinds(client: httpx.Client, repo: str = "ada/tiny") -> list[str]:
+    events = [one["payload"]["event"] for one in listed(client, repo=repo)]
+    return [f"{event['scope']}/{event['action']}" for event in events]
+
+
+def test_every_change_is_one_event(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as client:
+        make_repo(client, "tiny", license="mit", files=[{"path": "a", "content": "x"}])
+        assert kinds(client) == ["repo/create"], "the first commit is a part of it"
+        first = head_of(client, "ada/tiny")
+        second = committed(client, "ada/tiny", {"f": b"1"})
+        repo = "/api/models/ada/tiny"
+        assert client.post(f"{repo}/branch/dev", json={"startingPoint": first}).status_code == 200
+        assert client.post(f"{repo}/branch/dev", json={"startingPoint": first, "overwrite": True}).status_code == 200
+        assert client.post(f"{repo}/tag/main", json={"tag": "v1", "message": "One"}).status_code == 200
+        assert client.delete(f"{repo}/tag/v1").status_code == 200
+        assert commit(client, "ada/tiny", {"f": b"2"}, query="?create_pr=1").status_code == 200
+        for refused in (
+            client.post(f"{repo}/branch/dev"),
+            client.delete(f"{repo}/branch/main"),
+            commit(client, "ada/tiny", {"f": b"2"}, parent=first),
+            commit(client, "ada/tiny", {}, delete=["none"]),
+            client.put(f"{repo}/settings", json={"private": False}),
+        ):
+            assert refused.status_code in (200, 400, 404, 409, 412)
+        updates = [one["payload"]["updatedRefs"] for one in listed(client, "?after=1")]
+        assert updates[0] == [{"ref": "refs/heads/main", "oldSha": first, "newSha": second}]
+        assert updates[1] == [{"ref": "refs/heads/dev", "oldSha": None, "newSha": first}]
+        ((tagged,), (untagged,), (proposed,)) = updates[2:]
+        assert (tagged["ref"], tagged["oldSha"], tagged["newSha"] != second) == ("refs/tags/v1", None, True)
+        assert (untagged["oldSha"], untagged["newSha"]) == (tagged["newSha"], None)
+        assert (proposed["ref"], proposed["oldSha"]) == ("refs/pr/1", None)
+        # The body is frozen: it says what was, whatever the repo is called by now.
+        before = listed(client)
+        assert client.put(f"{repo}/settings", json={"private": True}).status_code == 200
+        move = {"fromRepo": "ada/tiny", "toRepo": "acme/small", "type": "model"}
+        assert client.post("/api/repos/move", json=move).status_code == 200
+        after = listed(client, repo="acme/small")
+        assert after[: len(before)] == before
+        moved = after[-1]["payload"]
+        assert (moved["repo"]["name"], moved["movedTo"]["name"]) == ("ada/tiny", "acme/small")
+        assert after[-2]["payload"]["updatedConfig"] == {"private": True}
+        assert [one["seq"] for one in after] == list(range(1, len(after) + 1))
+
+
+def test_three_refs_of_one_push_are_one_event(hub: RunningHub) -> None:
+    token = make_token(hub, make_user(hub, "ada"))
+    with api(hub, token) as ada:
+        make_repo(ada, "tiny")
+        head = head_of(ada, "ada/tiny")
+        refs = ["refs/heads/a", "refs/heads/b", "refs/tags/c"]
+        body = packs.commands([(None, head, ref) for ref in refs]) + packs.pack([])
+        assert packs.report_of(packs.push(hub.url, token, body)) == ["unpack ok", *(f"ok {ref}" for ref in refs)]
+        (event,) = listed(ada, "?after=1")
+        assert event["seq"] == 2
+        assert [change["ref"] for change in event["payload"]["updatedRefs"]] == refs
+        assert event["createdAt"].endswith("Z")
+        assert "webhook" not in event["payload"]
+
+
+def test_pages_and_rights(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
+        make_repo(owner, "tiny")
+        for number in range(5):
+            committed(owner, "ada/tiny", {"f": b"%d" % number})
+        assert [one["seq"] for one in listed(anyone, "?after=2&limit=3")] == [3, 4, 5]
+        assert listed(anyone, "?after=6") == listed(anyone, f"?after={10**17}") == []
+        assert [one["seq"] for one in listed(anyone, "?limit=1")] == [1]
+        for query in ("after=-1", "after=x", "limit=x", "after=1&after=2", "after=" + "9" * 30, "after=", "after=٣"):
+            assert anyone.get(f"{EVENTS}?{query}").status_code == 400, query
+        assert owner.put("/api/models/ada/tiny/settings", json={"private": True}).status_code == 200
+        assert [client.get(EVENTS).status_code for client in (owner, other, anyone)] == [200, 404, 401]
+        missing = owner.get("/api/models/ada/none/events")
+        assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RepoNotFound")

@@ -1,0 +1,152 @@
+"""What a repo says about itself, and its settings."""
+
+from typing import Any
+
+import httpx
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import commit, committed, make_repo, send_large, send_lines
+from tests.bed.running import RunningHub
+
+REPO = "/api/models/ada/tiny"
+
+
+def test_everything_about_a_repo(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        made = make_repo(ada, "tiny", license="mit")
+        first = ada.get(REPO).json()
+        hub.clock.advance(60)
+        oid = send_large(ada, "ada/tiny", b"\0large")
+        value = {"path": "w.bin", "algo": "sha256", "oid": oid, "size": 6}
+        assert send_lines(ada, "ada/tiny", ("lfsFile", value)).status_code == 200
+        info = ada.get(REPO).json()
+        assert info == {
+            "_id": made["id"],
+            "id": "ada/tiny",
+            "modelId": "ada/tiny",
+            "author": "ada",
+            "sha": info["sha"],
+            "createdAt": first["createdAt"],
+            "lastModified": info["lastModified"],
+            "private": False,
+            "gated": False,
+            "disabled": False,
+            "downloads": 0,
+            "likes": 0,
+            "tags": ["license:mit"],
+            "cardData": {"license": "mit"},
+            "siblings": [{"rfilename": name} for name in (".gitattributes", "README.md", "w.bin")],
+            "usedStorage": 6,
+        }
+        assert first["createdAt"] == first["lastModified"] < info["lastModified"]
+        assert info["lastModified"].endswith("Z")
+        for query in ("blobs=true", "blobs=True", "blobs=1", "blobs=1&securityStatus=true"):
+            by_name = {one["rfilename"]: one for one in ada.get(f"{REPO}?{query}").json()["siblings"]}
+            assert by_name["w.bin"]["lfs"] == {"size": 6, "sha256": oid, "pointerSize": 126}
+            assert by_name["w.bin"]["size"] == 6
+            assert set(by_name["README.md"]) == {"rfilename", "size", "blobId"}
+        old = ada.get(f"{REPO}/revision/{first['sha']}").json()
+        assert (old["sha"], len(old["siblings"])) == (first["sha"], 2)
+        assert ada.get(f"{REPO}?expand=siblings").json()["siblings"] == info["siblings"]
+        assert "siblings" not in ada.get(f"{REPO}?expand=sha").json()
+        # By any case of its name, and shown as it was made.
+        assert ada.get("/api/models/ADA/Tiny").json()["id"] == "ada/tiny"
+        for missing in ("/revision/none", "/revision/" + "0" * 40, "/revision/refs%2Fpr%2F9"):
+            refused = ada.get(REPO + missing)
+            assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RevisionNotFound")
+        for name in ("none", "a--b", "a..b", "%F0%9F%98%80", "x" * 300, "tiny.git", ".."[:1] + "x"):
+            refused = ada.get(f"/api/models/ada/{name}")
+            assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RepoNotFound"), name
+
+
+def test_settings_that_decide_who_sees_it(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
+        make_repo(ada, "tiny")
+        make_repo(ada, "tiny", "space")
+
+        def put(settings: Any, repo_type: str = "model") -> httpx.Response:
+            return ada.put(f"/api/{repo_type}s/ada/tiny/settings", json=settings)
+
+        def seen(repo_type: str = "model") -> bool:
+            return anyone.get(f"/api/{repo_type}s/ada/tiny").status_code == 200
+
+        for settings, visible in (
+            ({"private": True}, False),
+            ({"visibility": "public"}, True),
+            ({"visibility": "private"}, False),
+            ({"private": False, "visibility": "public", "unknown": 1}, True),
+        ):
+            answer = put(settings)
+            assert answer.status_code == 200, settings
+            assert (answer.json()["private"], answer.json()["visibility"]) == (
+                not visible,
+                "public" if visible else "private",
+            )
+            assert seen() is visible
+        # What was to be hidden is never shown for want of a word for it.
+        assert put({"visibility": "protected"}, "space").json()["private"] is True
+        assert seen("space") is False
+        assert put({"visibility": "protected"}).status_code == 422
+        for gate in ("auto", "manual", False):
+            assert put({"gated": gate}).json()["gated"] == gate
+            assert ada.get(REPO).json()["gated"] == gate
+        for bad in (
+            {"private": "yes"}, {"private": True, "visibility": "public"}, {"visibility": "hidden"}, {"gated": True},
+            {"gated": "x"}, {"gated": 0}, {"discussionsDisabled": 1}, [], "x",
+        ):  # fmt: skip
+            assert put(bad).status_code == 422, bad
+        assert put({}).status_code == 200
+        assert anyone.put(f"{REPO}/settings", json={"private": True}).status_code == 401
+        assert seen()
+
+
+def test_pull_requests_can_be_turned_off(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other:
+        make_repo(owner, "tiny")
+        assert owner.put(f"{REPO}/settings", json={"discussionsDisabled": True}).json()["discussionsDisabled"] is True
+        for client in (owner, other):
+            refused = commit(client, "ada/tiny", {"f": b""}, query="?create_pr=1")
+            assert (refused.status_code, "turned off" in refused.json()["error"]) == (403, True)
+        assert owner.put(f"{REPO}/settings", json={"discussionsDisabled": False}).status_code == 200
+        assert commit(other, "ada/tiny", {"f": b""}, query="?create_pr=1").status_code == 200
+
+
+def test_whether_one_may(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
+        make_repo(owner, "tiny")
+
+        def told(address: str) -> list[tuple[int, str]]:
+            answers = [client.get(f"{REPO}/auth-check{address}") for client in (owner, other, anyone)]
+            return [(answer.status_code, answer.headers.get("x-error-code", "")) for answer in answers]
+
+        assert owner.get(f"{REPO}/auth-check").text == "OK"
+        assert told("") == [(200, "")] * 3
+        assert told("/write") == [(200, ""), (403, ""), (401, "")]
+        assert owner.put(f"{REPO}/settings", json={"gated": "auto"}).status_code == 200
+        assert told("") == [(200, ""), (403, "GatedRepo"), (401, "GatedRepo")]
+        assert owner.put(f"{REPO}/settings", json={"gated": False, "private": True}).status_code == 200
+        assert told("") == told("/write") == [(200, ""), (404, "RepoNotFound"), (401, "RepoNotFound")]
+
+
+def test_large_files_that_a_repo_is_made_with(hub: RunningHub) -> None:
+    """However a file arrives, what .gitattributes sends to the large files goes there."""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        files = [{"path": "w.bin", "content": "AGw=", "encoding": "base64"}, {"path": "a.txt", "content": "x"}]
+        make_repo(ada, "tiny", files=files)
+        make_repo(ada, "second")
+        committed(ada, "ada/second", {"w.bin": b"\0l", "a.txt": b"x"})
+        one, two = (ada.get(f"/api/models/ada/{name}/tree/main").json() for name in ("tiny", "second"))
+        assert one == two
+        assert "lfs" in one[-1]
+        assert ada.get("/ada/tiny/resolve/main/w.bin").content == b"\0l"
+        assert ada.get(REPO).json()["usedStorage"] == 2
+        assert [event["payload"]["event"]["action"] for event in ada.get(f"{REPO}/events").json()] == ["create"]
+        for bad in (
+            [{"path": "a", "content": "%", "encoding": "base64"}], [{"path": "a"}], [{"path": "a", "content": 1}],
+            [{"path": "a", "content": "x", "encoding": "utf-16"}],
+            [{"path": f"f{number}", "content": ""} for number in range(101)],
+            [{"path": "a", "content": "x"}, {"path": "a/b", "content": "x"}],
+        ):  # fmt: skip
+            assert ada.post("/api/repos/create", json={"name": "third", "files": bad}).status_code == 422, bad
+        assert ada.get("/api/models/ada/third").status_code == 404

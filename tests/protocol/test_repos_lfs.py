@@ -1,0 +1,207 @@
+"""Large files: the batch API, signed addresses, uploads in one piece and in parts."""
+
+import hashlib
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx
+import pytest
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import make_repo, send_large
+from tests.bed.running import RunningHub
+
+from hubgate.server.hub.lfs import parts
+from hubgate.server.web.files import large_files
+
+CONTENT = bytes(range(100))
+OID = hashlib.sha256(CONTENT).hexdigest()
+
+
+def batch(client: httpx.Client, operation: str, *objects: tuple[str, int], repo: str = "ada/tiny", **more: Any) -> Any:
+    asked = {"operation": operation, "objects": [{"oid": oid, "size": size} for oid, size in objects], **more}
+    answer = client.post(f"/{repo}.git/info/lfs/objects/batch", json=asked)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/vnd.git-lfs+json"
+    assert answer.json()["transfer"] == "basic"
+    return answer.json()["objects"]
+
+
+def kept(hub: RunningHub) -> list[str]:
+    """All large files there are, whole or not."""
+    root = hub.settings.data_dir / "lfs"
+    return sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
+
+
+def changed(href: str, **query: str) -> str:
+    parts_of = urlsplit(href)
+    return parts_of._replace(query=urlencode(dict(parse_qsl(parts_of.query)) | query)).geturl()
+
+
+def test_asked_for_sent_and_fetched(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
+        make_repo(ada, "tiny")
+        more = {"hash_algo": "sha_256", "transfers": ["basic", "multipart", "xet"], "ref": {"name": "refs/heads/main"}}
+        (one,) = batch(ada, "upload", (OID, 100), **more)
+        assert (one["oid"], one["size"], one["authenticated"]) == (OID, 100, True)
+        href = one["actions"]["upload"]["href"]
+        # Without a token: the address is the permission.
+        assert anyone.put(href, content=CONTENT).status_code == 200
+        assert anyone.put(href, content=CONTENT).status_code == 200, "a client that lost the answer sends it again"
+        (again,) = batch(ada, "upload", (OID, 100))
+        assert "actions" not in again
+        found, missing = batch(anyone, "download", (OID, 100), ("0" * 64, 1))
+        assert (missing["error"]["code"], "actions" in missing) == (404, False)
+        got = anyone.get(found["actions"]["download"]["href"], headers={"range": "bytes=5-9"})
+        assert (got.status_code, got.content) == (206, CONTENT[5:10])
+        assert got.headers["content-type"] == "application/octet-stream"
+        assert got.headers["content-security-policy"] == "default-src 'none'; sandbox"
+        assert kept(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
+
+
+def test_what_is_not_what_was_announced_is_not_kept(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
+        make_repo(ada, "tiny")
+        href = batch(ada, "upload", (OID, 100))[0]["actions"]["upload"]["href"]
+        for wrong in (CONTENT[:-1], CONTENT + b"x", b"x" * 100, b"", b"y" * 1_000_000):
+            assert anyone.put(href, content=wrong).status_code == 422
+        assert kept(hub) == []
+        assert batch(ada, "download", (OID, 100))[0]["error"]["code"] == 404
+        # A size that is not the file's: neither sent nor found.
+        wrong_size = batch(ada, "upload", (OID, 99))[0]["actions"]["upload"]["href"]
+        assert anyone.put(wrong_size, content=CONTENT).status_code == 422
+        for objects in ([("x", 1)], [(OID.upper(), 1)], [(OID, -1)], [(OID, 1 << 41)], [(OID, 1)] * 1001):
+            asked = {"operation": "upload", "objects": [{"oid": oid, "size": size} for oid, size in objects]}
+            assert ada.post("/ada/tiny.git/info/lfs/objects/batch", json=asked).status_code == 422
+        for body in (b"", b"{}", b"[" * 200_000, b'{"operation": "delete", "objects": []}', b"\xff"):
+            refused = ada.post("/ada/tiny.git/info/lfs/objects/batch", content=body)
+            assert 400 <= refused.status_code < 500, body[:20]
+
+
+def test_signed_addresses_are_good_for_one_thing(hub: RunningHub) -> None:
+    other = hashlib.sha256(b"other").hexdigest()
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
+        ids = [make_repo(ada, name)["id"] for name in ("tiny", "second")]
+        href = batch(ada, "upload", (OID, 100))[0]["actions"]["upload"]["href"]
+        tampered = [
+            href.replace(OID, other),
+            href.replace(ids[0], ids[1]),
+            changed(href, size="5"),
+            changed(href, part="1"),
+            changed(href, expires=str(10**17)),
+            changed(href, signature="0" * 64),
+            changed(href, signature=""),
+            changed(href, signature="é"),
+            href.replace("/lfs/upload/", "/lfs/part/"),
+        ]
+        for address in tampered:
+            assert anyone.put(address, content=CONTENT).status_code == 403, address
+        for address in (*(changed(href, size=size) for size in ("x", "-1", "9" * 30)), href + "&size=1"):
+            assert anyone.put(address, content=CONTENT).status_code in (400, 403), address
+        download = href.replace("/lfs/upload/", "/lfs/download/")
+        assert anyone.get(download).status_code == 403
+        for method in ("GET", "POST", "DELETE", "PATCH"):
+            assert anyone.request(method, href).status_code == 405
+        complete = href.replace("/lfs/upload/", "/lfs/complete/")
+        assert anyone.post(complete, json={"oid": OID, "parts": []}).status_code == 403
+        hub.clock.advance(6 * 3600)
+        assert anyone.put(href, content=CONTENT).status_code == 403
+        hub.clock.advance(-1)
+        assert anyone.put(href, content=CONTENT).status_code == 200
+        fetch = batch(ada, "download", (OID, 100))[0]["actions"]["download"]["href"]
+        assert anyone.get(fetch).content == CONTENT
+        assert anyone.put(fetch, content=CONTENT).status_code == 405
+        assert anyone.get(fetch.replace(ids[0], ids[1])).status_code == 403
+        # The repo goes, and with it what its addresses were good for.
+        late = batch(ada, "upload", (other, 5))[0]["actions"]["upload"]["href"]
+        assert ada.request("DELETE", "/api/repos/delete", json={"name": "tiny"}).status_code == 200
+        assert anyone.get(fetch).status_code == 404
+        gone = anyone.put(late, content=b"other")
+        assert (gone.status_code, gone.headers["x-error-code"]) == (404, "RepoNotFound")
+
+
+def test_who_may_send_and_fetch(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
+        make_repo(owner, "tiny")
+        make_repo(owner, "hidden", private=True)
+        send_large(owner, "ada/tiny", CONTENT)
+        send_large(owner, "ada/hidden", CONTENT)
+        reader = make_token(hub, ada, "read")
+
+        def status(client: httpx.Client, operation: str, repo: str) -> int:
+            asked = {"operation": operation, "objects": [{"oid": OID, "size": 100}]}
+            return client.post(f"/ada/{repo}.git/info/lfs/objects/batch", json=asked).status_code
+
+        assert [status(client, "download", "tiny") for client in (owner, other, anyone)] == [200, 200, 200]
+        assert [status(client, "download", "hidden") for client in (owner, other, anyone)] == [200, 404, 401]
+        # Whoever may open a pull request may send its files.
+        assert [status(client, "upload", "tiny") for client in (owner, other, anyone)] == [200, 200, 401]
+        assert [status(client, "upload", "hidden") for client in (owner, other, anyone)] == [200, 404, 401]
+        with api(hub, reader) as reading:
+            assert [status(reading, "download", "hidden"), status(reading, "upload", "hidden")] == [200, 403]
+        assert owner.put("/api/models/ada/tiny/settings", json={"gated": "manual"}).status_code == 200
+        assert [status(client, "download", "tiny") for client in (owner, other, anyone)] == [200, 403, 401]
+
+
+def test_in_parts(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART", 40)
+    monkeypatch.setattr(large_files, "IN_PARTS_FROM", 80)
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
+        make_repo(ada, "tiny")
+        (one,) = batch(ada, "upload", (OID, 100), transfers=["basic", "multipart"])
+        action = one["actions"]["upload"]
+        header = action["header"]
+        assert header.pop("chunk_size") == "40"
+        assert sorted(header) == ["00001", "00002", "00003"]
+        for wrong in (CONTENT[:39], CONTENT[:41], b""):
+            assert anyone.put(header["00001"], content=wrong).status_code == 422
+        pieces = {number: CONTENT[(number - 1) * 40 : number * 40] for number in (1, 2, 3)}
+        etags = {n: anyone.put(header[f"{n:05}"], content=pieces[n]).headers["etag"] for n in (1, 3)}
+
+        def complete(given: list[tuple[int, str]], oid: str = OID) -> int:
+            body = {"oid": oid, "parts": [{"partNumber": number, "etag": etag} for number, etag in given]}
+            return anyone.post(action["href"], json=body).status_code
+
+        never = '"' + "0" * 32 + '"'
+        assert complete([(1, etags[1]), (2, never), (3, etags[3])]) == 422, "the second did not arrive"
+        bad = anyone.put(header["00002"], content=b"x" * 40).headers["etag"]
+        assert complete([(1, etags[1]), (2, bad), (3, etags[3])]) == 422, "not the announced file"
+        etags[2] = anyone.put(header["00002"], content=pieces[2]).headers["etag"]
+        good = [(number, etags[number]) for number in (1, 2, 3)]
+        for given in (
+            good[:2],
+            [*good, (4, etags[1])],
+            [*good, (3, etags[3])],
+            [(0, etags[1]), *good[1:]],
+            [(1, etags[2]), (2, etags[1]), good[2]],
+            [(1, "../../x"), *good[1:]],
+            [(1, "a" * 5000), *good[1:]],
+            [(1, "é" * 32), *good[1:]],
+            [(1, ""), *good[1:]],
+            [],
+        ):
+            assert complete(given) == 422, given
+        assert complete(good, oid="0" * 64) == 422
+        assert anyone.post(action["href"], content=b"[" * 100_000).status_code == 422
+        assert batch(ada, "download", (OID, 100))[0]["error"]["code"] == 404
+        assert complete(list(reversed(good))) == 200
+        assert complete(good) == 200, "a client that lost the answer asks again"
+        assert kept(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
+        fetch = batch(ada, "download", (OID, 100))[0]["actions"]["download"]["href"]
+        assert anyone.get(fetch).content == CONTENT
+        verify = one["actions"]["verify"]["href"]
+        assert ada.post(verify, json={"oid": OID, "size": 100}).status_code == 200
+        assert ada.post(verify, json={"oid": OID, "size": 99}).status_code == 404
+
+
+def test_parts_are_few_however_large_the_files(on_sqlite: RunningHub) -> None:
+    """Each has an address that has to be made and sent: a thousand files of a terabyte would have sixteen million."""
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        objects = [(f"{number:064x}", 1 << 40) for number in range(100)]
+        said = batch(ada, "upload", *objects, transfers=["multipart"])
+        counts = [len(one["actions"]["upload"].get("header", {})) for one in said]
+        assert 0 < sum(counts) <= 2100
+        assert all("href" in one["actions"]["upload"] for one in said)
+        first = said[0]["actions"]["upload"]["header"]
+        assert (len(first) - 1) * int(first["chunk_size"]) >= 1 << 40

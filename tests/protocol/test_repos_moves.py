@@ -1,0 +1,175 @@
+"""Making, moving and deleting: names that are taken, were taken, and lead on."""
+
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.at_once import at_once
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import commit, committed, make_repo
+from tests.bed.running import RunningHub
+
+
+def move(client: httpx.Client, old: str, new: str, **more: Any) -> httpx.Response:
+    return client.post("/api/repos/move", json={"fromRepo": old, "toRepo": new, **more})
+
+
+def delete(client: httpx.Client, name: str, organization: str | None = None, **more: Any) -> httpx.Response:
+    return client.request("DELETE", "/api/repos/delete", json={"name": name, "organization": organization, **more})
+
+
+def led(client: httpx.Client, address: str) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 307, (address, answer.status_code)
+    location: str = answer.headers["location"]
+    return location
+
+
+def test_a_chain_of_moves(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as client, api(hub) as anyone:
+        make_repo(client, "one")
+        committed(client, "ada/one", {"d/f": b"x"})
+        for old, new in (("ada/one", "ada/two"), ("ada/two", "acme/three"), ("acme/three", "acme/four")):
+            assert move(client, old, new, type="model").json()["url"] == f"{hub.url}/{new}"
+        for old in ("ada/one", "ada/two", "acme/three", "ADA/One"):
+            assert led(anyone, f"/api/models/{old}") == "/api/models/acme/four"
+            rest = "resolve/main/d%2Ff?download=true&x=%20"
+            assert led(anyone, f"/{old}/{rest}") == f"/acme/four/{rest}"
+            assert (
+                led(anyone, f"/api/models/{old}/tree/refs%2Fheads%2Fmain/d")
+                == "/api/models/acme/four/tree/refs%2Fheads%2Fmain/d"
+            )
+            assert led(anyone, f"/{old}.git/info/refs?service=git-upload-pack").startswith("/acme/four.git/info/refs")
+            assert anyone.head(f"/{old}/resolve/main/d/f").headers["location"] == "/acme/four/resolve/main/d/f"
+            # What changes something is done at once: nobody resends a body of gigabytes.
+            assert (
+                commit(client, old, {"f": old.encode()}).json()["commitUrl"].startswith(f"{hub.url}/acme/four/commit/")
+            )
+            taken = client.post(
+                "/api/repos/create", json={"name": old.split("/")[1], "organization": old.split("/")[0]}
+            )
+            assert taken.status_code == 409
+        assert move(client, "ada/two", "ada/one").status_code == 200, "back to the first name, asked by the second"
+        assert anyone.get("/api/models/ada/one").json()["id"] == "ada/one"
+        assert led(anyone, "/api/models/acme/four") == "/api/models/ada/one"
+        # Under a former name nothing is deleted: that may be a script's, from before the move.
+        gone = delete(client, "four", "acme")
+        assert (gone.status_code, gone.headers["x-error-code"]) == (404, "RepoNotFound")
+        assert "ada/one" in gone.json()["error"]
+        assert delete(client, "one").status_code == 200
+        for free in ("ada/two", "acme/three", "acme/four"):
+            assert anyone.get(f"/api/models/{free}").status_code == 401
+            make_repo(client, free)
+
+
+def test_moves_that_are_refused(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="read")
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
+        for name in ("one", "two"):
+            make_repo(owner, name)
+        make_repo(owner, "hidden", private=True)
+        make_repo(owner, "acme/theirs", private=True)
+        make_repo(other, "mine")
+        events = len(owner.get("/api/models/ada/one/events").json())
+        taken = move(owner, "ada/one", "ada/Two", type="model")
+        assert (taken.status_code, taken.json()["error"]) == (409, "A model repository called ada/Two already exists")
+        assert move(owner, "ada/one", "ada/one").status_code == 409
+        for new in ("bob/one", "none/one"):
+            assert move(owner, "ada/one", new).status_code == 403, new
+        for new in ("ada/-x", "ada/a..b", "ada/x.git", "ada/x y", "one", "/one", "ada/", "", "a/b/c"):
+            assert move(owner, "ada/one", new).status_code in (403, 422), new
+        assert move(owner, "ada/none", "ada/x").status_code == 404
+        assert move(owner, "ada/one", "ada/x", type="dataset").status_code == 404
+        assert move(owner, "ada/one", "ada/x", type="kernel").status_code == 422
+        assert move(other, "ada/one", "bob/one").status_code == 403
+        assert move(other, "ada/hidden", "bob/x").status_code == 404
+        assert move(other, "acme/theirs", "bob/x").status_code == 403
+        assert move(other, "bob/mine", "acme/mine").status_code == 403, "the role read makes no repos"
+        assert move(anyone, "ada/one", "ada/x").status_code == 401
+        assert len(owner.get("/api/models/ada/one/events").json()) == events
+        # Only its case, and the other types have names of their own.
+        assert move(owner, "ada/one", "ada/ONE").status_code == 200
+        assert owner.get("/api/models/ada/one").json()["id"] == "ada/ONE"
+        make_repo(owner, "one", "dataset")
+
+
+def test_a_private_repo_moves_unseen(hub: RunningHub) -> None:
+    """Neither name tells a stranger that there was, or is, anything."""
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other:
+        make_repo(owner, "one", private=True)
+        assert move(owner, "ada/one", "ada/two").status_code == 200
+        assert led(owner, "/api/models/ada/one") == "/api/models/ada/two"
+        absent = other.get("/api/models/ada/none")
+        for name in ("one", "two"):
+            hidden = other.get(f"/api/models/ada/{name}")
+            assert (hidden.status_code, hidden.json()) == (404, absent.json())
+            assert "location" not in hidden.headers
+
+
+def test_making_and_deleting(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
+
+        def create(client: httpx.Client = owner, **asked: Any) -> httpx.Response:
+            return client.post("/api/repos/create", json=asked)
+
+        assert create(name="own", organization="ada").json()["name"] == "ada/own", "one's own name is no organization"
+        assert create(name="ada/full").json()["name"] == "ada/full"
+        assert create(name="acme/full", organization="acme").json()["name"] == "acme/full"
+        assert create(name="acme/x", organization="ada").status_code == 422
+        assert create(name="app", type="space", sdk="static", visibility="protected").status_code == 200
+        assert anyone.get("/api/spaces/ada/app").status_code == 401
+        assert create(name="x", type="model", visibility="protected").status_code == 422
+        assert create(name="x", private=True, visibility="public").status_code == 422
+        assert create(name="app2", type="space").status_code == 400
+        for bad in (
+            {},
+            {"name": 1},
+            {"name": "x", "type": "kernel"},
+            {"name": "x", "license": "a\nb"},
+            {"name": "x\0"},
+        ):
+            assert create(**bad).status_code == 422, bad
+        for namespace in ("acme", "none", "ada"):
+            assert create(other, name="x", organization=namespace).status_code == 403
+            assert create(anyone, name="x", organization=namespace).status_code == 401
+        assert create(anyone).status_code == 401
+        with api(hub, make_token(hub, ada, "read")) as reader:
+            assert create(reader, name="x").status_code == 403
+            assert delete(reader, "own").status_code == 403
+        assert delete(owner, "own", type="dataset").status_code == 404, "another type is another repo"
+        assert delete(other, "own", "ada").status_code == 403
+        assert delete(anyone, "own", "ada").status_code == 401
+        assert delete(anyone, "none", "none").status_code == 401
+        for missing in (delete(owner, "none"), delete(owner, "x", "none"), delete(other, "app", "ada", type="space")):
+            assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RepoNotFound")
+            assert missing.headers["x-request-id"]
+        assert delete(owner, "own", "ada", type="model").status_code == 200
+        assert delete(owner, "ada/full").status_code == 200
+        assert delete(owner, "own").status_code == 404
+
+
+@pytest.mark.parametrize("count", [8])
+def test_one_of_many_gets_the_name(hub: RunningHub, count: int) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as client:
+        answers = at_once([lambda: client.post("/api/repos/create", json={"name": "x"}) for _ in range(count)])
+        assert sorted(answer.status_code for answer in answers) == [200, *[409] * (count - 1)]
+        assert all(answer.json()["url"] == f"{hub.url}/ada/x" for answer in answers)
+        for number in range(count):
+            make_repo(client, f"m{number}")
+        moves = at_once([_moving(client, number) for number in range(count)])
+        assert sorted(answer.status_code for answer in moves) == [200, *[409] * (count - 1)]
+        deletions = at_once([lambda: delete(client, "x") for _ in range(count)])
+        assert sorted(answer.status_code for answer in deletions) == [200, *[404] * (count - 1)]
+        folders = list((hub.settings.data_dir / "repos").glob("??/*"))
+        assert len(folders) == count, "what lost a race left nothing behind"
+
+
+def _moving(client: httpx.Client, number: int) -> Any:
+    return lambda: move(client, f"ada/m{number}", "ada/target")

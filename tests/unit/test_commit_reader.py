@@ -1,0 +1,49 @@
+"""What reading a commit holds in memory."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hubgate.server.errors import PayloadTooLarge
+from hubgate.server.hub.commits import reading
+from hubgate.server.hub.commits.model import AddFile
+from hubgate.server.hub.commits.reading import MOST_IN_MEMORY, Reader
+
+HEADER = json.dumps({"key": "header", "value": {"summary": "x"}}) + "\n"
+
+
+def reader(folder: Path) -> Reader:
+    numbers = iter(range(10_000))
+    return Reader(lambda: folder / str(next(numbers)), 1024 * 1024)
+
+
+async def lines(count: int, size: int, path: str = "f") -> AsyncIterator[bytes]:
+    yield HEADER.encode()
+    for number in range(count):
+        value = {"path": f"{path}{number}", "content": "x" * size, "encoding": "utf-8"}
+        yield json.dumps({"key": "file", "value": value}).encode() + b"\n"
+
+
+async def test_small_files_beyond_a_few_wait_on_disk(tmp_path: Path) -> None:
+    reading_it = reader(tmp_path)
+    request = await reading_it.read(lines(200, 50_000))
+    contents = [operation.content for operation in request.operations if isinstance(operation, AddFile)]
+    assert len(contents) == 200
+    in_memory = sum(len(content.text) for content in contents)
+    assert in_memory <= MOST_IN_MEMORY < 200 * 50_000
+    drafts = [content.file for content in contents if content.file is not None]
+    assert all(draft.read_bytes() == b"x" * 50_000 for draft in drafts)
+    assert in_memory + sum(draft.stat().st_size for draft in drafts) == 200 * 50_000
+    reading_it.clean_up()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_is_said_about_files_has_an_end_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_SAID", 100_000)
+    with pytest.raises(PayloadTooLarge):
+        await reader(tmp_path).read(lines(100, 1, "x" * 2_000))
+    monkeypatch.setattr(reading, "MOST_OPERATIONS", 5)
+    with pytest.raises(PayloadTooLarge):
+        await reader(tmp_path).read(lines(6, 1))

@@ -1,0 +1,62 @@
+"""Nothing that a ref will point at is left to the page cache: whatever a commit wrote was synced when it is returned.
+
+A power cut cannot be had in a test. What can be seen is which files this process opened to sync: the library that
+writes objects opens its own without the interpreter noticing.
+"""
+
+import sys
+from pathlib import Path
+
+from tests.bed.clock import START
+
+from hubgate.server.hub.git.folders import Folders
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.writing import (
+    Author,
+    Draft,
+    Put,
+    Remove,
+    commit_of_tree,
+    write_blob,
+    write_blob_of,
+    write_commit,
+    write_first_commit,
+    write_tag,
+)
+
+ADA = Author("ada", "ada@example.org")
+OPENED: set[str] = set()
+
+
+def _notice(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open" and "/objects" in str(arguments[0]):
+        OPENED.add(str(arguments[0]))
+
+
+# It cannot be taken away again; it costs little.
+sys.addaudithook(_notice)
+
+
+def unsynced(folder: Path) -> set[str]:
+    """Objects and their folders that were written and not synced."""
+    files = set((folder / "objects").glob("??/*"))
+    assert files
+    return {str(place) for place in {*files, *(file.parent for file in files)}} - OPENED
+
+
+async def test_all_that_a_commit_wrote_is_synced(tmp_path: Path) -> None:
+    folder = Folders(tmp_path).make("a" * 24)
+    first = await write_first_commit(folder, {"README.md": b"# Tiny", "d/e/f.txt": b"1"}, "initial commit", ADA, START)
+    assert unsynced(folder) == set()
+    (tmp_path / "large").write_bytes(b"x" * 100_000)
+    blobs = [await write_blob(folder, b"2"), await write_blob_of(folder, tmp_path / "large")]
+    assert len(unsynced(folder)) >= len(blobs), "with their commit"
+    changes = [Remove("README.md"), Put("d/e/f.txt", blobs[0]), Put("new/large", blobs[1])]
+    second = await write_commit(folder, Draft(first, changes, "A change", ADA, START))
+    assert unsynced(folder) == set()
+    await in_thread(commit_of_tree, folder, second, "All of it", ADA, START)
+    assert unsynced(folder) == set()
+    await write_tag(folder, "v1", second, "As published", ADA, START)
+    assert unsynced(folder) == set()
+    await write_commit(folder, Draft(None, [], "Empty", ADA, START))
+    assert unsynced(folder) == set()
