@@ -74,4 +74,5 @@ class Webhook:
     failing_since: int | None
     closed_until: int
     last_trigger_at: int | None
+    suspended_at: int | None
     created_at: int

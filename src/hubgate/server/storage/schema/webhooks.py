@@ -34,6 +34,8 @@ webhooks = Table(
     # Since when every try has failed; when its owner was warned of that.
     Column("failing_since", BigInteger),
     Column("warned_at", BigInteger),
+    # Since when it has been suspended; null while it is not.
+    Column("suspended_at", BigInteger),
     # The breaker: failures in a row, and until when nothing is sent.
     Column("failures", BigInteger, nullable=False),
     Column("closed_until", BigInteger, nullable=False),
@@ -119,6 +121,9 @@ attempts = Table(
     owner("deliveries", "delivery_id", key=True),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("at", BigInteger, nullable=False),
+    # Where to, and signed how: both may be set otherwise by the time somebody looks.
+    Column("url", Text, nullable=False),
+    Column("signature", Text, nullable=False),
     Column("status", BigInteger),
     Column("duration_ms", BigInteger, nullable=False),
     # In words, where there was no answer; one text for all that could map a network (attack W18).

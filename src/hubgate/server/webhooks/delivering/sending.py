@@ -38,10 +38,11 @@ class Sender:
         row = await self._to_send(claimed)
         if row is None:
             return
-        out = outgoing(self.webhooks.secret, claimed.delivery_id, row, self.webhooks.clock())
-        tried = await self._tried(out)
+        at = self.webhooks.clock()
+        out = outgoing(self.webhooks.secret, claimed.delivery_id, row, at)
+        tried = await self._tried(out, at)
         failpoint.hit("deliver-after-send")
-        await self._note(claimed, row, tried)
+        await self._note(claimed, row, out, tried)
 
     async def _to_send(self, claimed: Claim) -> Row | None:
         """None where nothing goes out, which is written down then."""
@@ -66,8 +67,8 @@ class Sender:
         if webhook_id is not None:
             await store.replan(tx, webhook_id)
 
-    async def _tried(self, out: Outgoing) -> Try:
-        at, began = self.webhooks.clock(), time.monotonic()
+    async def _tried(self, out: Outgoing, at: int) -> Try:
+        began = time.monotonic()
         answer: Answer | None = None
         try:
             answer = await self.webhooks.egress.post(
@@ -78,7 +79,7 @@ class Sender:
             answer = None
         return Try(at, int((time.monotonic() - began) * 1000), answer)
 
-    async def _note(self, claimed: Claim, row: Row, tried: Try) -> None:
+    async def _note(self, claimed: Claim, row: Row, out: Outgoing, tried: Try) -> None:
         now = self.webhooks.clock()
         verdict = judge(tried, row["attempts"], now, random.random())  # noqa: S311 (spreads retries, hides nothing)
 
@@ -88,16 +89,7 @@ class Sender:
             )
             if ended is None:
                 return
-            await store.note_try(
-                tx,
-                claimed.delivery_id,
-                ended["attempts"],
-                tried.at,
-                tried.status,
-                tried.duration_ms,
-                tried.error,
-                tried.response,
-            )
+            await store.note_try(tx, claimed.delivery_id, ended["attempts"], out, tried)
             if tried.arrived:
                 await store.note_success(tx, claimed.webhook_id)
             elif not row["is_test"]:
@@ -112,7 +104,7 @@ class Sender:
             return
         lasted = now - failing["failing_since"]
         if tried.status == GONE or lasted >= SUSPENDED_AFTER:
-            if await managing_store.suspend(tx, webhook_id):
+            if await managing_store.suspend(tx, webhook_id, now):
                 waiting = await store.skip_all(tx, webhook_id, SUSPENDED, now)
                 await telling.suspended(tx, self.webhooks, webhook_id, waiting)
         elif lasted >= SUSPENDED_AFTER // 2 and failing["warned_at"] is None:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
 from hubgate.server.storage.database import Row, Tx
+from hubgate.server.webhooks.delivering.outcome import Try
+from hubgate.server.webhooks.delivering.request import Outgoing
 from hubgate.server.webhooks.entitled import MAY_KNOW
-from hubgate.server.webhooks.model import BREAKS_AFTER, ENABLED, RETRYING, SKIPPED
+from hubgate.server.webhooks.model import BREAKS_AFTER, ENABLED, FAILED, PENDING, RETRYING, SKIPPED, SUSPENDED
 
 _ALIVE = "state IN ('pending', 'retrying', 'parked')"
 
@@ -53,6 +55,34 @@ async def skip_all(tx: Tx, webhook_id: str, reason: str, now: int) -> int:
         """,
         {"webhook_id": webhook_id, "reason": reason, "now": now},
     )
+
+
+# What a suspension cost: never sent because of it, or given up since. In an earlier one's time it is left alone.
+_MISSED = f"""
+    webhook_id = :webhook_id AND (state = '{SKIPPED}' AND reason = '{SUSPENDED}' OR state = '{FAILED}')
+    AND COALESCE(ended_at, created_at) >= :since AND lease_until IS NULL
+"""
+
+
+async def missed(tx: Tx, webhook_id: str, since: int) -> int:
+    """How many deliveries wait for a webhook that has been suspended since then."""
+    sql = f"SELECT count(*) AS missed FROM deliveries WHERE {_MISSED}"
+    row = await tx.one(sql, {"webhook_id": webhook_id, "since": since})
+    return int(row["missed"]) if row else 0
+
+
+async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
+    """The same deliveries, under the same ids: a receiver that had one after all knows it again."""
+    queued = await tx.exec(
+        f"""
+        UPDATE deliveries SET state = CASE WHEN attempts = 0 THEN '{PENDING}' ELSE '{RETRYING}' END, reason = '',
+            due_at = :now, ended_at = NULL
+        WHERE {_MISSED}
+        """,
+        {"webhook_id": webhook_id, "since": since, "now": now},
+    )
+    await replan(tx, webhook_id)
+    return queued
 
 
 # Claiming.
@@ -203,22 +233,22 @@ async def give_back(tx: Tx, delivery_id: str, token: str, state: str, reason: st
     return row["webhook_id"] if row else None
 
 
-async def note_try(
-    tx: Tx, delivery_id: str, number: int, at: int, status: int | None, duration_ms: int, error: str, response: bytes
-) -> None:
+async def note_try(tx: Tx, delivery_id: str, number: int, out: Outgoing, tried: Try) -> None:
     await tx.exec(
         """
-        INSERT INTO attempts (delivery_id, number, at, status, duration_ms, error, response)
-        VALUES (:delivery_id, :number, :at, :status, :duration_ms, :error, :response)
+        INSERT INTO attempts (delivery_id, number, at, url, signature, status, duration_ms, error, response)
+        VALUES (:delivery_id, :number, :at, :url, :signature, :status, :duration_ms, :error, :response)
         """,
         {
             "delivery_id": delivery_id,
             "number": number,
-            "at": at,
-            "status": status,
-            "duration_ms": duration_ms,
-            "error": error,
-            "response": response,
+            "at": tried.at,
+            "url": out.url,
+            "signature": out.signature,
+            "status": tried.status,
+            "duration_ms": tried.duration_ms,
+            "error": tried.error,
+            "response": tried.response,
         },
     )
 

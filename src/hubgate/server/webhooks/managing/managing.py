@@ -75,6 +75,7 @@ async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted) -> Kept:
         failing_since=None,
         closed_until=0,
         last_trigger_at=None,
+        suspended_at=None,
         created_at=now,
     )
     watched = check_watched(wanted.watched or ())
@@ -97,7 +98,7 @@ async def update(webhooks: Webhooks, owner: Owner, webhook_id: str, wanted: Want
     sealed = _sealed(webhooks, webhook_id, wanted.secret)
 
     async def unit(tx: Tx) -> Kept:
-        before = await _held(tx, owner, webhook_id)
+        before = await held(tx, owner, webhook_id)
         after = replace(
             before,
             url=None if wanted.pull else url or before.url,
@@ -125,7 +126,7 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, *, on: bool)
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> Kept:
-        before = await _held(tx, owner, webhook_id)
+        before = await held(tx, owner, webhook_id)
         if on:
             await store.enable(tx, webhook_id)
         elif before.state != DISABLED:
@@ -139,7 +140,7 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, *, on: bool)
 
 async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str) -> None:
     async def unit(tx: Tx) -> None:
-        await _held(tx, owner, webhook_id)
+        await held(tx, owner, webhook_id)
         await store.remove(tx, webhook_id)
 
     await webhooks.db.write_long(unit)
@@ -164,7 +165,7 @@ async def every(webhooks: Webhooks, owner: Owner) -> list[Kept]:
     return await webhooks.db.read_long(unit)
 
 
-async def _held(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
+async def held(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
     held = await store.hold(tx, webhook_id) if is_id(webhook_id) else None
     if held is None or (held.user_id, held.org_id) != (owner.user_id, owner.org_id):
         raise NotFound(NO_SUCH)

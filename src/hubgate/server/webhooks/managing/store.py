@@ -77,7 +77,8 @@ async def enable(tx: Tx, webhook_id: str) -> None:
     """With a clean slate: neither the breaker nor the days of failure count on."""
     await tx.exec(
         f"""
-        UPDATE webhooks SET state = '{ENABLED}', failing_since = NULL, warned_at = NULL, failures = 0, closed_until = 0
+        UPDATE webhooks SET state = '{ENABLED}', failing_since = NULL, warned_at = NULL, suspended_at = NULL,
+            failures = 0, closed_until = 0
         WHERE id = :id
         """,
         {"id": webhook_id},
@@ -85,13 +86,13 @@ async def enable(tx: Tx, webhook_id: str) -> None:
 
 
 async def disable(tx: Tx, webhook_id: str) -> None:
-    await tx.exec(f"UPDATE webhooks SET state = '{DISABLED}' WHERE id = :id", {"id": webhook_id})
+    await tx.exec(f"UPDATE webhooks SET state = '{DISABLED}', suspended_at = NULL WHERE id = :id", {"id": webhook_id})
 
 
-async def suspend(tx: Tx, webhook_id: str) -> bool:
+async def suspend(tx: Tx, webhook_id: str, now: int) -> bool:
     """Whether it was enabled until now."""
-    sql = f"UPDATE webhooks SET state = '{SUSPENDED}' WHERE id = :id AND state = '{ENABLED}'"
-    return await tx.exec(sql, {"id": webhook_id}) == 1
+    sql = f"UPDATE webhooks SET state = '{SUSPENDED}', suspended_at = :now WHERE id = :id AND state = '{ENABLED}'"
+    return await tx.exec(sql, {"id": webhook_id, "now": now}) == 1
 
 
 async def remove(tx: Tx, webhook_id: str) -> None:
