@@ -54,6 +54,11 @@ def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
     return judged.version == 4 or _within(judged, _PUBLIC_V6)
 
 
+def is_public(address: Address) -> bool:
+    """Whether anyone on the Internet could dial it too, so that how it answers is no secret of this network."""
+    return is_allowed(address, ())
+
+
 def embedded_in(address: Address) -> Address | None:
     """The address that packets will reach: translations and tunnels carry an IPv4 address inside an IPv6 one.
 

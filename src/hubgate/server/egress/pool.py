@@ -5,7 +5,6 @@ import base64
 import ssl
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -37,29 +36,25 @@ class Pool:
         # The most recently used last.
         self._idle: OrderedDict[Connection, tuple[Key, float]] = OrderedDict()
 
-    def take(self, target: Target, addresses: Sequence[Address]) -> tuple[Key, Connection] | None:
-        """The warmest idle connection to one of the addresses, which were checked just now."""
+    def take(self, target: Target, address: Address) -> tuple[Key, Connection] | None:
+        """The warmest idle connection to the address, which was checked just now."""
         self._drop_stale()
-        wanted = {_key(target, address) for address in addresses}
+        wanted = _key(target, address)
         for connection in reversed(self._idle):
             key, _ = self._idle[connection]
-            if key in wanted:
+            if key == wanted:
                 del self._idle[connection]
                 return key, connection
         return None
 
-    async def dial(self, target: Target, addresses: Sequence[Address]) -> tuple[Key, Connection]:
-        """The first address that answers."""
-        failure = NotReached("no address")
-        for address in addresses:
-            try:
-                async with asyncio.timeout(CONNECT_SECONDS):
-                    return _key(target, address), await self._connected(target, address)
-            except TimeoutError:
-                failure = NotReached(f"{address} did not answer within {CONNECT_SECONDS:.0f} s")
-            except (OSError, ssl.SSLError, ssl.CertificateError) as error:
-                failure = NotReached(f"{address}: {error}")
-        raise failure
+    async def dial(self, target: Target, address: Address) -> tuple[Key, Connection]:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return _key(target, address), await self._connected(target, address)
+        except TimeoutError:
+            raise NotReached(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from None
+        except (OSError, ssl.SSLError, ssl.CertificateError) as error:
+            raise NotReached(f"{address}: {error}") from error
 
     def give_back(self, key: Key, connection: Connection) -> None:
         if not connection.is_reusable:
