@@ -85,7 +85,8 @@ def settle(hub: RunningHub) -> int:
     """Fan out and send until nothing is due at this moment of the hub's clock; how many tries were made."""
 
     async def work(opened: Hub) -> int:
-        tries, sender = 0, Sender(opened.webhooks)
+        # Nobody here maps a network, so nobody waits for the end of a silence.
+        tries, sender = 0, Sender(opened.webhooks, silence_seconds=0)
         await release_lost(opened.webhooks)
         while True:
             while await FanOut(opened.webhooks).step():

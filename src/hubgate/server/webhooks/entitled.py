@@ -10,3 +10,10 @@ MAY_KNOW = """
         OR EXISTS (SELECT 1 FROM memberships m WHERE m.org_id = :owner_id AND m.user_id = w.user_id))
     AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = w.user_id AND u.disabled_at IS NOT NULL)
 """
+
+# The same for the moment of the event, as far as it is known: what happened while a repo was private stays with those
+# who could read it then, however late it is fanned out. Takes `event_private` and `event_owner`.
+MIGHT_KNOW = """
+    (CAST(:event_private AS bigint) = 0 OR w.user_id = :event_owner OR w.org_id = :event_owner
+        OR EXISTS (SELECT 1 FROM memberships m WHERE m.org_id = :event_owner AND m.user_id = w.user_id))
+"""

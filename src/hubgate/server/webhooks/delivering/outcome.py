@@ -1,7 +1,10 @@
 """What a try came to, and what follows from it. Pure but for the jitter, which is given."""
 
+import html
+import json
 import re
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from hubgate.server.clock import SECOND
 from hubgate.server.egress.exchange import Answer
@@ -19,6 +22,8 @@ class Try:
     at: int
     duration_ms: int
     answer: Answer | None
+    # What was sent along and must not be read in what came back.
+    secret: str = ""
 
     @property
     def status(self) -> int | None:
@@ -30,7 +35,7 @@ class Try:
 
     @property
     def response(self) -> bytes:
-        return self.answer.body[:LONGEST_RESPONSE] if self.answer else b""
+        return _masked(self.answer.body, self.secret)[:LONGEST_RESPONSE] if self.answer else b""
 
     @property
     def arrived(self) -> bool:
@@ -42,6 +47,18 @@ class Verdict:
     state: str
     # When to try again; None where that was the last.
     due_at: int | None
+
+
+def _masked(body: bytes, secret: str) -> bytes:
+    """A receiver may repeat the headers it was sent, as they were or as JSON, HTML and addresses write them (W33)."""
+    if not secret:
+        return body
+    spellings = {secret, json.dumps(secret)[1:-1], html.escape(secret), quote(secret, safe="")}
+    # Whatever begins within the excerpt is looked at in full, and masks are as long as what they hide: none is cut.
+    found = body[: LONGEST_RESPONSE + max(map(len, spellings))]
+    for spelling in sorted(spellings, key=len, reverse=True):
+        found = found.replace(spelling.encode(), b"*" * len(spelling))
+    return found
 
 
 def judge(tried: Try, attempts_before: int, now: int, chance: float) -> Verdict:

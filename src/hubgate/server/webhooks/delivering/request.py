@@ -1,6 +1,8 @@
 """The request that goes out: body, headers, signatures. Pure but for opening what is sealed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hubgate import __version__
 from hubgate.server.clock import SECOND
@@ -20,6 +22,10 @@ class Outgoing:
     url: str
     headers: dict[str, str]
     body: bytes
+
+    @property
+    def secret(self) -> str:
+        return self.headers.get(SECRET, "")
 
     @property
     def signature(self) -> str:
@@ -46,7 +52,9 @@ def outgoing(secret: ServerSecret, delivery_id: str, row: Row, now: int) -> Outg
     return Outgoing(row["url"], headers, body)
 
 
-def plain_headers(delivery_id: str, webhook_id: str, attempt: int, about: Row, at: int) -> dict[str, str]:
+def plain_headers(
+    delivery_id: str, webhook_id: str, attempt: int, about: Row | Mapping[str, Any], at: int
+) -> dict[str, str]:
     """All but the secret and the signature. `about` has repo_seq, depth and is_test."""
     headers = {
         "Content-Type": "application/json",

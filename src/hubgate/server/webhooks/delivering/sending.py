@@ -1,12 +1,14 @@
 """Sending one claimed delivery and writing down what came of it."""
 
+import asyncio
 import random
 import time
 from dataclasses import dataclass
 
 from hubgate.server import failpoint
+from hubgate.server.clock import SECOND
 from hubgate.server.egress.exchange import Answer
-from hubgate.server.egress.resolve import NotReached
+from hubgate.server.egress.resolve import NoRoom, NotReached
 from hubgate.server.errors import Unprocessable
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks import telling
@@ -28,11 +30,19 @@ from hubgate.server.webhooks.model import (
 )
 
 MOST_READ = 64 * 1024
+# For a delivery that found no room at its address. It was not tried, so it waits shortly.
+NO_ROOM_WAIT = SECOND
 
 
 @dataclass(frozen=True)
 class Sender:
+    """Where no answer came from an address that only this hub could have tried, blocked, refused and timed out are
+    written down alike and after the same time, `silence_seconds`: whoever asks for deliveries learns nothing of the
+    network around the hub (attack W18).
+    """
+
     webhooks: Webhooks
+    silence_seconds: float = DEADLINE_SECONDS
 
     async def deliver(self, claimed: Claim) -> None:
         row = await self._to_send(claimed)
@@ -40,7 +50,11 @@ class Sender:
             return
         at = self.webhooks.clock()
         out = outgoing(self.webhooks.secret, claimed.delivery_id, row, at)
-        tried = await self._tried(out, at)
+        try:
+            tried = await self._tried(out, at)
+        except NoRoom:
+            await self._give_back(claimed)
+            return
         failpoint.hit("deliver-after-send")
         await self._note(claimed, row, out, tried)
 
@@ -67,17 +81,34 @@ class Sender:
         if webhook_id is not None:
             await store.replan(tx, webhook_id)
 
+    async def _give_back(self, claimed: Claim) -> None:
+        """Unsent, for a while: that its address is busy with others is no failure of its."""
+        due_at = self.webhooks.clock() + int(NO_ROOM_WAIT * (1 + random.random()))  # noqa: S311 (spreads, hides nothing)
+
+        async def unit(tx: Tx) -> None:
+            webhook_id = await store.give_back(tx, claimed.delivery_id, claimed.lease_token, "", "", due_at)
+            if webhook_id is not None:
+                await store.replan(tx, webhook_id)
+
+        await self.webhooks.db.write(unit)
+
     async def _tried(self, out: Outgoing, at: int) -> Try:
-        began = time.monotonic()
+        began, deadline = time.monotonic(), DEADLINE_SECONDS
         answer: Answer | None = None
+        is_public = True
         try:
-            answer = await self.webhooks.egress.post(
-                out.url, out.headers, out.body, seconds=DEADLINE_SECONDS, cap=MOST_READ
-            )
-        except (NotReached, Unprocessable, OSError):
-            # One outcome for all of them, and no telling how long each took to within a network's round trip.
-            answer = None
-        return Try(at, int((time.monotonic() - began) * 1000), answer)
+            answer = await self.webhooks.egress.post(out.url, out.headers, out.body, seconds=deadline, cap=MOST_READ)
+        except NoRoom:
+            raise
+        except NotReached as failure:
+            is_public = failure.is_public
+        except (Unprocessable, OSError):
+            is_public = False
+        if not is_public:
+            await asyncio.sleep(max(0.0, began + self.silence_seconds - time.monotonic()))
+        milliseconds = int((time.monotonic() - began) * 1000)
+        # In whole seconds, where the rest would say which of them it was.
+        return Try(at, milliseconds if is_public else milliseconds // 1000 * 1000, answer, out.secret)
 
     async def _note(self, claimed: Claim, row: Row, out: Outgoing, tried: Try) -> None:
         now = self.webhooks.clock()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.webhooks.entitled import MAY_KNOW
+from hubgate.server.webhooks.entitled import MAY_KNOW, MIGHT_KNOW
 from hubgate.server.webhooks.model import ENABLED, QUOTA_WINDOW
 
 
@@ -57,9 +57,11 @@ async def hold(tx: Tx, event_id: str) -> Unfanned | None:
 
 
 async def bind(tx: Tx, event: Unfanned, owner_kind: str, owner_key: str, repo_key: str) -> None:
-    """Names that were watched before anyone had them."""
+    """Names that were watched before anyone had them. An account keeps its former names, so those count too."""
+    rows = await tx.all("SELECT key FROM names WHERE owner_id = :id ORDER BY key", {"id": event.owner_id})
+    keys = {owner_key, *(str(row["key"]) for row in rows)}
     for target_id, kind, key in (
-        (event.owner_id, owner_kind, owner_key),
+        *((event.owner_id, owner_kind, key) for key in sorted(keys)),
         (event.repo_id, event.repo_type, repo_key),
     ):
         await tx.exec(
@@ -110,7 +112,7 @@ async def trigger(
         WHERE w.id > :cursor AND w.id <= :upto AND w.created_at <= :event_at
             AND w.id IN (SELECT x.webhook_id FROM watches x WHERE x.target_id IN (:repo_id, :event_owner))
             AND (' ' || w.domains || ' ') LIKE :domain
-            AND {MAY_KNOW}
+            AND {MAY_KNOW} AND {MIGHT_KNOW}
         RETURNING id, last_seq, state, url, CASE WHEN quota_used <= :quota THEN 1 ELSE 0 END AS within
         """,
         {
@@ -121,6 +123,7 @@ async def trigger(
             "event_at": event.created_at,
             "repo_id": event.repo_id,
             "event_owner": event.owner_id,
+            "event_private": event.private,
             "domain": f"% {domain} %",
             "private": event.private if reader is None else reader["private"],
             "owner_id": event.owner_id if reader is None else reader["owner_id"],

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from hubgate.server.accounts.form_once import OneUse, use_up
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
@@ -11,6 +12,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
 from hubgate.server.webhooks.managing import store
 from hubgate.server.webhooks.managing.checking import (
+    Mend,
     check_domains,
     check_overlap,
     check_secret,
@@ -53,17 +55,18 @@ class Wanted:
     ordered: bool | None = None
 
 
-async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted) -> Kept:
+async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, use: OneUse | None = None) -> Kept:
+    """`use` is of a form whose answer shows the secret: sent again, it makes nothing."""
     now = webhooks.clock()
     webhook_id = new_id(now)
     if (wanted.url is None) is not wanted.pull:
-        raise Unprocessable("url: say where to, or pull instead.")
+        raise Mend("url", "Say where to, or pull instead.")
     private_key, public_key = new_key(webhooks.secret, webhook_id)
     webhook = Webhook(
         id=webhook_id,
         user_id=owner.user_id,
         org_id=owner.org_id,
-        url=None if wanted.url is None else check_url(wanted.url),
+        url=None if wanted.url is None else check_url(wanted.url, webhooks.egress),
         domains=check_domains(DOMAINS if wanted.domains is None else wanted.domains),
         secret=_sealed(webhooks, webhook_id, wanted.secret),
         old_secret=None,
@@ -81,6 +84,10 @@ async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted) -> Kept:
     watched = check_watched(wanted.watched or ())
 
     async def unit(tx: Tx) -> Kept:
+        if use is not None:
+            await use_up(tx, use)
+        if not await store.hold_owner(tx, owner.user_id, owner.org_id):
+            raise NotFound("There is no such account any more.")
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.per_owner:
             raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
@@ -89,15 +96,19 @@ async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted) -> Kept:
     return await webhooks.db.write(unit)
 
 
-async def update(webhooks: Webhooks, owner: Owner, webhook_id: str, wanted: Wanted) -> Kept:
-    """Existing clients send an empty `watched` where nothing is to change."""
+async def update(webhooks: Webhooks, owner: Owner, webhook_id: str, wanted: Wanted, use: OneUse | None = None) -> Kept:
+    """Existing clients send an empty `watched` where nothing is to change. `use` is as in `create`."""
+    if wanted.pull and wanted.url is not None:
+        raise Mend("url", "Say where to, or pull instead.")
     watched = check_watched(wanted.watched) if wanted.watched else None
     domains = None if wanted.domains is None else check_domains(wanted.domains)
-    url = None if wanted.url is None else check_url(wanted.url)
+    url = None if wanted.url is None else check_url(wanted.url, webhooks.egress)
     overlap, now = check_overlap(wanted.overlap_seconds), webhooks.clock()
     sealed = _sealed(webhooks, webhook_id, wanted.secret)
 
     async def unit(tx: Tx) -> Kept:
+        if use is not None:
+            await use_up(tx, use)
         before = await held(tx, owner, webhook_id)
         after = replace(
             before,

@@ -36,6 +36,12 @@ async def of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> list[Webh
     return [Webhook(*row) for row in rows]
 
 
+async def hold_owner(tx: Tx, user_id: str | None, org_id: str | None) -> bool:
+    """Whether it is still there; nobody else makes a webhook for it, or deletes it, until this unit ends."""
+    table, owner_id = ("users", user_id) if user_id is not None else ("organizations", org_id)
+    return await tx.one(f"UPDATE {table} SET name = name WHERE id = :id RETURNING id", {"id": owner_id}) is not None
+
+
 async def count_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> int:
     sql = "SELECT count(*) AS webhooks FROM webhooks WHERE user_id = :user_id OR org_id = :org_id"
     row = await tx.one(sql, {"user_id": user_id, "org_id": org_id})
@@ -145,14 +151,18 @@ async def owners_of(tx: Tx, webhook_id: str) -> list[Addressed]:
     return [Addressed(*row) for row in rows]
 
 
-# By the name its target has now; a target that is gone keeps the name it was watched by.
+# By the name its target has now. One that is gone keeps the name it was watched by, and so does a repo that the owner
+# of the webhook may not see: how it is really spelled, or called since, would tell that it is there (attack W30).
 _WATCHES = """
     SELECT x.webhook_id, x.type, COALESCE(u.name, o.name, COALESCE(ru.name, ro.name) || '/' || r.name, x.name) AS name,
         x.target_id
-    FROM watches x
+    FROM watches x JOIN webhooks w ON w.id = x.webhook_id
     LEFT JOIN users u ON x.type = 'user' AND u.id = x.target_id
     LEFT JOIN organizations o ON x.type = 'org' AND o.id = x.target_id
-    LEFT JOIN repos r ON x.type NOT IN ('user', 'org') AND r.id = x.target_id
+    LEFT JOIN repos r ON x.type NOT IN ('user', 'org') AND r.id = x.target_id AND (
+        r.private = 0 OR r.owner_id = w.user_id OR r.owner_id = w.org_id
+        OR EXISTS (SELECT 1 FROM memberships m WHERE m.org_id = r.owner_id AND m.user_id = w.user_id)
+    )
     LEFT JOIN users ru ON ru.id = r.owner_id LEFT JOIN organizations ro ON ro.id = r.owner_id
 """
 
@@ -165,7 +175,7 @@ async def watches_of(tx: Tx, webhook_id: str) -> list[Watch]:
 async def watches_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> dict[str, list[Watch]]:
     rows = await tx.all(
         f"""
-        {_WATCHES} JOIN webhooks w ON w.id = x.webhook_id
+        {_WATCHES}
         WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY x.webhook_id, x.position
         """,
         {"user_id": user_id, "org_id": org_id},
@@ -177,10 +187,10 @@ async def watches_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> d
 
 
 async def target_of(tx: Tx, watch: Watch) -> str | None:
-    """Who has the name now. A former name is nobody's."""
+    """Who has the name, or had it: accounts and repos keep their former names for good."""
     if watch.type in ("user", "org"):
         row: Row | None = await tx.one(
-            "SELECT owner_id AS id FROM names WHERE key = :key AND kind = :kind AND current = 1",
+            "SELECT owner_id AS id FROM names WHERE key = :key AND kind = :kind",
             {"key": watch.key, "kind": watch.type},
         )
     else:
@@ -188,8 +198,8 @@ async def target_of(tx: Tx, watch: Watch) -> str | None:
         row = await tx.one(
             """
             SELECT p.repo_id AS id FROM names n
-            JOIN repo_names p ON p.owner_id = n.owner_id AND p.type = :type AND p.key = :name AND p.current = 1
-            WHERE n.key = :owner AND n.current = 1
+            JOIN repo_names p ON p.owner_id = n.owner_id AND p.type = :type AND p.key = :name
+            WHERE n.key = :owner
             """,
             {"owner": owner, "name": name, "type": watch.type},
         )
