@@ -12,9 +12,11 @@ from typing import Any
 import httpx
 from tests.bed.running import RunningHub
 
-from hubgate.server.opened import Hub
-from hubgate.server.webhooks.delivering.claiming import claim, release_lost
-from hubgate.server.webhooks.delivering.sending import Sender
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering.claiming import claim
+from hubgate.server.webhooks.delivering.losing import release_lost
+from hubgate.server.webhooks.delivering.noting import MOST, note
+from hubgate.server.webhooks.delivering.sending import Sender, Tried
 from hubgate.server.webhooks.fanout.fanning import FanOut
 
 
@@ -81,23 +83,25 @@ def receiving() -> Iterator[Receiver]:
         thread.join(10)
 
 
-def settle(hub: RunningHub) -> int:
+async def worked_off(webhooks: Webhooks, sender: Sender) -> int:
     """Fan out and send until nothing is due at this moment of the hub's clock; how many tries were made."""
+    tries = 0
+    await release_lost(webhooks)
+    while True:
+        while await FanOut(webhooks).step():
+            pass
+        claimed = await claim(webhooks, MOST)
+        if not claimed:
+            return tries
+        results = await asyncio.gather(*(sender.send(one) for one in claimed))
+        for first in range(0, len(results), MOST):
+            await note(webhooks, results[first : first + MOST])
+        tries += sum(isinstance(result, Tried) for result in results)
 
-    async def work(opened: Hub) -> int:
-        # Nobody here maps a network, so nobody waits for the end of a silence.
-        tries, sender = 0, Sender(opened.webhooks, silence_seconds=0)
-        await release_lost(opened.webhooks)
-        while True:
-            while await FanOut(opened.webhooks).step():
-                pass
-            claimed = await claim(opened.webhooks, 100)
-            if not claimed:
-                return tries
-            await asyncio.gather(*(sender.deliver(one) for one in claimed))
-            tries += len(claimed)
 
-    return hub.call(work)
+def settle(hub: RunningHub) -> int:
+    """Nobody here maps a network, so nobody waits for the end of a silence."""
+    return hub.call(lambda opened: worked_off(opened.webhooks, Sender(opened.webhooks, silence_seconds=0)))
 
 
 def make_webhook(client: httpx.Client, url: str, *watched: str, **more: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from hubgate.server.egress.client import Egress
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database
+from hubgate.server.webhooks.model import PACE, Pace
 
 
 @dataclass(frozen=True)
@@ -20,3 +21,4 @@ class Webhooks:
     # Triggers of one webhook in 24 hours; 0 is none.
     quota: int
     per_owner: int
+    pace: Pace = PACE

@@ -43,12 +43,16 @@ webhooks = Table(
     Column("next_due_at", BigInteger),
     # Whoever was served longest ago comes first.
     Column("served_at", BigInteger, nullable=False),
+    # The claim that served it last.
+    Column("turn", Text),
     Column("last_trigger_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Index(None, "user_id"),
     Index(None, "org_id"),
     Index(None, "next_due_at"),
 )
+
+_UNBOUND = text("target_id IS NULL")
 
 # What a webhook watches. A name that nobody has yet binds to whoever takes it first, and to nobody after them.
 watches = Table(
@@ -65,7 +69,7 @@ watches = Table(
     # The order in which they were given.
     Column("position", BigInteger, nullable=False),
     Index(None, "target_id", "webhook_id"),
-    Index(None, "key"),
+    Index("ix_watches_unbound", "key", sqlite_where=_UNBOUND, postgresql_where=_UNBOUND),
     sqlite_with_rowid=False,
 )
 
@@ -102,6 +106,8 @@ deliveries = Table(
     # Of the last try; null where there was no answer.
     Column("status", BigInteger),
     Column("due_at", BigInteger),
+    # When the first try ended: an ordered lane waits from then on.
+    Column("tried_at", BigInteger),
     Column("lease_until", BigInteger),
     Column("lease_token", Text),
     Column("created_at", BigInteger, nullable=False),
@@ -110,7 +116,7 @@ deliveries = Table(
     Index("uq_deliveries_webhook_id_seq", "webhook_id", "seq", unique=True),
     Index("ix_deliveries_alive", "webhook_id", "due_at", sqlite_where=_ALIVE, postgresql_where=_ALIVE),
     Index("ix_deliveries_lanes", "webhook_id", "repo_id", "repo_seq", sqlite_where=_ALIVE, postgresql_where=_ALIVE),
-    Index("ix_deliveries_leased", "lease_until", sqlite_where=_LEASED, postgresql_where=_LEASED),
+    Index("ix_deliveries_leased", "webhook_id", "lease_until", sqlite_where=_LEASED, postgresql_where=_LEASED),
     Index(None, "created_at"),
 )
 

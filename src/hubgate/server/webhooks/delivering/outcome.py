@@ -3,12 +3,13 @@
 import html
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from hubgate.server.clock import SECOND
 from hubgate.server.egress.exchange import Answer
-from hubgate.server.webhooks.model import BACKOFF, DELIVERED, FAILED, JITTER, LONGEST_WAIT, RETRYING
+from hubgate.server.webhooks.model import DELIVERED, FAILED, JITTER, LONGEST_WAIT, RETRYING
 
 NO_ANSWER = "No answer from the address."
 LONGEST_RESPONSE = 4096
@@ -61,20 +62,20 @@ def _masked(body: bytes, secret: str) -> bytes:
     return found
 
 
-def judge(tried: Try, attempts_before: int, now: int, chance: float) -> Verdict:
+def judge(tried: Try, backoff: Sequence[int], attempts_before: int, now: int, chance: float) -> Verdict:
     """`chance` from 0 to 1 moves the wait within the jitter."""
     if tried.arrived:
         return Verdict(DELIVERED, None)
-    wait = delay(attempts_before, chance)
+    wait = delay(backoff, attempts_before, chance)
     if wait is None or tried.status == GONE:
         return Verdict(FAILED, None)
     return Verdict(RETRYING, now + max(wait, _asked_wait(tried.answer)))
 
 
-def delay(attempts_before: int, chance: float) -> int | None:
-    if attempts_before >= len(BACKOFF):
+def delay(backoff: Sequence[int], attempts_before: int, chance: float) -> int | None:
+    if attempts_before >= len(backoff):
         return None
-    return int(BACKOFF[attempts_before] * (1 - JITTER + 2 * JITTER * chance))
+    return int(backoff[attempts_before] * (1 - JITTER + 2 * JITTER * chance))
 
 
 def _asked_wait(answer: Answer | None) -> int:

@@ -7,6 +7,7 @@ revision = "0007"
 down_revision = "0006"
 
 _UNFANNED = sa.text("fanned_at IS NULL")
+_UNBOUND = sa.text("target_id IS NULL")
 _ALIVE = sa.text("state IN ('pending', 'retrying', 'parked')")
 _LEASED = sa.text("lease_until IS NOT NULL")
 
@@ -71,6 +72,7 @@ def _webhooks() -> None:
         _number("closed_until"),
         _number("next_due_at", nullable=True),
         _number("served_at"),
+        _text("turn", nullable=True),
         _number("last_trigger_at", nullable=True),
         _number("created_at"),
     )
@@ -90,7 +92,7 @@ def _watches() -> None:
         sqlite_with_rowid=False,
     )
     _index("watches", "target_id", "webhook_id")
-    _index("watches", "key")
+    _partial("ix_watches_unbound", "watches", ["key"], _UNBOUND)
 
 
 def _deliveries() -> None:
@@ -115,6 +117,7 @@ def _deliveries() -> None:
         _number("attempts"),
         _number("status", nullable=True),
         _number("due_at", nullable=True),
+        _number("tried_at", nullable=True),
         _number("lease_until", nullable=True),
         _text("lease_token", nullable=True),
         _number("created_at"),
@@ -125,7 +128,7 @@ def _deliveries() -> None:
     op.create_index("uq_deliveries_webhook_id_seq", "deliveries", ["webhook_id", "seq"], unique=True)
     _partial("ix_deliveries_alive", "deliveries", ["webhook_id", "due_at"], _ALIVE)
     _partial("ix_deliveries_lanes", "deliveries", ["webhook_id", "repo_id", "repo_seq"], _ALIVE)
-    _partial("ix_deliveries_leased", "deliveries", ["lease_until"], _LEASED)
+    _partial("ix_deliveries_leased", "deliveries", ["webhook_id", "lease_until"], _LEASED)
     _index("deliveries", "created_at")
 
 
