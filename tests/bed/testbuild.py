@@ -29,6 +29,7 @@ from hubgate.server.paging import next_link, page_of, parse_page
 from hubgate.server.running import serve
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.limiter import Limit
+from hubgate.server.worker.supervise import Modules
 
 TABLE = "CREATE TABLE IF NOT EXISTS test_writes (name text PRIMARY KEY, value text NOT NULL)"
 FAILPOINTS = "TEST_FAILPOINTS"
@@ -164,7 +165,11 @@ def main() -> None:
     hub_settings.add_to(parser)
     logs.configure()
     settings = hub_settings.read(parser.parse_args())
-    serve(settings, lambda ready, _: print(f"ready: {ready.base_url}", flush=True), web_module="tests.bed.testweb")
+    serve(
+        settings,
+        lambda ready, _: print(f"ready: {ready.base_url}", flush=True),
+        Modules("tests.bed.testweb", "tests.bed.testdeliver"),
+    )
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from hubgate.server.settings import load
 from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.oauth.device import DevicePages
 from hubgate.server.web.rendering import Pages
+from hubgate.server.worker.supervise import Modules
 
 ERRORS: dict[str, Exception] = {
     "400": errors.BadRequest(
@@ -257,7 +258,9 @@ def main() -> None:
     logs.configure()
     settings = hub_settings.read(parser.parse_args())
     serve(
-        settings, lambda ready, _: print(f"ready: {ready.base_url}", flush=True), web_module="tests.browser.stage_web"
+        settings,
+        lambda ready, _: print(f"ready: {ready.base_url}", flush=True),
+        modules=Modules("tests.browser.stage_web"),
     )
 
 

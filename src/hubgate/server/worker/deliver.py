@@ -74,15 +74,15 @@ def _audit(hub: Hub) -> list[Loop]:
     return loops
 
 
-def main() -> None:
-    exit_as_child(_as_child(ready_fd=int(sys.argv[1])))
+def main(paced: Callable[[Webhooks], Webhooks] = _as_it_is) -> None:
+    exit_as_child(_as_child(int(sys.argv[1]), paced))
 
 
-async def _as_child(ready_fd: int) -> None:
+async def _as_child(ready_fd: int, paced: Callable[[Webhooks], Webhooks]) -> None:
     settings = settings_from_parent()
     logs.configure()
     os.nice(BACKGROUND_NICENESS)
-    await run(settings, stop_event(), lambda: report_ready(ready_fd))
+    await run(settings, stop_event(), lambda: report_ready(ready_fd), paced)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from hubgate.server.storage.database import Tx
-from hubgate.server.webhooks.entitled import MAY_KNOW
+from hubgate.server.webhooks.entitled.store import MAY_KNOW
 from hubgate.server.webhooks.model import FAILED, PENDING, RETRYING, SKIPPED, SUSPENDED
 
 ALIVE = "state IN ('pending', 'retrying', 'parked')"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from hubgate.server.clock import HOUR
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Value
-from hubgate.server.webhooks.entitled import MAY_KNOW, MIGHT_KNOW
+from hubgate.server.webhooks.entitled.store import MAY_KNOW, MIGHT_KNOW
 from hubgate.server.webhooks.model import DEEPEST, ENABLED, LOOP, PENDING, QUOTA, QUOTA_WINDOW, SKIPPED, STORED
 
 # A webhook is told of what happened after it was made. A clock that was set back, or another machine's, must not cost

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import placed, places
 from hubgate.server.webhooks.delivering.store import ALIVE
-from hubgate.server.webhooks.entitled import MAY_KNOW
+from hubgate.server.webhooks.entitled.store import MAY_KNOW
 from hubgate.server.webhooks.model import BREAK_LONGEST, BREAKS_AFTER, ENABLED, RETRYING
 
 MOST_WEBHOOKS = 64
