@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hubgate.server.clock import iso, iso_or_none
+from hubgate.server.errors import Unprocessable
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Row
 from hubgate.server.webhooks.activity.reading import InFull
@@ -32,13 +33,17 @@ class NewWebhook(msgspec.Struct, rename="camel"):
 
 
 class WebhookChanges(msgspec.Struct, rename="camel"):
-    watched: list[Watched] | None = None
-    url: str | None = None
-    domains: list[str] | None = None
+    """What is missing or null stays as it is, but for the secret: null takes it away."""
+
+    watched: list[Watched] | UnsetType | None = UNSET
+    url: str | UnsetType | None = UNSET
+    domains: list[str] | UnsetType | None = UNSET
     secret: str | UnsetType | None = UNSET
     overlap_seconds: int = 0
     pull: bool = False
     ordered: bool | None = None
+    job: Any = None
+    job_source_id: Any = None
 
 
 class WebhookJson(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -68,16 +73,28 @@ class Sent(msgspec.Struct):
 
 
 def wanted(given: NewWebhook | WebhookChanges) -> Wanted:
-    secret = "" if given.secret is None and isinstance(given, WebhookChanges) else given.secret
+    if given.job is not None or given.job_source_id is not None:
+        raise Unprocessable("job: this hub runs no jobs. Give a url.")
     return Wanted(
-        url=given.url,
+        url=None if isinstance(given.url, UnsetType) else given.url,
         pull=given.pull,
-        watched=None if given.watched is None else [(watch.type, watch.name) for watch in given.watched],
-        domains=given.domains,
-        secret=None if isinstance(secret, UnsetType) else secret,
+        watched=[(watch.type, watch.name) for watch in given.watched] if given.watched else None,
+        domains=None if isinstance(given.domains, UnsetType) else given.domains,
+        secret=_secret(given) if isinstance(given, WebhookChanges) else given.secret,
         overlap_seconds=given.overlap_seconds if isinstance(given, WebhookChanges) else 0,
         ordered=given.ordered,
     )
+
+
+def _secret(given: WebhookChanges) -> str | None:
+    """huggingface_hub before 1.0 sends all four fields each time, null where its caller gave nothing. That a new address
+    takes the secret away would open a receiver to everyone.
+    """
+    if isinstance(given.secret, UnsetType):
+        return None
+    if given.secret is None and UNSET not in (given.watched, given.url, given.domains):
+        return None
+    return given.secret or ""
 
 
 def described(kept: Kept, server_secret: ServerSecret) -> WebhookJson:

@@ -8,7 +8,6 @@ from starlette.types import ASGIApp
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
-from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import KIB, Query, Route
@@ -56,8 +55,6 @@ class _Api:
 
     async def create(self, request: HubRequest, owner: Owner) -> ASGIApp:
         given = await request.read_json(shapes.NewWebhook)
-        if given.job is not None or given.job_source_id is not None:
-            raise Unprocessable("job: this hub runs no jobs. Give a url.")
         return self._wrapped(await managing.create(self._webhooks, owner, shapes.wanted(given)))
 
     async def one(self, request: HubRequest, owner: Owner) -> ASGIApp:
