@@ -69,7 +69,7 @@ class Egress:
         """To the first address that can be dialled and has room."""
         failure: NotReached = NoRoom("too many requests are in the air to it")
         for address in addresses:
-            with self._rooms.entered(address) as has_room:
+            async with self._rooms.entered(address) as has_room:
                 if not has_room:
                     continue
                 answer = await self._on_kept(target, address, request, cap)

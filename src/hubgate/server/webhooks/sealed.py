@@ -1,6 +1,7 @@
 """Secrets and keys of webhooks: sealed under the server secret, each bound to its webhook."""
 
 import base64
+from functools import lru_cache
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
@@ -28,6 +29,7 @@ def new_key(secret: ServerSecret, webhook_id: str) -> tuple[bytes, str]:
     return secret.seal(private, _place(webhook_id, "key")), PUBLIC_PREFIX + base64.b64encode(public).decode()
 
 
+@lru_cache(maxsize=1024)
 def opened_key(secret: ServerSecret, webhook_id: str, sealed: bytes) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(secret.open(sealed, _place(webhook_id, "key")))
 

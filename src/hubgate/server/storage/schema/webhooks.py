@@ -39,10 +39,9 @@ webhooks = Table(
     # The breaker: failures in a row, and until when nothing is sent.
     Column("failures", BigInteger, nullable=False),
     Column("closed_until", BigInteger, nullable=False),
-    # When work of its is due; null while there is none, or as much in the air as may be.
+    # Its place in line: when work of its is due, or has been since it was last served; null while there is none, or as
+    # much in the air as may be.
     Column("next_due_at", BigInteger),
-    # Whoever was served longest ago comes first.
-    Column("served_at", BigInteger, nullable=False),
     # The claim that served it last.
     Column("turn", Text),
     Column("last_trigger_at", BigInteger),
@@ -51,8 +50,6 @@ webhooks = Table(
     Index(None, "org_id"),
     Index(None, "next_due_at"),
 )
-
-_UNBOUND = text("target_id IS NULL")
 
 # What a webhook watches. A name that nobody has yet binds to whoever takes it first, and to nobody after them.
 watches = Table(
@@ -69,7 +66,7 @@ watches = Table(
     # The order in which they were given.
     Column("position", BigInteger, nullable=False),
     Index(None, "target_id", "webhook_id"),
-    Index("ix_watches_unbound", "key", sqlite_where=_UNBOUND, postgresql_where=_UNBOUND),
+    Index(None, "key", "target_id"),
     sqlite_with_rowid=False,
 )
 

@@ -23,6 +23,9 @@ from hubgate.server.webhooks.model import PER_WEBHOOK
 log = logging.getLogger("hubgate.deliver")
 
 MOST_IN_THE_AIR = 4096
+# About so many, of as many webhooks as that takes.
+CLAIMED_AT_ONCE = 96
+FEWEST_WEBHOOKS = 8
 # Wake-ups are hints; this is the guarantee.
 IDLE_SECONDS = 0.025
 LOOKS_FOR_LOST_EVERY = 1.0
@@ -38,6 +41,7 @@ class Deliverer:
     stop: asyncio.Event
     # Set by whoever knows that there is something to send.
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _webhooks_at_once: int = store.MOST_WEBHOOKS
     _sending: set["asyncio.Task[None]"] = field(default_factory=set)
     _results: deque[Result] = field(default_factory=deque)
     _handed_in: asyncio.Event = field(default_factory=asyncio.Event)
@@ -76,7 +80,16 @@ class Deliverer:
         room = (MOST_IN_THE_AIR - in_the_air) // each
         if room <= 0 or not await store.is_any_due(self.webhooks.db, self.webhooks.clock()):
             return []
-        return await claim(self.webhooks, room, each)
+        claimed = await claim(self.webhooks, min(room, self._webhooks_at_once), each)
+        self._adapt(len(claimed))
+        return claimed
+
+    def _adapt(self, claimed: int) -> None:
+        """To what can be sent at once: whatever waits after its claim has to be looked at again."""
+        if claimed > 2 * CLAIMED_AT_ONCE:
+            self._webhooks_at_once = max(self._webhooks_at_once // 2, FEWEST_WEBHOOKS)
+        elif claimed < CLAIMED_AT_ONCE:
+            self._webhooks_at_once = min(self._webhooks_at_once * 2, store.MOST_WEBHOOKS)
 
     async def _send(self, sender: Sender, claimed: Claim) -> None:
         try:

@@ -29,7 +29,7 @@ async def release_lost(webhooks: Webhooks) -> int:
             tx, [Attempt(one, before + 1, now, "", "", None, 0, INTERRUPTED, b"") for one, before in tries.items()]
         )
         await leases.release(tx, [(row["id"], row["lease_token"], now + _wait(tries[row["id"]])) for row in lost], now)
-        await queue.replan(tx, {row["webhook_id"] for row in lost})
+        await queue.replan(tx, {row["webhook_id"] for row in lost}, now)
         return len(lost)
 
     def _wait(before: int) -> int:

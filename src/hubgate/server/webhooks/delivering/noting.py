@@ -53,7 +53,7 @@ async def note(webhooks: Webhooks, results: Sequence[Result]) -> None:
         await store.end_tries(tx, [end for fare in fares.values() for end in fare.ends], now)
         for webhook_id, fare in sorted(fares.items()):
             await _follow(tx, webhooks, webhook_id, fare, now)
-        await store.set_health(tx, {webhook_id: fare.health for webhook_id, fare in fares.items()})
+        await store.set_health(tx, {webhook_id: fare.health for webhook_id, fare in fares.items()}, now)
 
     failpoint.hit("deliver-before-note")
     await webhooks.db.write_long(unit)

@@ -20,7 +20,7 @@ MOST_READ = 64 * 1024
 # For a delivery that found no room at its address. It was not tried, so it waits shortly.
 NO_ROOM_WAIT = 2 * SECOND
 # What was claimed longer ago is looked at again: its webhook may have been switched off since.
-FRESH_SECONDS = 0.05
+FRESH_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)

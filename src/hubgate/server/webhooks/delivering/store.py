@@ -79,7 +79,7 @@ async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
         """,
         {"webhook_id": webhook_id, "since": since, "now": now},
     )
-    await replan(tx, [webhook_id])
+    await replan(tx, [webhook_id], now)
     return queued
 
 
@@ -88,13 +88,15 @@ async def may_know(tx: Tx, webhook_id: str, owner_id: str, private: int) -> bool
     return await tx.one(sql, {"id": webhook_id, "owner_id": owner_id, "private": private}) is not None
 
 
+# When work of a webhook is due, but not before then: what was due long ago must not put it before all the others.
 NEXT_DUE = f"""
-    (SELECT min(d.due_at) FROM deliveries d
-        WHERE d.webhook_id = webhooks.id AND d.{ALIVE} AND d.lease_until IS NULL)
+    (SELECT CASE WHEN x.first < :not_before THEN CAST(:not_before AS bigint) ELSE x.first END FROM (
+        SELECT min(d.due_at) AS first FROM deliveries d
+        WHERE d.webhook_id = webhooks.id AND d.{ALIVE} AND d.lease_until IS NULL
+    ) x)
 """
 
 
-async def replan(tx: Tx, webhook_ids: Iterable[str]) -> None:
-    """When work of each is due."""
+async def replan(tx: Tx, webhook_ids: Iterable[str], now: int) -> None:
     sql = f"UPDATE webhooks SET next_due_at = {NEXT_DUE} WHERE id = :id"
-    await tx.exec_many(sql, [{"id": webhook_id} for webhook_id in sorted(webhook_ids)])
+    await tx.exec_many(sql, [{"id": webhook_id, "not_before": now} for webhook_id in sorted(webhook_ids)])

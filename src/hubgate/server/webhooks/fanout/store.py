@@ -7,7 +7,17 @@ from hubgate.server.clock import HOUR
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Value
 from hubgate.server.webhooks.entitled.store import MAY_KNOW, MIGHT_KNOW
-from hubgate.server.webhooks.model import DEEPEST, ENABLED, LOOP, PENDING, QUOTA, QUOTA_WINDOW, SKIPPED, STORED
+from hubgate.server.webhooks.model import (
+    BREAK_LONGEST,
+    DEEPEST,
+    ENABLED,
+    LOOP,
+    PENDING,
+    QUOTA,
+    QUOTA_WINDOW,
+    SKIPPED,
+    STORED,
+)
 
 # A webhook is told of what happened after it was made. A clock that was set back, or another machine's, must not cost
 # it an event: what happened shortly before and is not fanned out yet is told too.
@@ -148,11 +158,19 @@ async def number(tx: Tx, counts: dict[str, tuple[int, int]], now: int) -> None:
             quota_from = CASE WHEN state = '{ENABLED}' AND quota_from <= :window THEN CAST(:now AS bigint)
                 ELSE quota_from END,
             next_due_at = CASE WHEN state <> '{ENABLED}' OR url IS NULL OR next_due_at < :now THEN next_due_at
+                WHEN closed_until > :now AND closed_until <= :opens_by THEN closed_until
                 ELSE CAST(:now AS bigint) END
         WHERE id = :id
         """,
         [
-            {"id": webhook_id, "count": count, "counted": counted, "window": now - QUOTA_WINDOW, "now": now}
+            {
+                "id": webhook_id,
+                "count": count,
+                "counted": counted,
+                "window": now - QUOTA_WINDOW,
+                "now": now,
+                "opens_by": now + BREAK_LONGEST,
+            }
             for webhook_id, (count, counted) in sorted(counts.items())
         ],
     )

@@ -52,8 +52,8 @@ async def add(tx: Tx, webhook: Webhook) -> None:
     own = [field.name for field in fields(Webhook)]
     await tx.exec(
         f"""
-        INSERT INTO webhooks ({", ".join(own)}, last_seq, quota_from, quota_used, failures, served_at)
-        VALUES ({", ".join(f":{name}" for name in own)}, 0, 0, 0, 0, 0)
+        INSERT INTO webhooks ({", ".join(own)}, last_seq, quota_from, quota_used, failures)
+        VALUES ({", ".join(f":{name}" for name in own)}, 0, 0, 0, 0)
         """,
         asdict(webhook),
     )

@@ -7,7 +7,6 @@ revision = "0007"
 down_revision = "0006"
 
 _UNFANNED = sa.text("fanned_at IS NULL")
-_UNBOUND = sa.text("target_id IS NULL")
 _ALIVE = sa.text("state IN ('pending', 'retrying', 'parked')")
 _LEASED = sa.text("lease_until IS NOT NULL")
 
@@ -71,7 +70,6 @@ def _webhooks() -> None:
         _number("failures"),
         _number("closed_until"),
         _number("next_due_at", nullable=True),
-        _number("served_at"),
         _text("turn", nullable=True),
         _number("last_trigger_at", nullable=True),
         _number("created_at"),
@@ -92,7 +90,7 @@ def _watches() -> None:
         sqlite_with_rowid=False,
     )
     _index("watches", "target_id", "webhook_id")
-    _partial("ix_watches_unbound", "watches", ["key"], _UNBOUND)
+    _index("watches", "key", "target_id")
 
 
 def _deliveries() -> None:

@@ -26,15 +26,15 @@ async def is_any_due(db: Database, now: int) -> bool:
 
 
 async def due_webhooks(tx: Tx, now: int, most: int) -> Sequence[Row]:
-    """id, ordered. Who was served longest ago comes first: a backlog of one does not keep the others waiting."""
-    sql = f"SELECT id, ordered FROM webhooks WHERE {_DUE} ORDER BY served_at, id LIMIT :most"
+    """id, ordered. Whoever was served goes to the end of the line: a backlog does not keep the others waiting."""
+    sql = f"SELECT id, ordered FROM webhooks WHERE {_DUE} ORDER BY next_due_at LIMIT :most"
     return await tx.all(sql, {"now": now, "most": most})
 
 
 async def take_turns(tx: Tx, webhook_ids: Sequence[str], token: str, now: int) -> None:
     """Whoever was faster has them; nobody else claims for the ones we got until this unit ends."""
     await tx.exec_many(
-        f"UPDATE webhooks SET served_at = :now, turn = :token WHERE id = :id AND {_DUE}",
+        f"UPDATE webhooks SET turn = :token WHERE id = :id AND {_DUE}",
         [{"id": webhook_id, "token": token, "now": now} for webhook_id in sorted(webhook_ids)],
     )
 
@@ -42,8 +42,8 @@ async def take_turns(tx: Tx, webhook_ids: Sequence[str], token: str, now: int) -
 # How many more may leave: none of a webhook whose turn went to another, and one at a time where a breaker was open.
 _ROOM = f"""
     SELECT CASE WHEN x.cap > x.leased THEN x.cap - x.leased ELSE 0 END FROM (
-        SELECT CASE WHEN w.turn <> :token THEN 0 WHEN w.failures >= {BREAKS_AFTER} THEN 1 ELSE CAST(:each AS bigint) END
-            AS cap,
+        SELECT CASE WHEN COALESCE(w.turn, '') <> :token THEN 0 WHEN w.failures >= {BREAKS_AFTER} THEN 1
+                ELSE CAST(:each AS bigint) END AS cap,
             (SELECT count(*) FROM deliveries f WHERE f.webhook_id = w.id AND f.lease_until IS NOT NULL) AS leased
         FROM webhooks w WHERE w.id = :id
     ) x

@@ -13,9 +13,7 @@ MOST = 64
 
 async def hold(tx: Tx, webhook_ids: Iterable[str]) -> None:
     """Nobody else claims, notes or switches for them until this unit ends."""
-    await tx.exec_many(
-        "UPDATE webhooks SET served_at = served_at WHERE id = :id", [{"id": each} for each in sorted(webhook_ids)]
-    )
+    await tx.exec_many("UPDATE webhooks SET turn = turn WHERE id = :id", [{"id": each} for each in sorted(webhook_ids)])
 
 
 async def fares(tx: Tx, webhook_ids: Sequence[str]) -> dict[str, tuple[str, Health]]:
@@ -93,9 +91,11 @@ async def end_tries(tx: Tx, ends: Sequence[End], now: int) -> None:
     )
 
 
-async def set_health(tx: Tx, healths: Mapping[str, Health]) -> None:
+async def set_health(tx: Tx, healths: Mapping[str, Health], now: int) -> None:
+    """And the place in line: at its end, or when the breaker lets one through."""
     values: list[dict[str, Value]] = [
-        {"id": webhook_id, **as_params(health)} for webhook_id, health in sorted(healths.items())
+        {"id": webhook_id, **as_params(health), "not_before": max(now, health.closed_until)}
+        for webhook_id, health in sorted(healths.items())
     ]
     await tx.exec_many(
         f"""
