@@ -28,6 +28,9 @@ MOMENTS = (
     "storage.after_commit",
 )
 
+LEASED = "SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL"
+ATTEMPTS = "SELECT delivery_id, number, at, status FROM attempts ORDER BY delivery_id, number"
+
 
 def test_kill_9_at_random_under_load(store: Store, watchers: Watchers, fault_count: int) -> None:
     """Of the whole hub with its background process, or of one that delivers beside it, over and over."""
@@ -65,23 +68,28 @@ def test_a_death_at_the_worst_moments(store: Store, watchers: Watchers, fault_co
 def test_one_of_two_is_frozen_past_its_lease(store: Store, watchers: Watchers) -> None:
     """What it had in the air goes out again by the other; thawed, it writes nothing down and sends nothing late."""
     held: list[str] = []
-    # The first to come are not answered until their sender is frozen.
-    watchers.answer = lambda name: held.append(name) or None if len(held) < 3 else (0.0, 200)  # type: ignore[func-returns-value]
+
+    def answer(name: str) -> tuple[float, int] | None:
+        """The first to come are not answered."""
+        held.append(name)
+        return None if len(held) <= 3 else (0.0, 200)
+
+    watchers.answer = answer
     scene = make_scene(store, watchers)
-    with scene.hub("--deliver", "off") as hub, scene.client(hub) as ada, scene.delivering() as frozen:
+    patient = {"TEST_PACE": "8,4"}
+    with scene.hub("--deliver", "off") as hub, scene.client(hub) as ada, scene.delivering(**patient) as frozen:
         acknowledged = scene.changed(ada, "ada/one", "ada/two", times=2)
-        until(lambda: watchers.waiting >= 3)
+        # Stopped while it waits for answers, and not while it holds the database.
+        until(lambda: watchers.waiting == 3 and scene.rows(LEASED) == [(3,)])
         frozen.send_signal(signal.SIGSTOP)
-        with scene.delivering():
+        with scene.delivering(**patient):
             until(scene.is_settled, 40)
-            written = scene.rows("SELECT delivery_id, number, at, status FROM attempts ORDER BY delivery_id, number")
-            arrived = {arrival.delivery for arrival in watchers.arrivals}
+            written = scene.rows(ATTEMPTS)
             frozen.send_signal(signal.SIGCONT)
             # It is back at work: it takes part in what comes next.
             acknowledged += scene.changed(ada, "ada/one", times=6)
             until(scene.is_settled, 40)
-        after = scene.rows("SELECT delivery_id, number, at, status FROM attempts ORDER BY delivery_id, number")
-        assert [row for row in after if row[0] in arrived] == written
+        assert [row for row in scene.rows(ATTEMPTS) if row[0] in {row[0] for row in written}] == written
     scene.check(acknowledged)
 
 
