@@ -22,6 +22,7 @@ from hubgate.server.web.api import (
     audit,
     connected_apps,
     credentials,
+    event_schemas,
     exchanges,
     members,
     overviews,
@@ -47,6 +48,7 @@ from hubgate.server.web.pages.operator import table as operator_pages
 from hubgate.server.web.pages.organizations import table as organization_pages
 from hubgate.server.web.pages.repos import table as repo_pages
 from hubgate.server.web.pages.settings import table as settings_pages
+from hubgate.server.web.pages.webhooks import table as webhook_pages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
 
@@ -63,6 +65,8 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *token_endpoint.routes(hub.oauth),
         *device_start.routes(hub.oauth),
         *webhooks.routes(hub.webhooks, hub.accounts),
+        *event_schemas.routes(settings.base_url),
+        *webhook_pages.routes(pages, hub.webhooks, hub.accounts),
         *userinfo.routes(settings.base_url),
         *revocation.routes(hub.oauth),
         *authorize.routes(pages, hub.oauth, csrf),

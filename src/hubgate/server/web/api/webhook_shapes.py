@@ -87,7 +87,7 @@ def wanted(given: NewWebhook | WebhookChanges) -> Wanted:
 
 
 def _secret(given: WebhookChanges) -> str | None:
-    """huggingface_hub before 1.0 sends all four fields each time, null where its caller gave nothing. That a new address
+    """huggingface_hub before 1.0 sends all four fields each time, null where its caller gave nothing: that a new url
     takes the secret away would open a receiver to everyone.
     """
     if isinstance(given.secret, UnsetType):
@@ -125,19 +125,18 @@ def logged_json(logged: Logged) -> dict[str, Any]:
         "attempts": logged.attempts,
         "at": iso(logged.created_at),
         "nextAttemptAt": iso_or_none(logged.due_at if logged.state in ALIVE else None),
-        "replayOf": logged.replay_of.partition(" ")[0] or None,
-        "sequence": logged.seq,
+        "replayOf": logged.origin,
     }
     if logged.reason:
         said["reason"] = logged.reason
     return said
 
 
-def in_full_json(full: InFull, url: str | None) -> dict[str, Any]:
+def in_full_json(full: InFull) -> dict[str, Any]:
     return {
         **logged_json(full.logged),
         "payload": None if full.payload is None else msgspec.Raw(full.payload),
-        "request": {"url": url, "headers": {"webhook-id": full.logged.id}},
+        "request": {"url": full.request.url, "headers": full.request.headers},
         "tries": [_try(row) for row in full.tries],
     }
 

@@ -77,14 +77,14 @@ class _Api:
 
     async def logs(self, request: HubRequest, owner: Owner) -> ASGIApp:
         kept, query = await self._kept(request, owner), request.query()
-        wanted = Filter(query.get("state", ""), query.get("repo", ""), query.get("scope", ""))
+        wanted = reading.check_filter(Filter(query.get("state", ""), query.get("repo", ""), query.get("scope", "")))
         found = await reading.page(self._webhooks, kept.webhook, wanted, parse_page(query, reading.CURSOR))
         return listed(request, self._webhooks.base_url, found, shapes.logged_json)
 
     async def log(self, request: HubRequest, owner: Owner) -> ASGIApp:
         kept = await self._kept(request, owner)
         full = await reading.one(self._webhooks, kept.webhook, request.param("delivery"))
-        return JsonResponse(shapes.in_full_json(full, kept.webhook.url))
+        return JsonResponse(shapes.in_full_json(full))
 
     async def replay(self, request: HubRequest, owner: Owner) -> ASGIApp:
         kept = await self._kept(request, owner)
@@ -115,7 +115,11 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
         return _organizations(accounts, method, path, handler, summary, **more)
 
     wrapped = {200: ("The webhook.", shapes.OneWebhook), **_ABSENT}
-    sent = {200: ("What the receiver answered, if it did within 20 s.", shapes.Sent), **_ABSENT}
+    sent = {
+        200: ("What the receiver answered, if it did within 20 s.", shapes.Sent),
+        **_ABSENT,
+        409: ("The webhook is disabled or suspended.", None),
+    }
     every = {200: ("Oldest first.", list[shapes.WebhookJson]), **_REFUSALS}
     made = {200: ("The webhook.", shapes.OneWebhook), **_REFUSALS, **_MEND}
     return [

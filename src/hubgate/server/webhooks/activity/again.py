@@ -2,7 +2,9 @@
 
 import asyncio
 
-from hubgate.server.errors import Forbidden, NotFound
+import msgspec
+
+from hubgate.server.errors import Conflict, Forbidden, NotFound
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.ids import is_id, new_id
@@ -13,11 +15,14 @@ from hubgate.server.webhooks.activity.store import Logged
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as deliveries
 from hubgate.server.webhooks.delivering.store import NewDelivery
+from hubgate.server.webhooks.managing.managing import NO_SUCH as NO_SUCH_WEBHOOK
 from hubgate.server.webhooks.managing.managing import Kept
-from hubgate.server.webhooks.model import ALIVE, OWNER_TYPES, PENDING, STORED, Webhook
+from hubgate.server.webhooks.model import ALIVE, ENABLED, OWNER_TYPES, PENDING, STORED, Webhook
 
 WAITS_SECONDS = 20.0
 _LOOKS_EVERY = 0.1
+# Of the newest repos it watches, for one that its owner may read.
+_LOOKED_AT = 20
 _NOBODY = "0" * 24
 _SAMPLE_OLD, _SAMPLE_NEW = "0" * 39 + "1", "0" * 39 + "2"
 
@@ -49,8 +54,9 @@ async def test(webhooks: Webhooks, kept: Kept) -> str:
     """An update of the newest repo it matches, or of one that nobody has."""
     now, webhook = webhooks.clock(), kept.webhook
     new = new_id(now)
-    sample = _sample(kept)
-    change = {"updatedRefs": [RefChange("refs/heads/main", _SAMPLE_OLD, _SAMPLE_NEW)]}
+    found = await webhooks.db.read_long(lambda tx: _newest(tx, webhook))
+    sample = found or _sample(kept)
+    change = {"updatedRefs": [RefChange("refs/heads/main", _SAMPLE_OLD, sample.head_sha or _SAMPLE_NEW)]}
     body = body_of(Kind.REPO_CONTENT, sample, change, webhooks.base_url)
 
     async def unit(tx: Tx) -> None:
@@ -73,6 +79,16 @@ async def test(webhooks: Webhooks, kept: Kept) -> str:
     return new
 
 
+async def _newest(tx: Tx, webhook: Webhook) -> Snapshot | None:
+    for row in await store.newest_repos(tx, webhook.id, _LOOKED_AT):
+        if await deliveries.may_know(tx, webhook.id, row["owner_id"], row["private"]):
+            tags = msgspec.json.decode(row["tags"], type=list[str])
+            name = f"{row['owner_name']}/{row['name']}"
+            private = bool(row["private"])
+            return Snapshot(row["id"], row["type"], name, row["owner_id"], private, row["head_sha"], tags)
+    return None
+
+
 def _sample(kept: Kept) -> Snapshot:
     watch = kept.watched[0]
     in_namespace = watch.type in OWNER_TYPES
@@ -81,9 +97,12 @@ def _sample(kept: Kept) -> Snapshot:
 
 
 async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[str, object], now: int) -> None:
-    seq = await store.next_number(tx, webhook.id, now)
-    if seq is None:
-        raise NotFound("There is no such webhook.")
+    numbered = await store.next_number(tx, webhook.id, now)
+    if numbered is None:
+        raise NotFound(NO_SUCH_WEBHOOK)
+    if numbered["state"] != ENABLED:
+        # Disabled means silent, whoever asks.
+        raise Conflict(f"This webhook is {numbered['state']}. Enable it first.")
     stored = webhook.url is None
     await deliveries.add(
         tx,
@@ -91,7 +110,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
             NewDelivery(
                 id=new,
                 webhook_id=webhook.id,
-                seq=seq,
+                seq=numbered["last_seq"],
                 state=STORED if stored else PENDING,
                 reason="",
                 due_at=None if stored else now,
@@ -104,9 +123,11 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
     )
 
 
-async def awaited(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> Logged | None:
+async def awaited(
+    webhooks: Webhooks, webhook: Webhook, delivery_id: str, seconds: float = WAITS_SECONDS
+) -> Logged | None:
     """What its first try came to, if that is known soon."""
-    with_patience = asyncio.get_running_loop().time() + WAITS_SECONDS
+    with_patience = asyncio.get_running_loop().time() + seconds
     while True:
         logged = await webhooks.db.read(lambda tx: store.one(tx, webhook.id, delivery_id))
         if logged is None or logged.attempts > 0 or logged.state not in ALIVE:

@@ -1,7 +1,7 @@
 """The list of deliveries of a webhook, and one of them with its tries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from hubgate.server.errors import NotFound
 from hubgate.server.paging import Page, PageRequest, page_of
@@ -9,12 +9,26 @@ from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.activity import store
 from hubgate.server.webhooks.activity.store import Filter, Logged
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.request import with_webhook
-from hubgate.server.webhooks.model import Webhook
+from hubgate.server.webhooks.delivering.request import SECRET, SIGNATURE, plain_headers, with_webhook
+from hubgate.server.webhooks.managing.checking import Mend
+from hubgate.server.webhooks.managing.managing import Owner
+from hubgate.server.webhooks.model import STATES, Webhook
 
 CURSOR = (int,)
 NO_SUCH = "There is no such delivery."
+# In place of a secret wherever a request is shown (attack W33).
+MASK = "***"
+LATEST = 10
 _AFTER_ALL = 2**62
+_HMAC = "v1,"
+
+
+@dataclass(frozen=True)
+class Request:
+    """As the last try sent it, with the secret masked; before the first, where it will go."""
+
+    url: str | None
+    headers: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -23,6 +37,21 @@ class InFull:
     # As it was sent; None once the event was dropped.
     payload: bytes | None
     tries: Sequence[Row]
+    request: Request
+
+
+@dataclass(frozen=True)
+class Latest:
+    """How a webhook's last deliveries ended, the oldest first, and when the last began."""
+
+    states: tuple[str, ...]
+    at: int
+
+
+def check_filter(wanted: Filter) -> Filter:
+    if wanted.state and wanted.state not in STATES:
+        raise Mend("state", f"One of {', '.join(STATES)}.")
+    return wanted
 
 
 async def page(webhooks: Webhooks, webhook: Webhook, wanted: Filter, asked: PageRequest) -> Page[Logged]:
@@ -31,14 +60,42 @@ async def page(webhooks: Webhooks, webhook: Webhook, wanted: Filter, asked: Page
     return page_of(found, asked, lambda logged: (logged.seq,))
 
 
+async def newer(webhooks: Webhooks, webhook: Webhook, wanted: Filter, after: int, most: int) -> list[Logged]:
+    return await webhooks.db.read_long(lambda tx: store.newer(tx, webhook.id, wanted, after, most))
+
+
+async def count(webhooks: Webhooks, webhook: Webhook, wanted: Filter) -> int:
+    return await webhooks.db.read_long(lambda tx: store.count(tx, webhook.id, wanted))
+
+
+async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, Latest]:
+    """By webhook; of one that was never triggered there is nothing."""
+    rows = await webhooks.db.read_long(lambda tx: store.latest(tx, owner.user_id, owner.org_id, LATEST))
+    found: dict[str, Latest] = {}
+    for row in rows:
+        before = found.get(row["webhook_id"], Latest((), 0))
+        found[row["webhook_id"]] = Latest((*before.states, row["state"]), row["created_at"])
+    return found
+
+
 async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> InFull:
     async def unit(tx: Tx) -> InFull:
         logged = await store.one(tx, webhook.id, delivery_id)
         if logged is None:
             raise NotFound(NO_SUCH)
         body = await store.body(tx, delivery_id)
-        return InFull(
-            logged, None if body is None else with_webhook(body, webhook.id), await store.tries(tx, delivery_id)
-        )
+        tries = await store.tries(tx, delivery_id)
+        payload = None if body is None else with_webhook(body, webhook.id)
+        return InFull(logged, payload, tries, _request(webhook, logged, tries))
 
     return await webhooks.db.read_long(unit)
+
+
+def _request(webhook: Webhook, logged: Logged, tries: Sequence[Row]) -> Request:
+    if not tries:
+        return Request(webhook.url, {})
+    last = tries[-1]
+    headers = plain_headers(logged.id, webhook.id, last["number"], asdict(logged), last["at"])
+    if last["signature"].startswith(_HMAC):
+        headers[SECRET] = MASK
+    return Request(last["url"], {**headers, SIGNATURE: last["signature"]})

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
 
 
@@ -26,9 +27,22 @@ class Logged:
     ended_at: int | None
     replay_of: str
     is_test: int
+    repo_seq: int
+    depth: int
+    # Of the last try.
+    duration_ms: int | None
+
+    @property
+    def origin(self) -> str | None:
+        """The delivery that this one repeats."""
+        origin = self.replay_of.partition(" ")[0]
+        return origin if is_id(origin) else None
 
 
-_COLUMNS = ", ".join(f"d.{field.name}" for field in fields(Logged))
+_DURATION = "(SELECT a.duration_ms FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number DESC LIMIT 1)"
+_COLUMNS = ", ".join(
+    f"{_DURATION} AS duration_ms" if field.name == "duration_ms" else f"d.{field.name}" for field in fields(Logged)
+)
 
 
 @dataclass(frozen=True)
@@ -41,16 +55,53 @@ class Filter:
 
 async def page(tx: Tx, webhook_id: str, wanted: Filter, before: int, most: int) -> list[Logged]:
     """The newest first."""
-    conditions = ["d.webhook_id = :id", "d.seq < :before"]
-    values: dict[str, str | int] = {"id": webhook_id, "before": before, "most": most}
-    for column, value in (("state", wanted.state), ("repo_name", wanted.repo), ("scope", wanted.scope)):
+    condition, values = _matching(webhook_id, wanted)
+    rows = await tx.all(
+        f"SELECT {_COLUMNS} FROM deliveries d WHERE {condition} AND d.seq < :before ORDER BY d.seq DESC LIMIT :most",
+        {**values, "before": before, "most": most},
+    )
+    return [Logged(*row) for row in rows]
+
+
+async def newer(tx: Tx, webhook_id: str, wanted: Filter, after: int, most: int) -> list[Logged]:
+    """Those right above a place in the list; the newest first."""
+    condition, values = _matching(webhook_id, wanted)
+    rows = await tx.all(
+        f"SELECT {_COLUMNS} FROM deliveries d WHERE {condition} AND d.seq > :after ORDER BY d.seq LIMIT :most",
+        {**values, "after": after, "most": most},
+    )
+    return [Logged(*row) for row in reversed(rows)]
+
+
+async def count(tx: Tx, webhook_id: str, wanted: Filter) -> int:
+    condition, values = _matching(webhook_id, wanted)
+    row = await tx.one(f"SELECT count(*) AS deliveries FROM deliveries d WHERE {condition}", values)
+    return int(row["deliveries"]) if row else 0
+
+
+def _matching(webhook_id: str, wanted: Filter) -> tuple[str, dict[str, str | int]]:
+    conditions, values = ["d.webhook_id = :id"], {"id": webhook_id}
+    for column, value in (("state", wanted.state), ("scope", wanted.scope)):
         if value:
             conditions.append(f"d.{column} = :{column}")
             values[column] = value
-    rows = await tx.all(
-        f"SELECT {_COLUMNS} FROM deliveries d WHERE {' AND '.join(conditions)} ORDER BY d.seq DESC LIMIT :most", values
+    if wanted.repo:
+        # Names are the same in either case.
+        conditions.append("lower(d.repo_name) = :repo")
+        values["repo"] = wanted.repo.lower()
+    return " AND ".join(conditions), dict(values)
+
+
+async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> Sequence[Row]:
+    """webhook_id, state, created_at of the last deliveries of each webhook of an owner, the oldest first."""
+    return await tx.all(
+        """
+        SELECT d.webhook_id, d.state, d.created_at FROM webhooks w
+        JOIN deliveries d ON d.webhook_id = w.id AND d.seq > w.last_seq - CAST(:most AS bigint)
+        WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY d.webhook_id, d.seq
+        """,
+        {"user_id": user_id, "org_id": org_id, "most": most},
     )
-    return [Logged(*row) for row in rows]
 
 
 async def one(tx: Tx, webhook_id: str, delivery_id: str) -> Logged | None:
@@ -73,10 +124,11 @@ async def body(tx: Tx, delivery_id: str) -> bytes | None:
 
 
 async def tries(tx: Tx, delivery_id: str) -> Sequence[Row]:
-    """number, at, status, duration_ms, error, response."""
+    """number, at, url, signature, status, duration_ms, error, response."""
     return await tx.all(
         """
-        SELECT number, at, status, duration_ms, error, response FROM attempts WHERE delivery_id = :id ORDER BY number
+        SELECT number, at, url, signature, status, duration_ms, error, response FROM attempts
+        WHERE delivery_id = :id ORDER BY number
         """,
         {"id": delivery_id},
     )
@@ -95,23 +147,23 @@ async def origin(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
     )
 
 
-async def newest_event(tx: Tx, webhook_id: str) -> Row | None:
-    """The newest repo the webhook matches: repo_id, owner_id, private."""
-    return await tx.one(
+async def newest_repos(tx: Tx, webhook_id: str, most: int) -> Sequence[Row]:
+    """What a webhook watches, the last changed first: id, type, name, owner_id, owner_name, private, head_sha, tags."""
+    return await tx.all(
         """
-        SELECT r.id AS repo_id, r.owner_id, r.private FROM repos r
+        SELECT r.id, r.type, r.name, r.owner_id, COALESCE(u.name, o.name) AS owner_name, r.private, r.head_sha, r.tags
+        FROM repos r LEFT JOIN users u ON u.id = r.owner_id LEFT JOIN organizations o ON o.id = r.owner_id
         WHERE r.id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
             OR r.owner_id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
-        ORDER BY r.updated_at DESC, r.id DESC LIMIT 1
+        ORDER BY r.updated_at DESC, r.id DESC LIMIT :most
         """,
-        {"id": webhook_id},
+        {"id": webhook_id, "most": most},
     )
 
 
-async def next_number(tx: Tx, webhook_id: str, now: int) -> int | None:
-    """For a delivery that nobody's change made: it does not count towards the quota."""
-    row = await tx.one(
-        "UPDATE webhooks SET last_seq = last_seq + 1, next_due_at = :now WHERE id = :id RETURNING last_seq",
+async def next_number(tx: Tx, webhook_id: str, now: int) -> Row | None:
+    """last_seq and state, for a delivery that nobody's change made: it does not count towards the quota."""
+    return await tx.one(
+        "UPDATE webhooks SET last_seq = last_seq + 1, next_due_at = :now WHERE id = :id RETURNING last_seq, state",
         {"id": webhook_id, "now": now},
     )
-    return row["last_seq"] if row else None
