@@ -107,6 +107,10 @@ def test_the_breaker_lets_one_through_whoever_asks(hub: RunningHub, receiver: Re
     assert settle(hub) == 16, "eight, and eight more, among which is the tenth that opens it"
     hub.clock.advance(9.9)
     assert settle(hub) == 0
+    assert {log["state"] for log in logs(ada, webhook)} == {"parked"}
+    parked = ada.get(LOGS.format(webhook["id"]), params={"state": "parked", "limit": 5}).json()
+    assert len(parked) == 5
+    assert ada.get(LOGS.format(webhook["id"]), params={"state": "retrying"}).json() == []
     hub.clock.advance(0.2)
     (probe,) = claimed(hub, times=4)
     within(hub, lambda webhooks: _sent_and_noted(webhooks, probe))
@@ -129,12 +133,13 @@ def test_an_ordered_webhook_holds_its_lane_for_five_minutes(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client
 ) -> None:
     receiver.status = 500
-    make_webhook(ada, receiver.url, "user:ada", ordered=True)
+    webhook = make_webhook(ada, receiver.url, "user:ada", ordered=True)
     # Waiting for its first try takes no time from the hold.
     make_repo(ada, "tiny")
     hub.clock.advance(3600)
     committed(ada, "ada/tiny", {"a.txt": b"one"})
     assert settle(hub) == 1
+    assert [log["state"] for log in logs(ada, webhook)] == ["parked", "retrying"]
     hub.clock.advance(290)
     settle(hub)
     assert set(receiver.kinds) == {"repo create"}

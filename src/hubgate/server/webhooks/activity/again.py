@@ -129,7 +129,7 @@ async def awaited(
     """What its first try came to, if that is known soon."""
     with_patience = asyncio.get_running_loop().time() + seconds
     while True:
-        logged = await webhooks.db.read(lambda tx: store.one(tx, webhook.id, delivery_id))
+        logged = await webhooks.db.read(lambda tx: store.one(tx, webhook.id, delivery_id, webhooks.clock()))
         if logged is None or logged.attempts > 0 or logged.state not in ALIVE:
             return logged
         if asyncio.get_running_loop().time() >= with_patience:

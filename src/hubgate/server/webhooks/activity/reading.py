@@ -55,17 +55,19 @@ def check_filter(wanted: Filter) -> Filter:
 
 
 async def page(webhooks: Webhooks, webhook: Webhook, wanted: Filter, asked: PageRequest) -> Page[Logged]:
-    before = int(asked.after[0]) if asked.after else _AFTER_ALL
-    found = await webhooks.db.read_long(lambda tx: store.page(tx, webhook.id, wanted, before, asked.fetch))
+    before, now = int(asked.after[0]) if asked.after else _AFTER_ALL, webhooks.clock()
+    found = await webhooks.db.read_long(lambda tx: store.page(tx, webhook.id, wanted, before, asked.fetch, now))
     return page_of(found, asked, lambda logged: (logged.seq,))
 
 
 async def newer(webhooks: Webhooks, webhook: Webhook, wanted: Filter, after: int, most: int) -> list[Logged]:
-    return await webhooks.db.read_long(lambda tx: store.newer(tx, webhook.id, wanted, after, most))
+    now = webhooks.clock()
+    return await webhooks.db.read_long(lambda tx: store.newer(tx, webhook.id, wanted, after, most, now))
 
 
 async def count(webhooks: Webhooks, webhook: Webhook, wanted: Filter) -> int:
-    return await webhooks.db.read_long(lambda tx: store.count(tx, webhook.id, wanted))
+    now = webhooks.clock()
+    return await webhooks.db.read_long(lambda tx: store.count(tx, webhook.id, wanted, now))
 
 
 async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, Latest]:
@@ -79,8 +81,10 @@ async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, Latest]:
 
 
 async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> InFull:
+    now = webhooks.clock()
+
     async def unit(tx: Tx) -> InFull:
-        logged = await store.one(tx, webhook.id, delivery_id)
+        logged = await store.one(tx, webhook.id, delivery_id, now)
         if logged is None:
             raise NotFound(NO_SUCH)
         body = await store.body(tx, delivery_id)
@@ -92,9 +96,11 @@ async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> InFull:
 
 
 def _request(webhook: Webhook, logged: Logged, tries: Sequence[Row]) -> Request:
-    if not tries:
+    # What was sent in a try that was interrupted, nobody wrote down.
+    known = [row for row in tries if row["url"]]
+    if not known:
         return Request(webhook.url, {})
-    last = tries[-1]
+    last = known[-1]
     headers = plain_headers(logged.id, webhook.id, last["number"], asdict(logged), last["at"])
     if last["signature"].startswith(_HMAC):
         headers[SECRET] = MASK

@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields
 
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
+from hubgate.server.webhooks.delivering.store import ALIVE
+from hubgate.server.webhooks.model import HOLDS_LANE, PARKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,22 @@ class Logged:
 
 
 _DURATION = "(SELECT a.duration_ms FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number DESC LIMIT 1)"
+# What may not leave although nothing is wrong with it: its webhook's breaker is open, or one before it holds the lane.
+_STATE = f"""
+    CASE WHEN d.{ALIVE} AND d.lease_until IS NULL AND EXISTS (
+        SELECT 1 FROM webhooks w WHERE w.id = d.webhook_id AND (w.closed_until > :now OR (
+            w.ordered = 1 AND d.attempts = 0 AND d.replay_of = '' AND EXISTS (
+                SELECT 1 FROM deliveries p
+                WHERE p.webhook_id = d.webhook_id AND p.repo_id = d.repo_id AND p.repo_seq < d.repo_seq AND p.{ALIVE}
+                    AND p.replay_of = '' AND p.tried_at > CAST(:now AS bigint) - {HOLDS_LANE}
+            )
+        ))
+    ) THEN '{PARKED}' ELSE d.state END
+"""
+_DERIVED = {"duration_ms": _DURATION, "state": _STATE}
 _COLUMNS = ", ".join(
-    f"{_DURATION} AS duration_ms" if field.name == "duration_ms" else f"d.{field.name}" for field in fields(Logged)
+    f"{_DERIVED[field.name]} AS {field.name}" if field.name in _DERIVED else f"d.{field.name}"
+    for field in fields(Logged)
 )
 
 
@@ -53,9 +69,9 @@ class Filter:
     scope: str = ""
 
 
-async def page(tx: Tx, webhook_id: str, wanted: Filter, before: int, most: int) -> list[Logged]:
+async def page(tx: Tx, webhook_id: str, wanted: Filter, before: int, most: int, now: int) -> list[Logged]:
     """The newest first."""
-    condition, values = _matching(webhook_id, wanted)
+    condition, values = _matching(webhook_id, wanted, now)
     rows = await tx.all(
         f"SELECT {_COLUMNS} FROM deliveries d WHERE {condition} AND d.seq < :before ORDER BY d.seq DESC LIMIT :most",
         {**values, "before": before, "most": most},
@@ -63,9 +79,9 @@ async def page(tx: Tx, webhook_id: str, wanted: Filter, before: int, most: int) 
     return [Logged(*row) for row in rows]
 
 
-async def newer(tx: Tx, webhook_id: str, wanted: Filter, after: int, most: int) -> list[Logged]:
+async def newer(tx: Tx, webhook_id: str, wanted: Filter, after: int, most: int, now: int) -> list[Logged]:
     """Those right above a place in the list; the newest first."""
-    condition, values = _matching(webhook_id, wanted)
+    condition, values = _matching(webhook_id, wanted, now)
     rows = await tx.all(
         f"SELECT {_COLUMNS} FROM deliveries d WHERE {condition} AND d.seq > :after ORDER BY d.seq LIMIT :most",
         {**values, "after": after, "most": most},
@@ -73,23 +89,24 @@ async def newer(tx: Tx, webhook_id: str, wanted: Filter, after: int, most: int) 
     return [Logged(*row) for row in reversed(rows)]
 
 
-async def count(tx: Tx, webhook_id: str, wanted: Filter) -> int:
-    condition, values = _matching(webhook_id, wanted)
+async def count(tx: Tx, webhook_id: str, wanted: Filter, now: int) -> int:
+    condition, values = _matching(webhook_id, wanted, now)
     row = await tx.one(f"SELECT count(*) AS deliveries FROM deliveries d WHERE {condition}", values)
     return int(row["deliveries"]) if row else 0
 
 
-def _matching(webhook_id: str, wanted: Filter) -> tuple[str, dict[str, str | int]]:
-    conditions, values = ["d.webhook_id = :id"], {"id": webhook_id}
-    for column, value in (("state", wanted.state), ("scope", wanted.scope)):
+def _matching(webhook_id: str, wanted: Filter, now: int) -> tuple[str, dict[str, str | int]]:
+    conditions: list[str] = ["d.webhook_id = :id"]
+    values: dict[str, str | int] = {"id": webhook_id, "now": now}
+    for column, expression, value in (("state", _STATE, wanted.state), ("scope", "d.scope", wanted.scope)):
         if value:
-            conditions.append(f"d.{column} = :{column}")
+            conditions.append(f"{expression} = :{column}")
             values[column] = value
     if wanted.repo:
         # Names are the same in either case.
         conditions.append("lower(d.repo_name) = :repo")
         values["repo"] = wanted.repo.lower()
-    return " AND ".join(conditions), dict(values)
+    return " AND ".join(conditions), values
 
 
 async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> Sequence[Row]:
@@ -104,10 +121,10 @@ async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> 
     )
 
 
-async def one(tx: Tx, webhook_id: str, delivery_id: str) -> Logged | None:
+async def one(tx: Tx, webhook_id: str, delivery_id: str, now: int) -> Logged | None:
     row = await tx.one(
         f"SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND d.webhook_id = :webhook_id",
-        {"id": delivery_id, "webhook_id": webhook_id},
+        {"id": delivery_id, "webhook_id": webhook_id, "now": now},
     )
     return Logged(*row) if row else None
 

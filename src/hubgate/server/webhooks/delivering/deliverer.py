@@ -26,6 +26,8 @@ MOST_IN_THE_AIR = 4096
 # About so many, of as many webhooks as that takes.
 CLAIMED_AT_ONCE = 96
 FEWEST_WEBHOOKS = 8
+# What ends together is written down together.
+GATHERING_SECONDS = 0.002
 # Wake-ups are hints; this is the guarantee.
 IDLE_SECONDS = 0.025
 LOOKS_FOR_LOST_EVERY = 1.0
@@ -107,6 +109,8 @@ class Deliverer:
         while not self._is_over:
             await self._handed_in.wait()
             self._handed_in.clear()
+            if self._sending and not self._is_over:
+                await asyncio.sleep(GATHERING_SECONDS)
             while self._results:
                 await self._note_some()
 
