@@ -116,6 +116,25 @@ def test_a_suspended_webhook_is_read_too(hub: RunningHub, token: str, tmp_path: 
     assert client.run("python", "-c", enable, token=token).stdout.strip() == "False"
 
 
+def test_null_means_nothing_only_where_older_clients_send_it(hub: RunningHub, token: str) -> None:
+    """Which is beside the three others; for everybody else it takes the secret away, as an empty text always does."""
+    full = {"watched": [USER], "url": URL, "domains": ["repo"]}
+    with api(hub, token) as client:
+        made = make_webhook(client, URL, "user:ada", secret="kept")
+        path = f"/api/settings/webhooks/{made['id']}"
+
+        def secret_after(**changes: object) -> object:
+            answer = client.post(path, json=changes)
+            assert answer.status_code == 200, answer.text
+            return answer.json()["webhook"].get("secret")
+
+        assert secret_after(**full, secret=None) == "kept"
+        assert secret_after(watched=[], url=None, domains=None, secret=None) == "kept"
+        assert secret_after(**full, secret="") is None
+        assert secret_after(secret="again") == "again"
+        assert secret_after(secret=None) is None
+
+
 class _Command:
     """Many `hf` commands in one process; each has to end as expected."""
 
