@@ -8,7 +8,8 @@ from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import require
+from hubgate.server.access.policy import decide, require
+from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
@@ -24,15 +25,16 @@ from hubgate.server.web.files.harmless import file_headers
 from hubgate.server.web.files.ranges import is_known
 from hubgate.server.web.repo_routes import at_repo, first_of_rest
 
-# What anyone may read of a gated repo, so that they know what they ask for.
+# What anyone may read of a gated repo, so that they know what they ask for: as its writers show it.
 BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 
 def routes(repos: Repos) -> list[Route]:
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
         at = await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
-        if at.path not in BEFORE_THE_GATE:
-            require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
+        may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
+        if not may_read.allowed and not await is_before_the_gate(repos, repo, at):
+            may_read.enforce()
         return await sent(request, repo, at, pointers=False)
 
     async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
@@ -68,6 +70,16 @@ def routes(repos: Repos) -> list[Route]:
         )
         for route in [_route(repos, kind, verb, handler, what)]
     ]
+
+
+async def is_before_the_gate(repos: Repos, repo: Repo, at: Place) -> bool:
+    if at.path not in BEFORE_THE_GATE:
+        return False
+    try:
+        return await finding.is_by_a_writer(repos, repo, await finding.revision_of(repos, repo, at))
+    except NotFound:
+        # The gate is asked before the revision.
+        return False
 
 
 def _route(repos: Repos, kind: RepoType, verb: str, handler: object, summary: str) -> Route:
