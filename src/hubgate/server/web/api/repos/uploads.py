@@ -61,7 +61,7 @@ class CommitMade(msgspec.Struct, rename="camel", omit_defaults=True):
 
 def routes(repos: Repos, guard: Guard) -> list[Route]:
     async def preupload(request: HubRequest, repo: Repo) -> JsonResponse:
-        rev = request.param("rev")
+        rev, _ = request.param("rev"), caller_of(request).signed_in
         if not _wants_pull_request(request):
             await _judged(repos, caller_of(request).identity, repo, rev)
         asked = await request.read_json(Preupload)
