@@ -16,6 +16,8 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.slots import Slots
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.finding import Place
@@ -30,6 +32,8 @@ BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 
 def routes(repos: Repos) -> list[Route]:
+    slots = Slots(64, 16, "Too many downloads at once. Try again.")
+
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
         at = await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
         may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
@@ -54,10 +58,10 @@ def routes(repos: Repos) -> list[Route]:
             return Response(status_code=304, headers=headers)
         if entry.pointer is None or pointers:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
-            return sending.blob(request, folder, entry.sha, size, content, headers)
+            return sending.blob(request, slots, folder, entry.sha, size, content, headers)
         # Knowing a hash is not having the file: the repo itself must have been sent it.
         sent_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
-        if sent_size != entry.pointer.size or not repos.large_files.has(entry.pointer.oid, sent_size):
+        if sent_size != entry.pointer.size or not await in_thread(repos.large_files.has, entry.pointer.oid, sent_size):
             return _no_entry(revision.sha, at.path, at.rev)
         return sending.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
 
