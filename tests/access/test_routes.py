@@ -357,6 +357,7 @@ OF_A_REPO_IN_THE_API = {
 
 # Under /{namespace}/{repo}, /datasets/... and /spaces/...
 OF_A_REPO = {
+    ("GET", ".git"): "repo.see",
     ("GET", ".git/info/lfs/locks"): "repo.read_content",
     ("GET", ".git/info/refs"): "repo.read_content",
     ("GET", "/info/refs"): "repo.read_content",

@@ -217,6 +217,9 @@ def test_o43_it_knows_one_organization(build: Build) -> None:
     assert whoami["orgs"][0]["roleInOrg"] == "read"
     for key in ("orgs", "organizations"):
         assert [org["preferred_username"] for org in userinfo[key]] == ["acme"]
+    for said in (whoami, userinfo):
+        assert not {"canPay", "billingMode"} & said.keys(), "how the member pays is not the organization's to know"
+        assert "canPay" in said["orgs"][0], "how the organization pays is"
 
 
 @pytest.mark.parametrize(

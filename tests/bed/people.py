@@ -2,6 +2,7 @@
 
 import email
 import email.policy
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +11,14 @@ from html import unescape
 from pathlib import Path
 
 import httpx
+from tests.bed.blocking import blocking
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import signup, store
 from hubgate.server.accounts.model import Organization, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
+from hubgate.server.accounts.passwords import hash_password
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.signup import Candidate, setup_path
@@ -34,10 +37,19 @@ def make_user(
     """With the address NAME@example.org."""
 
     async def work(opened: Hub) -> User:
-        candidate = Candidate(name, f"{name.lower()}@example.org", password)
-        return await signup.create_by_operator(opened.accounts, candidate, verified=verified, operator=operator)
+        candidate = Candidate(name, f"{name.lower()}@example.org", "")
+        user = await signup.create_by_operator(opened.accounts, candidate, verified=verified, operator=operator)
+        await opened.db.write(lambda tx: store.set_password(tx, user.id, hashed))
+        return user
 
+    hashed = _hashed(password)
     return hub.call(work)
+
+
+@functools.cache
+def _hashed(password: str) -> str:
+    """Once for all users that tests make: hashing takes longer than all else about them."""
+    return blocking(hash_password(password))
 
 
 def make_organization(hub: RunningHub, name: str, admin: User, plan: str = "free", **others: str) -> Organization:

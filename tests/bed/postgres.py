@@ -18,11 +18,13 @@ from tests.bed.processes import children_of, is_alive, until
 
 FOLDERS = {"16": "pginstall", "18": "pginstall18"}
 
-# Kills of processes lose nothing that reached the operating system, so syncing would only cost time here.
+# Kills of processes lose nothing that reached the operating system, so syncing would only cost time here. A run makes
+# thousands of databases, and autovacuum would start a process for each of them every minute.
 _CONFIGURATION = """
 listen_addresses = ''
 fsync = off
 full_page_writes = off
+autovacuum = off
 max_connections = 200
 log_min_messages = fatal
 """

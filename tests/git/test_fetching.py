@@ -1,5 +1,6 @@
 """Fetches while they run: bounded in number, and over as soon as the client leaves."""
 
+import contextlib
 import hashlib
 import os
 import socket
@@ -10,16 +11,20 @@ import pytest
 from tests.bed.at_once import at_once
 from tests.bed.git import run_git
 from tests.bed.packs import line
+from tests.bed.people import api, make_token, make_user
 from tests.bed.processes import until
-from tests.bed.repos import committed
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub
 from tests.git.conftest import Scene
+
+from hubgate.server.http import streaming
 
 REQUEST = (
     "POST /ada/tiny/git-upload-pack HTTP/1.1\r\nHost: hub\r\nContent-Type: application/x-git-upload-pack-request\r\n"
 )
 
 
-def programs() -> set[int]:
+def programs(command: bytes = b"upload-pack") -> set[int]:
     """Git programs that serve a fetch, by this process."""
     found = set()
     for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else []:
@@ -28,7 +33,7 @@ def programs() -> set[int]:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1]) if words else 0
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-        if words[:1] == [b"git"] and b"upload-pack" in words and parent == os.getpid():
+        if words[:1] == [b"git"] and command in words and parent == os.getpid():
             found.add(int(entry.name))
     return found
 
@@ -87,3 +92,21 @@ def test_a_fetch_sees_what_was_acknowledged(scene: Scene) -> None:
     for number in range(10):
         sha = committed(scene.client, "ada/tiny", {"n.txt": str(number).encode()})
         assert work.git("ls-remote", "origin", "main").split()[0] == sha
+
+
+def test_downloads_that_nobody_reads(on_sqlite: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that git keeps is sent by a program of its own: so many at once, and not for ever."""
+    monkeypatch.setattr(streaming, "LONGEST_STALL", 2.0)
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada, contextlib.ExitStack() as stack:
+        make_repo(ada, "tiny")
+        committed(ada, "ada/tiny", {"large.txt": os.urandom(9 * 1024 * 1024), "small.txt": b"small"})
+        for _ in range(24):
+            stalled = stack.enter_context(socket.create_connection(on_sqlite.address, timeout=20))
+            stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            stalled.sendall(b"GET /ada/tiny/resolve/main/large.txt HTTP/1.1\r\nHost: hub\r\n\r\n")
+        until(lambda: len(programs(b"cat-file")) >= 16)
+        assert ada.get("/ada/tiny/resolve/main/small.txt").text == "small"
+        assert len(programs(b"cat-file")) == 16
+        # Another caller, who signed in, has a share of their own.
+        assert len(ada.get("/ada/tiny/resolve/main/large.txt").content) == 9 * 1024 * 1024
+        until(lambda: not programs(b"cat-file"))

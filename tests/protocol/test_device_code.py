@@ -1,12 +1,14 @@
 """Signing in on a device without a browser (RFC 8628)."""
 
 import re
+from pathlib import Path
 
 import pytest
 from tests.bed import devices
 from tests.bed.apps import SCOPES, Client, make_app
+from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import api, browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.running import RunningHub, running
 
 ALL = " ".join(SCOPES)
 
@@ -98,6 +100,18 @@ def test_a_known_command_line_needs_no_registration(hub: RunningHub) -> None:
     assert answer["expires_in"] == 30 * 24 * 3600
     assert "refresh_token" in answer
     assert "manage-repos" in answer["scope"].split()
+
+
+def test_which_command_lines_are_known_is_the_operators_to_say(sqlite_template: Path, tmp_path: Path) -> None:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    with running(settings_for(url, tmp_path, cli_client_ids="house-cli")) as hub, hub.client() as device:
+        started = device.post("/oauth/device", data={"client_id": "house-cli"}).json()
+        devices.approve(hub, make_user(hub, "ada"), started["user_code"], "read-repos")
+        form = {"client_id": "house-cli", "grant_type": devices.GRANT, "device_code": started["device_code"]}
+        answer = device.post("/oauth/token", data=form).json()
+        assert (answer["expires_in"], "refresh_token" in answer) == (30 * 24 * 3600, True)
+        for other in ("hubgate-cli", "26be6b09-91c5-47da-9861-d2d2bb7a7e36"):
+            assert device.post("/oauth/device", data={"client_id": other}).json()["error"] == "invalid_client"
 
 
 def test_refusals_of_the_start(hub: RunningHub) -> None:

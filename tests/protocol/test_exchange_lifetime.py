@@ -198,3 +198,23 @@ def test_it_ends_when_it_said(scene: Scene) -> None:
     assert scene.works(answer["access_token"])
     scene.here.clock.advance(1)
     assert not scene.works(answer["access_token"])
+
+
+@pytest.mark.parametrize("name", ["membership", "leaving", "plan"])
+def test_clocks_that_differ_bring_nothing_back(scene: Scene, name: str) -> None:
+    """The machine that gave the token is ahead of the one where the member goes and comes again."""
+    broken, mended = BREAKS[name]
+    scene.here.clock.advance(60)
+    old = scene.token()
+    broken(scene)
+    mended(scene)
+    assert not scene.works(old)
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_clocks_that_differ_make_no_token_that_is_dead_from_the_start(scene: Scene, name: str) -> None:
+    broken, mended = BREAKS[name]
+    scene.there.clock.advance(60)
+    broken(scene)
+    mended(scene)
+    assert scene.works(scene.token())

@@ -76,6 +76,34 @@ def test_how_it_stands(hub: RunningHub, ada: User, client: Client) -> None:
         assert "Paused" in text_of(browser.get(f"{ACME}/{client.id}"))
 
 
+def test_saving_the_limits_loosens_none(hub: RunningHub, ada: User, acme: Organization) -> None:
+    """A scope that is allowed but not the app's, now: were it lost, an empty list would set no limit at all."""
+    client = make_exchanger(hub, acme, scopes=("openid", "read-repos"))
+    address = f"/api{ACME}/{client.id}"
+    with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
+        assert script.patch(address, json={"allowedScopes": ["jobs"]}).is_success
+        shown = Page(browser.get(at(client)))
+        assert "jobs: not a scope of the app" in text_of(shown.response)
+        ticked = re.findall(r'name="allowedScopes" value="([^"]+)"[^>]* checked', shown.response.text)
+        assert ticked == ["jobs"]
+        submit(browser, at(client), at(client), tokenDuration="3600", allowedScopes=ticked)
+        assert script.get(address).json()["allowedScopes"] == ["jobs"]
+        assert exchanged(client, "bob@example.org")["scope"] == ""
+
+
+def test_a_form_that_was_open_ends_no_pause(hub: RunningHub, ada: User, client: Client) -> None:
+    """Nor begins one: only what was changed on the form is."""
+    address = f"/api{ACME}/{client.id}"
+    with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
+        for paused in (True, False):
+            hidden = Page(browser.get(at(client))).hidden()
+            ticked = {} if paused else {"paused": "on"}
+            assert script.patch(address, json={"paused": paused}).is_success
+            form = {**hidden, **ticked, "tokenDuration": "3600"}
+            assert browser.post(at(client), data=form).status_code == 303
+            assert script.get(address).json()["paused"] is paused
+
+
 def test_a_dry_run(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
     def tried(email: str, **more: str) -> httpx.Response:
         return submit(browser, at(client), f"{at(client)}/dry-run", subjectToken=email, **more)

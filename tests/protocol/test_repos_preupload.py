@@ -4,9 +4,12 @@ import hashlib
 from typing import Any
 
 import httpx
+import pytest
 from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import committed, make_repo, send_large, send_lines, text_file
+from tests.bed.repos import commit, committed, make_repo, send_large, send_lines, text_file
 from tests.bed.running import RunningHub
+
+from hubgate.server.hub.commits import patterns
 
 MIB = 1024 * 1024
 NEW, OLD = "unknown/None; hf_hub/2.4.0; python/3.12", "unknown/None; hf_hub/0.36.2; python/3.12"
@@ -117,6 +120,28 @@ def test_patterns_made_to_be_slow(hub: RunningHub) -> None:
         assert {file["uploadMode"] for file in said.values()} == {"regular"}
         committed(ada, "ada/tiny", {".gitattributes": "\n".join(f"{p} filter=lfs" for p in slow).encode()})
         committed(ada, "ada/tiny", dict.fromkeys(files, b"x"))
+
+
+def test_more_rules_than_anyone_waits_for(on_sqlite: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many rules for many long paths are hours of work: whoever sends them is told, and nobody else waits."""
+    monkeypatch.setattr(patterns, "LONGEST_JUDGING", 0.3)
+    rules = [f"{'ab*' * 40}{'?' * (number % 7)}c" for number in range(1500)]
+    attributes = "\n".join(f"{rule} filter=lfs" for rule in rules)
+    paths = ["/".join(["ab" * 60] * 30) + f"/{number}{'ab' * 100}" for number in range(1500, 1900)]
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada, api(on_sqlite) as nobody:
+        make_repo(ada, "tiny")
+        given = {"files": [{"path": path, "size": 1} for path in paths]}
+        address = "/api/models/ada/tiny/preupload/main?create_pr=1"
+        for slow in ({"gitAttributes": attributes}, {"gitIgnore": "/\n".join(rules)}):
+            answer = ada.post(address, json={**given, **slow})
+            assert (answer.status_code, "too long" in answer.text) == (422, True), answer.text
+        assert nobody.post(address, json=given).status_code == 401
+        files = {".gitattributes": attributes.encode(), **dict.fromkeys(paths[:90], b"x")}
+        assert commit(ada, "ada/tiny", files).status_code == 422
+        said = [{"path": path, "content": content.decode()} for path, content in files.items()]
+        assert ada.post("/api/repos/create", json={"name": "slow", "files": said}).status_code == 422
+        # The same many files with the rules every repo begins with are no matter.
+        committed(ada, "ada/tiny", dict.fromkeys((f"{path}.{n}" for path in paths[:50] for n in range(20)), b"x"))
 
 
 def test_a_large_file_with_an_odd_name_is_announced_once(hub: RunningHub) -> None:

@@ -62,6 +62,11 @@ def caller_of(request: HubRequest) -> Caller:
     return caller
 
 
+def share_of(request: HubRequest) -> str:
+    """Whose share a request takes of what there are few of."""
+    return caller_of(request).identity.user_id or request.client_ip
+
+
 def visitor_of(request: HubRequest) -> Visitor:
     return Visitor(request.client_ip, request.headers.get("user-agent", "")[:LONGEST_USER_AGENT])
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import functools
 import ssl
 import time
 from collections import OrderedDict
@@ -33,7 +34,7 @@ class Key:
 class Pool:
     def __init__(self, proxy: str = "", tls: ssl.SSLContext | None = None) -> None:
         self._proxy = urlsplit(proxy) if proxy else None
-        self._tls = tls or ssl.create_default_context()
+        self._tls = tls
         # The most recently used last, keys as well as what is kept for each.
         self._idle: OrderedDict[Key, list[tuple[Connection, float]]] = OrderedDict()
         self._count = 0
@@ -94,7 +95,7 @@ class Pool:
             del self._idle[key]
 
     async def _connected(self, target: Target, address: Address) -> Connection:
-        tls = self._tls if target.is_tls else None
+        tls = (self._tls or _system_tls()) if target.is_tls else None
         # The name is what the certificate must say; the address was only where to find it.
         name = target.host if tls else None
         loop = asyncio.get_running_loop()
@@ -148,6 +149,12 @@ class _ProxyGreeting(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         if not self.passed.done():
             self.passed.set_exception(NotReached("the proxy closed the connection"))
+
+
+@functools.cache
+def _system_tls() -> ssl.SSLContext:
+    """Made at the first use: to read the system's certificates takes longer than to start a hub."""
+    return ssl.create_default_context()
 
 
 def _key(target: Target, address: Address) -> Key:

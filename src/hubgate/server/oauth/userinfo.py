@@ -9,6 +9,8 @@ from msgspec import UNSET, UnsetType
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide
+from hubgate.server.access.resource import Account
 from hubgate.server.accounts.model import Membership
 from hubgate.server.errors import Unauthorized
 from hubgate.server.http.render import JsonResponse
@@ -90,7 +92,7 @@ def claims(caller: Caller, base_url: str) -> Userinfo:
     user, identity = caller.user, caller.identity
     organizations = [_organization(membership, identity, base_url) for membership in _listed(caller)]
     said = Userinfo(user.id, False, organizations, organizations, **about(user, identity.scopes, base_url))
-    if "read-billing" in identity.scopes:
+    if decide(identity, Action.ACCOUNT_READ_BILLING, Account(user.id)).allowed:
         said.can_pay, said.billing_mode = bool(user.can_pay), "postpaid"
     return said
 

@@ -40,8 +40,10 @@ async def set_profile(tx: Tx, org_id: str, fullname: str, website: str) -> None:
 
 
 async def set_plan(tx: Tx, org_id: str, plan: str, now: int) -> None:
+    """What was exchanged under the plan before ends, also where another machine's clock was ahead of `now`."""
     sql = "UPDATE organizations SET plan = :plan, plan_since = :now WHERE id = :id"
     await tx.exec(sql, {"id": org_id, "plan": plan, "now": now})
+    await tx.exec("DELETE FROM app_tokens WHERE org_id = :id", {"id": org_id})
 
 
 async def set_can_pay(tx: Tx, org_id: str, can_pay: int) -> None:
@@ -142,8 +144,10 @@ async def set_role(tx: Tx, org_id: str, user_id: str, role: Role) -> None:
 
 
 async def remove_member(tx: Tx, org_id: str, user_id: str) -> None:
-    sql = "DELETE FROM memberships WHERE org_id = :org_id AND user_id = :user_id"
-    await tx.exec(sql, {"org_id": org_id, "user_id": user_id})
+    """With the tokens that the organization exchanged for them: no clock that differs brings those back with them."""
+    for table in ("memberships", "app_tokens"):
+        sql = f"DELETE FROM {table} WHERE org_id = :org_id AND user_id = :user_id"
+        await tx.exec(sql, {"org_id": org_id, "user_id": user_id})
 
 
 async def count_memberships(tx: Tx, user_id: str) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hubgate.server.hub.commits.patterns import Ignored, Pattern
+from hubgate.server.hub.commits.patterns import Ignored, Pattern, check_time, in_time
 
 NAME = ".gitattributes"
 LONGEST = 256 * 1024
@@ -32,13 +32,20 @@ class Attributes:
 
     files: Sequence[tuple[str, str]]
 
+    def large_among(self, paths: Iterable[str]) -> set[str]:
+        """For a thread: there may be many rules, and many files."""
+        with in_time():
+            return {path for path in paths if self.is_large(path)}
+
     def is_large(self, path: str) -> bool:
+        check_time()
         for folder, text in reversed(self.files):
             if folder and not path.startswith(f"{folder}/"):
                 continue
             inside = (path[len(folder) + 1 :] if folder else path).encode()
+            name = inside[inside.rfind(b"/") + 1 :]
             for rule in reversed(_rules(text)):
-                if rule.pattern.matches(inside):
+                if rule.pattern.accepts(inside if rule.pattern.of_paths else name):
                     return rule.large
         return False
 

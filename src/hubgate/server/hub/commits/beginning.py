@@ -9,17 +9,18 @@ from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.modules import MODULES, check_modules
 from hubgate.server.hub.git.objects import pointer_text, read_pointer
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs.keeping import Kept, keep
 
 
 async def stored(repos: Repos, files: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[Kept]]:
     """What goes into git, and the large files that the repo is linked to once it is there."""
     rules = files.get(NAME, b"").decode(errors=UNCHANGED)
-    attributes = Attributes([("", rules)])
+    named_large = await in_thread(Attributes([("", rules)]).large_among, list(files))
     in_git, kept, unannounced = dict[str, bytes](), list[Kept](), list[str]()
     for path, content in files.items():
         _check(path, content)
-        by_name = attributes.is_large(path)
+        by_name = path in named_large
         if not is_large(len(content), by_name=by_name):
             in_git[path] = content
             continue

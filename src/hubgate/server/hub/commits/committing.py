@@ -70,7 +70,8 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
             check_path(operation.old_path)
     folder = repos.folders.of(repo.id)
     attributes = await attributes_at(folder, parent, operations)
-    large = await in_thread(_large_among, attributes, operations)
+    coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
+    large = await in_thread(attributes.large_among, coming)
     # What was renamed goes before anything comes: two files may swap their names.
     gone, changes, unannounced = list[Change](), list[Change](), list[str]()
     for operation in operations:
@@ -89,12 +90,6 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
     if unannounced:
         changes = await _announced(folder, attributes, changes, unannounced)
     return [*gone, *changes]
-
-
-def _large_among(attributes: Attributes, operations: Sequence[Operation]) -> set[str]:
-    """Off the event loop: there may be many rules, and many files."""
-    paths = (operation.path for operation in operations if not isinstance(operation, Delete))
-    return {path for path in paths if attributes.is_large(path)}
 
 
 async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool) -> tuple[str, bool]:
@@ -171,7 +166,7 @@ async def _pointer(repos: Repos, repo: Repo, oid: str, announced: int | None) ->
 
 async def _check_sent(repos: Repos, repo: Repo, oid: str, announced: int | None) -> int:
     size = await lfs_store.size_of(repos.db, repo.id, oid)
-    if size is None or not repos.large_files.has(oid, size):
+    if size is None or not await in_thread(repos.large_files.has, oid, size):
         raise Unprocessable(f"The large file {oid} was not uploaded to this repo.")
     if announced is not None and announced != size:
         raise Unprocessable(f"The large file {oid} has {size} bytes, not {announced}.")

@@ -2,13 +2,22 @@
 
 They are a stranger's, and so are the paths: a pattern is an automaton whose states are the bits of a number, so that no
 row of stars costs more than the pattern's length times the path's. A regular expression would backtrack for years.
+Thousands of each would still make hours, so there is a time limit for what one request asks.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from time import monotonic
+
+from hubgate.server.errors import Unprocessable
 
 LONGEST_PATTERN = 8 * 1024
+# For all the paths of a request, in seconds.
+LONGEST_JUDGING = 10.0
 
 _SLASH, _ESCAPE = ord("/"), ord("\\")
 _EVERY = frozenset(range(256))
@@ -32,6 +41,28 @@ _CLASSES = {
 }
 
 
+class _Patience(threading.local):
+    until = float("inf")
+
+
+_PATIENCE = _Patience()
+
+
+@contextmanager
+def in_time() -> Iterator[None]:
+    """For what this thread asks of patterns meanwhile: Unprocessable once it takes too long."""
+    _PATIENCE.until = monotonic() + LONGEST_JUDGING
+    try:
+        yield
+    finally:
+        _PATIENCE.until = _Patience.until
+
+
+def check_time() -> None:
+    if monotonic() > _PATIENCE.until:
+        raise Unprocessable("The rules of .gitattributes or .gitignore take too long for so many files.")
+
+
 class _Malformed(Exception):
     """Such a pattern matches nothing."""
 
@@ -45,38 +76,48 @@ class Pattern:
     text: bytes
 
     def matches(self, path: bytes) -> bool:
-        if b"/" in self.text:
-            return self._matches(path)
-        return self._matches(path[path.rfind(b"/") + 1 :])
+        return self.accepts(path if self.of_paths else path[path.rfind(b"/") + 1 :])
 
     @cached_property
-    def _plain(self) -> bytes | None:
-        """The whole of it, if it has no special characters."""
-        text = self.text.removeprefix(b"/")
-        return None if any(byte in _STARS for byte in text) else text
+    def of_paths(self) -> bool:
+        return b"/" in self.text
 
     @cached_property
-    def _ending(self) -> bytes | None:
-        """What follows the one star it begins with."""
-        rest = self.text[1:]
-        is_simple = self.text[:1] == b"*" and b"/" not in rest and not any(byte in _STARS for byte in rest)
-        return rest if is_simple else None
+    def accepts(self) -> Callable[[bytes], bool]:
+        """For a path or a name, whichever it is about. Asked for each file with each rule, so chosen once."""
+        whole, rest = self.text.removeprefix(b"/"), self.text[1:]
+        if not _is_special(whole):
+            return whole.__eq__
+        if self.text[:1] == b"*" and b"/" not in rest and not _is_special(rest):
+            return lambda text: text.endswith(rest)
+        return self._searched
+
+    @cached_property
+    def _needle(self) -> bytes:
+        """A text that is in all that matches: most paths are out by that alone."""
+        if b"[" in self.text or b"\\" in self.text:
+            return b""
+        # A slash beside stars may match nothing.
+        return max((run.strip(b"/") for run in re.split(rb"[*?]", self.text)), key=len)
 
     @cached_property
     def _automaton(self) -> "_Automaton | None":
         try:
             if len(self.text) > LONGEST_PATTERN:
                 return None
-            return _Automaton(self.text.removeprefix(b"/"), of_paths=b"/" in self.text)
+            return _Automaton(self.text.removeprefix(b"/"), of_paths=self.of_paths)
         except _Malformed:
             return None
 
-    def _matches(self, text: bytes) -> bool:
-        if self._plain is not None:
-            return text == self._plain
-        if self._ending is not None:
-            return text.endswith(self._ending)
+    def _searched(self, text: bytes) -> bool:
+        if self._needle not in text:
+            return False
+        check_time()
         return self._automaton is not None and self._automaton.accepts(text)
+
+
+def _is_special(text: bytes) -> bool:
+    return any(byte in _STARS for byte in text)
 
 
 class _Automaton:
@@ -200,6 +241,11 @@ class Ignored:
     def of(cls, lines: Sequence[bytes]) -> "Ignored":
         return cls([rule for line in lines for rule in _ignore_rule(line)])
 
+    def among(self, paths: Sequence[str]) -> set[str]:
+        """For a thread."""
+        with in_time():
+            return {path for path in paths if self.match_file(path)}
+
     def match_file(self, path: str) -> bool:
         """Whether it is ignored, or a folder it lies in: what is inside of one cannot be taken back."""
         whole = path.encode()
@@ -207,6 +253,7 @@ class Ignored:
         return any(self._ignores(whole[:end], is_folder=True) for end in ends) or self._ignores(whole, is_folder=False)
 
     def _ignores(self, path: bytes, *, is_folder: bool) -> bool:
+        check_time()
         for pattern, ignored, folders_only in reversed(self.rules):
             if (is_folder or not folders_only) and pattern.matches(path):
                 return ignored

@@ -54,16 +54,18 @@ async def answers(
         rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
     ignored = ignored_by(ignore if ignore is not None else await small_text(folder, commit, ".gitignore") or "")
     # Off the event loop: the rules may be the sender's own.
-    judged = await in_thread(lambda: [(rules.is_large(path), ignored.match_file(path)) for path in paths])
+    named_large = await in_thread(rules.large_among, paths)
+    is_ignored = await in_thread(ignored.among, paths)
     said = []
-    for file, (by_name, is_ignored) in zip(files, judged, strict=True):
+    for file in files:
+        by_name = file.path in named_large
         too_large = file.size > repos.regular_upload_max
         large = too_large if inside_commits else is_large(file.size, by_name=by_name)
         entry = known.get(file.path)
         is_secret = entry is not None and entry.pointer is not None and not tell_hashes
         oid = None if is_secret else await _known_as(repos, repo, entry, large=large)
         mode: Literal["regular", "lfs"] = "lfs" if large else "regular"
-        said.append(Answer(file.path, mode, is_ignored, oid or UNSET))
+        said.append(Answer(file.path, mode, file.path in is_ignored, oid or UNSET))
     return said
 
 

@@ -17,6 +17,7 @@ LONGEST_WAIT = 30.0
 class Slots:
     most: int
     most_each: int
+    refusal: str = "Too many clones, fetches or pushes at once. Try again."
     _taken: Counter[str] = field(default_factory=Counter)
     _freed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -28,7 +29,7 @@ class Slots:
                 async with asyncio.timeout(LONGEST_WAIT):
                     await self._freed.wait_for(lambda: self._is_free(caller))
             except TimeoutError:
-                raise Unavailable("Too many clones, fetches or pushes at once. Try again.", retry_after=10) from None
+                raise Unavailable(self.refusal, retry_after=10) from None
             self._taken[caller] += 1
         try:
             yield

@@ -92,6 +92,15 @@ async def revision_of(repos: Repos, repo: Repo, at: Place) -> Revision:
     return await (_behind(repos, repo, at.rev, at.found) if at.found else revision(repos, repo, at.rev))
 
 
+async def is_by_a_writer(repos: Repos, repo: Repo, at: Revision) -> bool:
+    """Whether it is the head of a branch or a tag. Anyone may open a pull request, and its commits may give any file of
+    the repo any name.
+    """
+    if at.ref is not None:
+        return at.ref.startswith(("refs/heads/", "refs/tags/"))
+    return await store.is_head(repos.db, repo.id, at.sha)
+
+
 async def split_revision(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> tuple[str, str]:
     """Revision and path."""
     at = await place(repos, repo, rest, first=first)

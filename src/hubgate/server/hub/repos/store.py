@@ -172,6 +172,18 @@ async def ref(tx: Tx | Database, repo_id: str, name: str) -> str | None:
     return row["sha"] if row else None
 
 
+async def is_head(tx: Tx | Database, repo_id: str, sha: str) -> bool:
+    """Of a branch or a tag."""
+    row = await tx.one(
+        """
+        SELECT 1 FROM refs WHERE repo_id = :repo_id AND sha = :sha
+        AND (name LIKE 'refs/heads/%' OR name LIKE 'refs/tags/%') LIMIT 1
+        """,
+        {"repo_id": repo_id, "sha": sha},
+    )
+    return row is not None
+
+
 async def first_ref(tx: Tx | Database, repo_id: str, names: Sequence[str]) -> tuple[str, str] | None:
     """Name and commit of the first of `names` that there is, in one look-up."""
     if not names:

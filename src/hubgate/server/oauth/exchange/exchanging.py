@@ -113,7 +113,7 @@ async def _issued(tx: Tx, app: App, given: Given, visitor: Visitor, now: int) ->
         supersedes=None,
         lifetime=app.exchange.duration,
     )
-    access_token = await issuing.add_access_token(tx, wanted, now)
+    access_token = await issuing.add_access_token(tx, wanted, now, since=given.member.since)
     said = {
         "result": "granted",
         "user": user.name,

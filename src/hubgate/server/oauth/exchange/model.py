@@ -12,6 +12,8 @@ from hubgate.server.oauth.apps.model import App
 class Member:
     user: User
     role: Role
+    # When the last of membership, plan and privilege began.
+    since: int
 
 
 @dataclass(frozen=True)

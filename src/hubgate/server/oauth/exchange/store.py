@@ -13,7 +13,8 @@ from hubgate.server.storage.database import Tx
 # Under names of their own: apps have some of the same.
 _USER = ", ".join(f"u.{field} AS user_{field}" for field in User.__struct_fields__)
 _FACTS = f"""
-    SELECT {APP}, o.plan, m.role, {_USER} FROM apps a LEFT JOIN organizations o ON o.id = a.org_id
+    SELECT {APP}, o.plan, o.plan_since, m.role, m.joined_at, {_USER}
+    FROM apps a LEFT JOIN organizations o ON o.id = a.org_id
     LEFT JOIN users u ON u.email = :email LEFT JOIN memberships m ON m.user_id = u.id AND m.org_id = a.org_id
     WHERE a.client_id = :client_id
 """
@@ -24,8 +25,12 @@ async def app_plan_and_member(tx: Tx, client_id: str, email: str) -> tuple[App, 
     row = await tx.one(_FACTS, {"client_id": client_id, "email": email})
     if row is None:
         return None
-    user = None if row["role"] is None else User(*(row[f"user_{field}"] for field in User.__struct_fields__))
-    return app_of(row), row["plan"] or "", Member(user, Role(row["role"])) if user else None
+    app, member = app_of(row), None
+    if row["role"] is not None:
+        user = User(*(row[f"user_{field}"] for field in User.__struct_fields__))
+        since = max(row["joined_at"], row["plan_since"], app.exchange.since)
+        member = Member(user, Role(row["role"]), since)
+    return app, row["plan"] or "", member
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,5 +20,5 @@ PARAMETERS: Mapping[str, Mapping[str, str]] = {
     token_exchange.TYPE: token_exchange.PARAMETERS,
 }
 
-# Takes requests that name no client: the code itself says whose it is.
-WITHOUT_CLIENT = frozenset({authorization_code.TYPE})
+# Take requests that name no client: a code says itself whose it is, and an exchange says how a client proves itself.
+WITHOUT_CLIENT = frozenset({authorization_code.TYPE, token_exchange.TYPE})

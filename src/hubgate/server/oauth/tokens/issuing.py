@@ -36,7 +36,8 @@ class Wanted:
     lifetime: int
 
 
-async def add_access_token(tx: Tx, wanted: Wanted, now: int) -> str:
+async def add_access_token(tx: Tx, wanted: Wanted, now: int, since: int = 0) -> str:
+    """`since` is when what it is taken under began, by the clock of whichever machine wrote that: it is not older."""
     text, key = new_token(TokenKind.OAUTH, now)
     token = AppToken(
         key=key,
@@ -47,7 +48,7 @@ async def add_access_token(tx: Tx, wanted: Wanted, now: int) -> str:
         scopes=wanted.scopes,
         family=wanted.family,
         supersedes=wanted.supersedes,
-        created_at=now,
+        created_at=max(now, since),
         expires_at=now + wanted.lifetime * SECOND,
     )
     await store.add_token(tx, token)

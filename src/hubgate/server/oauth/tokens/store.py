@@ -39,7 +39,7 @@ _ADD_REFRESH = (
 _CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at"
 
 # An exchanged token lives as long as what it was taken under, without a break: the membership, the plan, the app's
-# privilege. Looked at here and not only cleared away by those who end it, so that no exchange slips past them.
+# privilege. Whoever ends one of them clears the tokens away too; looked at here, no exchange slips past them.
 STILL_UNDER = """
     (t.org_id IS NULL OR EXISTS (
         SELECT 1 FROM memberships xm JOIN organizations xo ON xo.id = xm.org_id JOIN apps xa ON xa.org_id = xo.id

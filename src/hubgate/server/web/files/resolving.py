@@ -8,13 +8,16 @@ from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import require
+from hubgate.server.access.policy import decide, require
+from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.slots import Slots
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.finding import Place
@@ -24,15 +27,18 @@ from hubgate.server.web.files.harmless import file_headers
 from hubgate.server.web.files.ranges import is_known
 from hubgate.server.web.repo_routes import at_repo, first_of_rest
 
-# What anyone may read of a gated repo, so that they know what they ask for.
+# What anyone may read of a gated repo, so that they know what they ask for: as its writers show it.
 BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 
 def routes(repos: Repos) -> list[Route]:
+    slots = Slots(64, 16, "Too many downloads at once. Try again.")
+
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
         at = await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
-        if at.path not in BEFORE_THE_GATE:
-            require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
+        may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
+        if not may_read.allowed and not await is_before_the_gate(repos, repo, at):
+            may_read.enforce()
         return await sent(request, repo, at, pointers=False)
 
     async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
@@ -52,10 +58,10 @@ def routes(repos: Repos) -> list[Route]:
             return Response(status_code=304, headers=headers)
         if entry.pointer is None or pointers:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
-            return sending.blob(request, folder, entry.sha, size, content, headers)
+            return sending.blob(request, slots, folder, entry.sha, size, content, headers)
         # Knowing a hash is not having the file: the repo itself must have been sent it.
         sent_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
-        if sent_size != entry.pointer.size or not repos.large_files.has(entry.pointer.oid, sent_size):
+        if sent_size != entry.pointer.size or not await in_thread(repos.large_files.has, entry.pointer.oid, sent_size):
             return _no_entry(revision.sha, at.path, at.rev)
         return sending.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
 
@@ -68,6 +74,16 @@ def routes(repos: Repos) -> list[Route]:
         )
         for route in [_route(repos, kind, verb, handler, what)]
     ]
+
+
+async def is_before_the_gate(repos: Repos, repo: Repo, at: Place) -> bool:
+    if at.path not in BEFORE_THE_GATE:
+        return False
+    try:
+        return await finding.is_by_a_writer(repos, repo, await finding.revision_of(repos, repo, at))
+    except NotFound:
+        # The gate is asked before the revision.
+        return False
 
 
 def _route(repos: Repos, kind: RepoType, verb: str, handler: object, summary: str) -> Route:

@@ -8,9 +8,11 @@ from pathlib import Path
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hubgate.server.access.caller import share_of
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import Streamed
 from hubgate.server.hub.git import program
+from hubgate.server.hub.git.slots import Slots
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.web.files.ranges import OutOfRange, Span, asked_span
 
@@ -22,14 +24,16 @@ _PATHSEND = "http.response.pathsend"
 
 
 def blob(
-    request: HubRequest, folder: Path, sha: str, size: int, content: bytes | None, headers: dict[str, str]
+    request: HubRequest, slots: Slots, folder: Path, sha: str, size: int, content: bytes | None, headers: dict[str, str]
 ) -> ASGIApp:
-    """From git; `content` is there if it is small."""
+    """From git; `content` is there if it is small. Otherwise a program runs for as long as the client reads, so one of
+    the `slots` is taken.
+    """
 
     def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
         if content is not None:
             return Response(content[part.start : part.end], status, headers)
-        return Streamed(_from_git(folder, sha, part), headers, status)
+        return Streamed(_from_git(slots, share_of(request), folder, sha, part), headers, status)
 
     return _part_or_all(request, size, headers, answer)
 
@@ -96,17 +100,18 @@ async def _from_disk(place: Path, part: Span) -> AsyncGenerator[bytes, None]:
         os.close(descriptor)
 
 
-async def _from_git(folder: Path, sha: str, part: Span) -> AsyncGenerator[bytes, None]:
-    process = await program.start(["cat-file", "blob", sha], folder)
-    try:
-        out = process.stdout or asyncio.StreamReader()
-        skip, left = part.start, part.length
-        while left and (chunk := await out.read(_CHUNK)):
-            if skip >= len(chunk):
-                skip -= len(chunk)
-                continue
-            chunk = chunk[skip : skip + left]
-            skip, left = 0, left - len(chunk)
-            yield chunk
-    finally:
-        await program.end(process)
+async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Span) -> AsyncGenerator[bytes, None]:
+    async with slots.taken(caller):
+        process = await program.start(["cat-file", "blob", sha], folder)
+        try:
+            out = process.stdout or asyncio.StreamReader()
+            skip, left = part.start, part.length
+            while left and (chunk := await out.read(_CHUNK)):
+                if skip >= len(chunk):
+                    skip -= len(chunk)
+                    continue
+                chunk = chunk[skip : skip + left]
+                skip, left = 0, left - len(chunk)
+                yield chunk
+        finally:
+            await program.end(process)

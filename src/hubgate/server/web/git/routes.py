@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
+from hubgate.server.access.caller import caller_of, share_of
 from hubgate.server.access.guard import Guard
 from hubgate.server.access.identity import Identity
 from hubgate.server.errors import Forbidden, UnsupportedMedia
@@ -96,7 +96,7 @@ class _Git:
         if moved := _led_on(request, kind, ending, repo):
             return moved
         if service == UPLOAD_PACK:
-            async with self.fetches.taken(_key(request)):
+            async with self.fetches.taken(share_of(request)):
                 folder = await copied_refs.refresh(self.repos, repo.id)
                 said = await serving.advertisement(folder, _protocol(request))
             # Version 2 begins by itself.
@@ -120,7 +120,7 @@ class _Git:
             finally:
                 await answer.aclose()
 
-        return Fetched(self.fetches.taken(_key(request)), parts, f"application/x-{UPLOAD_PACK}-result")
+        return Fetched(self.fetches.taken(share_of(request)), parts, f"application/x-{UPLOAD_PACK}-result")
 
     async def _push(self, kind: RepoType, request: HubRequest) -> ASGIApp:
         _check_type(request, RECEIVE_PACK)
@@ -137,7 +137,7 @@ class _Git:
             return (await self.guard.again(request)).identity
 
         async def work() -> Outcome:
-            async with self.pushes.taken(_key(request)):
+            async with self.pushes.taken(share_of(request)):
                 return await pushing.push(self.repos, repo, identity, asked, lines.rest(), again)
 
         return Pushed(asked, work, lambda: body.ended)
@@ -157,11 +157,6 @@ def _identity(request: HubRequest) -> Identity:
 
 def _named(request: HubRequest) -> tuple[str, str]:
     return request.param("namespace"), request.param("repo")
-
-
-def _key(request: HubRequest) -> str:
-    """Whose share of the slots a request takes."""
-    return _identity(request).user_id or request.client_ip
 
 
 def _protocol(request: HubRequest) -> str:

@@ -1,6 +1,7 @@
 """The OpenAPI document and a page that shows it to people."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from starlette.responses import Response
@@ -16,10 +17,10 @@ from hubgate.server.web.rendering import Pages
 
 def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Route]:
     async def openapi(_: HubRequest) -> JsonResponse:
-        return JsonResponse(described, headers={"cache-control": "public, max-age=300"})
+        return JsonResponse(described(), headers={"cache-control": "public, max-age=300"})
 
     async def readable(request: HubRequest) -> Response:
-        return pages.page(request, "apidocs.html", **reading)
+        return pages.page(request, "apidocs.html", **reading())
 
     own = [
         Route(
@@ -33,12 +34,20 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
         ),
         Route("GET", "/docs/api", readable, Surface.PAGE, "hub.public", "The API, readable"),
     ]
-    described = document(RouteTable([*documented, *own]), base_url)
-    found = subjects(described)
-    reading: dict[str, Any] = {
-        "subjects": found,
-        "shapes": shapes(described),
-        "contents": [*((f"#{subject.anchor}", subject.title) for subject in found), ("#shapes", "Shapes")],
-        "tokens": any(operation.needs_token for subject in found for operation in subject.operations),
-    }
+
+    # Made when somebody asks: it takes longer than all else that starting a hub does.
+    @cache
+    def described() -> dict[str, Any]:
+        return document(RouteTable([*documented, *own]), base_url)
+
+    @cache
+    def reading() -> dict[str, Any]:
+        found = subjects(described())
+        return {
+            "subjects": found,
+            "shapes": shapes(described()),
+            "contents": [*((f"#{subject.anchor}", subject.title) for subject in found), ("#shapes", "Shapes")],
+            "tokens": any(operation.needs_token for subject in found for operation in subject.operations),
+        }
+
     return own

@@ -23,7 +23,8 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
         identity, person = caller_of(request).identity, caller_of(request).person
         if person is None:
             return pages.page(request, "home.html", recent=await listing.recent(repos, identity, RECENT))
-        own = await listing.listed(repos, identity, Wanted(owner_id=person.user.id), PageRequest(RECENT))
+        owners = [person.user.id, *(found.organization.id for found in person.memberships)]
+        own = await listing.listed(repos, identity, Wanted(owners=owners), PageRequest(RECENT))
         invited, more_invited = first_of(await invitations.of_user(accounts, person.user))
         memberships, more = first_of(person.memberships)
         return pages.page(

@@ -14,6 +14,7 @@ from hubgate.server.http.routes import Route
 from hubgate.server.hub.git import history, objects
 from hubgate.server.hub.git.objects import Entry, EntryType
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.card import split_readme
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.files.resolving import BEFORE_THE_GATE
@@ -51,7 +52,9 @@ def routes(frame: Frame) -> list[Route]:
             raise NotFound(f"There is no file {spot.path[:200]} at {spot.rev[:100]}.")
         if entry.type is EntryType.DIRECTORY:
             return RedirectResponse(spot.to("tree", spot.path), 303)
-        may_read = spot.path in BEFORE_THE_GATE or frame.may(request, repo, Action.REPO_READ_CONTENT)
+        may_read = frame.may(request, repo, Action.REPO_READ_CONTENT)
+        if not may_read and spot.path in BEFORE_THE_GATE:
+            may_read = await finding.is_by_a_writer(frame.repos, repo, spot.revision)
         plain = request.query().get("plain") == "1"
         view = await seen(frame, spot, entry, plain=plain) if may_read else View()
         changes = await history.recent_changes(folder, spot.sha, [spot.path], DEEPEST)

@@ -16,7 +16,7 @@ from hubgate.server.oauth.exchange.model import Given
 from hubgate.server.web.app_owner import Desk
 from hubgate.server.web.exchanged import check_ip
 from hubgate.server.web.pages.listing import Asked
-from hubgate.server.web.pages.oauth.apps.form import ROLES, in_words, lifetimes, limited
+from hubgate.server.web.pages.oauth.apps.form import ROLES, in_words, lifetimes, limitable_scopes, limited
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
 from hubgate.server.web.rendering import NO_ERRORS
 
@@ -41,6 +41,7 @@ def routes(frame: Frame) -> list[Route]:
             at=at,
             durations=lifetimes(values["draft"].exchange.duration),
             duration=in_words(app.exchange.duration),
+            scopes=limitable_scopes(app),
             roles=ROLES,
             members=members.items,
             live=await live.count(frame.oauth, app),

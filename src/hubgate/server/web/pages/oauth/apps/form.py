@@ -94,9 +94,21 @@ def filled(app: App, form: Fields) -> App:
     )
 
 
+def limitable_scopes(app: App) -> list[tuple[str, bool]]:
+    """To choose from, and whether the app has it. One it has lost stays: were the last of them not ticked any more,
+    saving the form would lift the limit.
+    """
+    own = (*app.scopes, *app.extra_scopes)
+    return [(name, name in own) for name in dict.fromkeys((*own, *(app.exchange.scopes or ())))]
+
+
 def limited(app: App, form: Fields) -> App:
     """What an organization's admins allow its app to exchange tokens for."""
     quota = form.get("dailyQuota").strip()
+    paused = form.get("paused") == "on"
+    if paused == (form.get("wasPaused") == "on"):
+        # Not touched on this form. Somebody else may have pulled the brake since it was opened.
+        paused = app.exchange.paused
     limits = replace(
         app.exchange,
         duration=_number(form, "tokenDuration"),
@@ -104,7 +116,7 @@ def limited(app: App, form: Fields) -> App:
         roles=tuple(form.all("allowedRoles")),
         networks=_lines(form.get("allowedNetworks")),
         daily_quota=_number(form, "dailyQuota") if quota else None,
-        paused=form.get("paused") == "on",
+        paused=paused,
     )
     return replace(app, exchange=limits)
 
