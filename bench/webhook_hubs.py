@@ -16,6 +16,7 @@ from bench.cores import pinned
 from bench.ground import Ground
 from bench.sign_ins import made_user, some_at_once
 from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
@@ -127,7 +128,7 @@ async def watched(
 
 async def _repo(hub: Hub, user: User, name: str) -> Repo:
     owner = RepoOwner("user", user.id, user.name)
-    return await creating.create(hub.repos, user, owner, NewRepo(RepoType.MODEL, name))
+    return await creating.create(hub.repos, user, owner, NewRepo(RepoType.MODEL, name), SYSTEM)
 
 
 @contextlib.contextmanager
