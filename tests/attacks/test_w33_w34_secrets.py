@@ -94,6 +94,9 @@ def test_w33_a_secret_is_nowhere_but_with_its_owner(hub: RunningHub, receiver: R
         export = owner.get("/api/organizations/acme/audit-log/export")
         assert export.status_code == 200
         holds_none(export.text, "the export")
+        own = browser.get("/settings/export")
+        assert own.status_code == 200
+        holds_none(own.text, "the export of an account")
     holds_none(hub.call(dump), "the database, and so every backup")
     holds_none(hub.log, "the log")
 

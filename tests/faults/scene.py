@@ -22,6 +22,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.accounts.tokens import personal
+from hubgate.server.audit.model import SYSTEM
 from hubgate.server.hub.repos.creating import NewRepo, create
 from hubgate.server.hub.repos.model import Owner, RepoType
 from hubgate.server.opened import Hub, open_hub
@@ -157,7 +158,7 @@ def make_scene(store: Store, watchers: Watchers) -> Scene:
             token, _ = await personal.create(hub.accounts, ada, "test", TokenRole.WRITE, "127.0.0.1")
             for name in REPOS:
                 wanted = NewRepo(RepoType.MODEL, name.partition("/")[2], private=name == "ada/hidden")
-                await create(hub.repos, ada, Owner("user", ada.id, ada.name), wanted)
+                await create(hub.repos, ada, Owner("user", ada.id, ada.name), wanted, SYSTEM)
             # Of what came before a webhook nobody is told.
             await hub.db.write(lambda tx: tx.exec("UPDATE events SET fanned_at = created_at"))
             names = {}

@@ -1,5 +1,6 @@
 """`/docs/webhooks`: what a receiver is sent, how it makes sure who sent it, and every kind of event."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -7,7 +8,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.clock import HOUR, MINUTE, SECOND
 from hubgate.server.events.kinds import Kind
-from hubgate.server.events.schemas import Schema, members_of
+from hubgate.server.events.schemas import EXTRAS, Schema, members_of
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
@@ -27,25 +28,42 @@ HEADERS = (
     ("X-Hubgate-Depth", "How many deliveries led to the change. Send it along when you change something in answer."),
     ("X-Hubgate-Test", "1 on a test, else absent."),
 )
-_CONTENTS = (("#receive", "Receive"), ("#verify", "Verify"), ("#retries", "Retries"), ("#events", "Events"))
+_CONTENTS = (
+    ("#receive", "Receive"),
+    ("#verify", "Verify"),
+    ("#retries", "Retries"),
+    ("#events", "Events"),
+    ("#every", "In every event"),
+)
 _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 
 
 def routes(pages: Pages) -> list[Route]:
-    kinds = [(kind, _members(kind), f"{SCHEMAS}/{kind.full_name}") for kind in Kind]
+    # `event` says which kind it is, and that stands in its heading.
+    every = _members({name: schema for name, schema in members_of(Kind.REPO_CREATE).items() if name != "event"})
+    kinds = [
+        (kind, _members({name: EXTRAS[name] for name in kind.extras}), f"{SCHEMAS}/{kind.full_name}") for kind in Kind
+    ]
     contents = [*_CONTENTS, *((f"#{kind.full_name}", f"{kind.scope} {kind.action}") for kind in Kind)]
     waits = [_span(wait) for wait in BACKOFF]
 
     async def show(request: HubRequest) -> Response:
         return pages.page(
-            request, "docs/webhooks.html", contents=contents, headers=HEADERS, kinds=kinds, waits=waits, schemas=SCHEMAS
+            request,
+            "docs/webhooks.html",
+            contents=contents,
+            headers=HEADERS,
+            every=every,
+            kinds=kinds,
+            waits=waits,
+            schemas=SCHEMAS,
         )
 
     public = Action.HUB_PUBLIC.rule.name
     return [Route("GET", PATH, show, Surface.PAGE, public, "What webhooks send, and every kind of event")]
 
 
-def _members(kind: Kind) -> list[tuple[str, str, bool]]:
+def _members(schemas: Mapping[str, Schema]) -> list[tuple[str, str, bool]]:
     """Every member by its path, what it means, and whether it is always there."""
     found: list[tuple[str, str, bool]] = []
 
@@ -58,7 +76,7 @@ def _members(kind: Kind) -> list[tuple[str, str, bool]]:
         for name, member in inner["properties"].items():
             walk(f"{path}{suffix}.{name}" if path else name, member, name in inner["required"])
 
-    for name, schema in members_of(kind).items():
+    for name, schema in schemas.items():
         walk(name, schema, name != "truncated")
     return found
 
