@@ -34,6 +34,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.scopes", "server.secret", "server.paging", "server.ids"),
     ("server.setting_values",),
     ("server.clock", "server.errors", "server.failpoint"),
+    # Installed without the server; the two parts know of each other only by the wire, and by the depth of a delivery.
+    ("client", "receiver"),
+    ("depth",),
 )
 
 
@@ -77,9 +80,14 @@ def test_every_server_module_has_a_layer() -> None:
 
 
 def test_client_and_receiver_never_import_the_server() -> None:
-    for part in ("client", "receiver"):
+    for part in ("client", "receiver", "cli/user"):
         for path in (SOURCE / "hubgate" / part).rglob("*.py"):
             assert not any(name.startswith("hubgate.server") for name in imports_of(path)), path
+
+
+def test_the_server_imports_neither_client_nor_receiver() -> None:
+    for path in (SOURCE / "hubgate" / "server").rglob("*.py"):
+        assert not any(name.startswith(("hubgate.client", "hubgate.receiver")) for name in imports_of(path)), path
 
 
 @pytest.mark.parametrize("folder", ["src", "tests", "bench"])

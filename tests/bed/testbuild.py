@@ -18,7 +18,7 @@ from hubgate.server import failpoint, logs
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.app import build_app
-from hubgate.server.errors import StorageUnavailable
+from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.http.edge import Edge
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
@@ -109,8 +109,9 @@ def routes(hub: Hub) -> list[Route]:
 
         return StreamingResponse(answer())
 
-    async def unavailable(_: HubRequest) -> Response:
-        raise StorageUnavailable from OSError("the disk is on fire")
+    async def unavailable(request: HubRequest) -> Response:
+        kind = OutcomeUnknown if "unknown" in request.query() else StorageUnavailable
+        raise kind from OSError("the disk is on fire")
 
     def api(method: str, path: str, handler: Handler, **more: Any) -> Route:
         more = {"action": Action.HUB_PUBLIC.rule.name, "answers": {200: ("Done.", Any)}, **more}

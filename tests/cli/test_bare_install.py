@@ -1,10 +1,16 @@
 """`pip install hubgate` without extras: the hub's own commands name the extra, nothing shows a traceback."""
 
+import resource
+import statistics
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from tests.bed.processes import ROOT
 
 
@@ -20,6 +26,43 @@ def test_the_hubs_commands_name_the_extra(tmp_path: Path, command: str) -> None:
     refused = bare(command, cwd=tmp_path)
     says = f'error: hubgate {command} needs the server. Run: pip install "hubgate[server]"\n'
     assert (refused.returncode, refused.stderr) == (1, says)
+
+
+def test_a_users_command_names_what_is_missing(tmp_path: Path) -> None:
+    refused = bare("whoami", cwd=tmp_path)
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        'error: hubgate whoami needs httpx. Run: pip install "hubgate"\n',
+    )
+
+
+def test_few_packages() -> None:
+    """What `pip install hubgate` brings along, with what that needs."""
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    found: set[str] = set()
+    while wanted:
+        requirement = Requirement(wanted.pop())
+        name = canonicalize_name(requirement.name)
+        if name in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        found.add(name)
+        wanted += metadata.requires(name) or []
+    assert "httpx" in found
+    assert len(found) <= 10, sorted(found)
+
+
+@pytest.mark.parametrize("statement", ["import hubgate", "from hubgate import Hub"])
+def test_a_quick_import(statement: str) -> None:
+    """Processor time, for a machine that does other things too."""
+
+    def spent(program: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(ROOT / "src")}, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    both = [(spent(statement), spent("pass")) for _ in range(10)]
+    assert statistics.median(full - empty for full, empty in both) < 0.150
 
 
 def test_help_and_version_need_nothing(tmp_path: Path) -> None:

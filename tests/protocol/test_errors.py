@@ -105,6 +105,14 @@ def test_the_cause_of_a_503_is_in_the_log_and_not_in_the_answer(hub: RunningHub)
     assert response.headers["retry-after"] == "2"
     assert "fire" not in response.text
     assert "OSError: the disk is on fire" in hub.log
+    assert "x-error-code" not in response.headers
+
+
+def test_an_outcome_that_nobody_knows_has_a_code(hub: RunningHub) -> None:
+    """So that no client repeats the change by itself."""
+    with hub.client() as client:
+        response = client.get("/api/test/unavailable?unknown=1")
+    assert (response.status_code, response.headers["x-error-code"]) == (503, "OutcomeUnknown")
 
 
 @pytest.mark.parametrize(

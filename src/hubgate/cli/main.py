@@ -7,41 +7,29 @@ import argparse
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from types import ModuleType
 from typing import NoReturn
 
 from hubgate import __version__
-
-
-@dataclass(frozen=True)
-class Command:
-    name: str
-    help: str
-    module: str
-
-
-COMMANDS = (
-    Command("serve", "run the hub", "hubgate.cli.serve"),
-    Command("deliver", "run the background process alone", "hubgate.cli.deliver"),
-    Command("migrate", "bring the database to this version's schema", "hubgate.cli.migrate"),
-    Command("doctor", "check configuration, database, keys and folders", "hubgate.cli.doctor"),
-    Command("admin", "operate the hub: users, organizations, apps, tokens, keys, backup", "hubgate.cli.admin"),
-)
+from hubgate.cli.commands import COMMANDS, Command
 
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line: the usage of a command that takes every setting fills a screen."""
 
     def error(self, message: str) -> NoReturn:
+        message = re.sub(r"invalid \w+ value:|invalid choice:", "there is no", message)
         self.exit(2, f"error: {message}. Try: {self.prog} --help\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     # Python can lose the exception of a Ctrl-C that comes in the middle of an import. Held back, it comes afterwards.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     _open_standard_streams()
     try:
         sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
@@ -69,30 +57,14 @@ def run(arguments: list[str]) -> int:
     command = next((command for command in COMMANDS if arguments[:1] == [command.name]), None)
     if command is None:
         return _usage(arguments)
+    run_it = _run_hubs if command.needs_server else _run_users
     try:
-        return _run(command, arguments[1:])
+        return run_it(command, arguments[1:])
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("hubgate"):
             raise
-        return _refuse(f'hubgate {command.name} needs the server. Run: pip install "hubgate[server]"')
-
-
-def _run(command: Command, arguments: list[str]) -> int:
-    from hubgate.server.errors import HubError, StartupError, StorageUnavailable
-    from hubgate.server.logs import redacted
-
-    module = importlib.import_module(command.module)
-    parser = _Parser(prog=f"hubgate {command.name}", description=module.__doc__, allow_abbrev=False)
-    module.configure(parser)
-    options = parser.parse_args(arguments)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    try:
-        status: int = module.run(options)
-    except StorageUnavailable as error:
-        # The engine's own words help the operator; the address in them may hold a password.
-        return _refuse(redacted(f"Cannot use the database: {error.__cause__ or error}"))
-    except (StartupError, HubError) as error:
-        return _refuse(str(error))
+        needed = ("the server", "hubgate[server]") if command.needs_server else (error.name, "hubgate")
+        return _refuse(f'hubgate {command.name} needs {needed[0]}. Run: pip install "{needed[1]}"')
     except BrokenPipeError:
         # The reader of our output went away, as `head` does.
         sys.stdout = None
@@ -100,7 +72,54 @@ def _run(command: Command, arguments: list[str]) -> int:
     except OSError as error:
         sys.stdout = None
         return _refuse(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+
+
+def _run_users(command: Command, arguments: list[str]) -> int:
+    module = importlib.import_module(command.module)
+    from hubgate.cli.user.common import refusal
+    from hubgate.client.errors import HubgateError
+
+    options = _parsed(command, module, arguments)
+    try:
+        status: int = module.run(options)
+    except HubgateError as error:
+        return _refuse(refusal(error))
+    except ValueError as error:
+        # The client's word for an argument that cannot be meant.
+        _refuse(str(error))
+        return 2
     return status
+
+
+def _run_hubs(command: Command, arguments: list[str]) -> int:
+    from hubgate.server.errors import HubError, StartupError, StorageUnavailable
+    from hubgate.server.logs import redacted
+
+    module = importlib.import_module(command.module)
+    options = _parsed(command, module, arguments)
+    try:
+        status: int = module.run(options)
+    except StorageUnavailable as error:
+        # The engine's own words help the operator; the address in them may hold a password.
+        return _refuse(redacted(f"Cannot use the database: {error.__cause__ or error}"))
+    except (StartupError, HubError) as error:
+        return _refuse(str(error))
+    return status
+
+
+def _parsed(command: Command, module: ModuleType, arguments: list[str]) -> argparse.Namespace:
+    parser = _Parser(prog=f"hubgate {command.name}", description=_about(command, module), allow_abbrev=False)
+    getattr(module, command.configure)(parser)
+    options = parser.parse_args(arguments)
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    return options
+
+
+def _about(command: Command, module: ModuleType) -> str | None:
+    """A module with one command says it itself; where several share one, the list of commands does."""
+    shared = command.configure != "configure"
+    return f"{command.help[0].upper()}{command.help[1:]}." if shared else module.__doc__
 
 
 def _usage(arguments: list[str]) -> int:

@@ -134,6 +134,8 @@ class StorageUnavailable(Unavailable):
 class OutcomeUnknown(StorageUnavailable):
     """The commit was sent and its answer lost: the change may or may not be there, so no one may repeat it blindly."""
 
+    code = "OutcomeUnknown"
+
     def __init__(self) -> None:
         super().__init__("The database went away while saving. Check whether the change is there before trying again.")
 

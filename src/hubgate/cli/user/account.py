@@ -1,0 +1,59 @@
+"""`login`, `logout` and `whoami`."""
+
+import argparse
+import os
+import sys
+
+from hubgate.cli.user import common
+from hubgate.client import Hub, HubgateError
+from hubgate.client.answers import washed
+from hubgate.client.models import DeviceCode
+from hubgate.client.shaping import plain
+
+
+def configure_login(parser: argparse.ArgumentParser) -> None:
+    examples = """
+  hubgate login
+  hubgate login --endpoint https://hub.example"""
+    common.configure(parser, _login, examples)
+
+
+def configure_logout(parser: argparse.ArgumentParser) -> None:
+    common.configure(parser, _logout, "  hubgate logout")
+
+
+def configure_whoami(parser: argparse.ArgumentParser) -> None:
+    examples = """
+  hubgate whoami
+  HUBGATE_TOKEN=hf_... hubgate whoami --json"""
+    common.configure(parser, _whoami, examples)
+
+
+run = common.perform
+
+
+def _login(options: argparse.Namespace, hub: Hub) -> int:
+    def prompt(code: DeviceCode) -> None:
+        minutes = max(code.expires_in // 60, 1)
+        line = f"Open {washed(code.verification_uri)} and enter  {washed(code.user_code, 40)}  ({minutes} min)"
+        print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
+
+    me = hub.login(prompt)
+    if os.environ.get("HUBGATE_TOKEN"):
+        print("! HUBGATE_TOKEN is set and goes before this sign-in.", file=sys.stderr)
+    said = {"endpoint": hub.endpoint, "name": me.name}
+    return common.say(options, said, f"✓ Signed in as {washed(me.name, 60)}. Try: hubgate webhooks list")
+
+
+def _logout(options: argparse.Namespace, hub: Hub) -> int:
+    if not hub.logout():
+        raise HubgateError(f"not signed in to {hub.endpoint}.")
+    return common.say(options, {"endpoint": hub.endpoint}, f"✓ Signed out of {hub.endpoint}.")
+
+
+def _whoami(options: argparse.Namespace, hub: Hub) -> int:
+    me = hub.whoami()
+    full = f" ({washed(me.fullname, 60)})" if me.fullname and me.fullname != me.name else ""
+    lines = [f"{washed(me.name, 60)}{full} at {hub.endpoint}"]
+    lines += [f"  {washed(org.name, 60)}: {washed(org.role_in_org or 'member', 20)}" for org in me.orgs]
+    return common.say(options, {"endpoint": hub.endpoint, **plain(me)}, "\n".join(lines))

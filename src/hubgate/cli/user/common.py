@@ -1,0 +1,122 @@
+"""What every user's command takes, and how its result is told."""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hubgate.cli.output import print_json, print_table
+from hubgate.client import Hub, HubgateError, NotSignedIn
+from hubgate.client.addresses import TYPES
+from hubgate.client.shaping import plain
+
+Subparsers = Any
+Run = Callable[[argparse.Namespace, Hub], int]
+
+_AGO = re.compile(r"(\d{1,6})(s|m|h|d)\Z")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+class Declined(HubgateError):
+    """The user did not confirm."""
+
+
+def configure(parser: argparse.ArgumentParser, run: Run, examples: str) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"examples:\n{examples.strip(chr(10))}"
+    parser.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="print one JSON value instead of lines")
+    parser.add_argument(
+        "--endpoint",
+        metavar="URL",
+        help="the hub; else HUBGATE_ENDPOINT, the last one signed in to, http://127.0.0.1:8000",
+    )
+
+
+def group(parser: argparse.ArgumentParser) -> Subparsers:
+    return parser.add_subparsers(required=True, metavar="COMMAND")
+
+
+def add(commands: Subparsers, name: str, summary: str, run: Run, examples: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=summary[0].upper() + summary[1:] + ".", allow_abbrev=False
+    )
+    configure(parser, run, examples)
+    return parser
+
+
+def add_type(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--type", choices=TYPES, help="what kind of repo it is (default model)")
+
+
+def perform(options: argparse.Namespace) -> int:
+    # Who waits at a terminal wants to hear soon that nobody is there.
+    with Hub(options.endpoint, retries=2) as hub:
+        status: int = options.run(options, hub)
+    return status
+
+
+def refusal(error: HubgateError) -> str:
+    """One line with the cure."""
+    text = " ".join(str(error).split())
+    if isinstance(error, NotSignedIn) and "hubgate login" not in text:
+        if os.environ.get("HUBGATE_TOKEN"):
+            return f"the hub does not take HUBGATE_TOKEN ({text.rstrip('.')}). Unset it or set a good one."
+        return "not signed in. Run: hubgate login"
+    return text
+
+
+def say(options: argparse.Namespace, value: object, sentence: str) -> int:
+    print_json(plain(value)) if options.json else print(sentence)
+    return 0
+
+
+def show(options: argparse.Namespace, value: object, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    print_json(plain(value)) if options.json else print_table(headings, rows)
+    return 0
+
+
+def confirm(options: argparse.Namespace, consequence: str) -> None:
+    """Before something is gone for good. Nobody is asked where nobody could answer."""
+    if options.yes:
+        return
+    if not sys.stdin.isatty():
+        raise Declined(f"{consequence} Say --yes to do it without being asked.")
+    print(f"{consequence} Type yes: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() != "yes":
+        raise Declined("Nothing was deleted.")
+
+
+def named_repo(hub: Hub, repo: str) -> str:
+    """With its namespace: one's own where none was said."""
+    return repo if "/" in repo else f"{hub.whoami().name}/{repo}"
+
+
+def moment(text: str) -> datetime:
+    """For argparse: 2h, 30m, 1d, or a time such as 2026-11-15T08:00Z; without a zone it is UTC."""
+    if match := _AGO.match(text):
+        return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time. Say 2h, 1d or 2026-11-15T08:00Z") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def age(when: datetime | None) -> str:
+    """As short as a table wants it."""
+    if when is None:
+        return "-"
+    seconds = max((datetime.now(UTC) - when).total_seconds(), 0)
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,100 @@
+"""`upload` and `download`."""
+
+import argparse
+import os
+from pathlib import Path, PurePosixPath
+
+from hubgate.cli.user import common
+from hubgate.cli.user.progress import Bar
+from hubgate.client import EntryNotFound, Hub, HubgateError
+from hubgate.client.addresses import local_parts
+from hubgate.client.answers import washed
+from hubgate.client.shaping import plain
+
+
+def configure_upload(parser: argparse.ArgumentParser) -> None:
+    examples = """
+  hubgate upload acme/vision model.bin
+  hubgate upload acme/vision ./results --to runs/7/ --message "Run 7"
+  hubgate upload acme/rows train.parquet --type dataset --revision next"""
+    common.configure(parser, _upload, examples)
+    parser.add_argument("repo", metavar="REPO", help="with a namespace, or your own without one")
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a file, or a folder with all below it")
+    common.add_type(parser)
+    parser.add_argument("--to", metavar="PATH", default="", help="where in the repo; a folder if it ends with /")
+    parser.add_argument("--revision", metavar="R", default="main", help="the branch (default main)")
+    parser.add_argument("--message", metavar="M", help="the commit's message")
+
+
+def configure_download(parser: argparse.ArgumentParser) -> None:
+    examples = """
+  hubgate download acme/vision
+  hubgate download acme/vision weights/model.bin --to models
+  hubgate download acme/rows --type dataset --revision v1"""
+    common.configure(parser, _download, examples)
+    parser.add_argument("repo", metavar="REPO", help="with a namespace, or your own without one")
+    parser.add_argument("path", metavar="PATH", nargs="?", default="", help="a file or folder in it (default all)")
+    common.add_type(parser)
+    parser.add_argument("--revision", metavar="R", default="main", help="a branch, tag or commit (default main)")
+    parser.add_argument("--to", metavar="DIR", type=Path, help="the folder (default: . for PATH, else the repo's name)")
+
+
+run = common.perform
+
+
+def _upload(options: argparse.Namespace, hub: Hub) -> int:
+    files = planned(options.files, options.to)
+    repo = common.named_repo(hub, options.repo)
+    with Bar() as bar:
+        done = hub.upload(
+            repo,
+            files,
+            type=options.type,
+            revision=options.revision,
+            message=options.message,
+            progress=bar.report,
+        )
+    if done.commit is None:
+        return common.say(options, done, "✓ Nothing to do: the repo has these files already.")
+    count = f"{len(done.sent)} file{'s' if len(done.sent) > 1 else ''}"
+    return common.say(options, done, f"✓ {count} in {washed(done.commit.commit_url)}")
+
+
+def planned(given: list[Path], to: str) -> dict[str, Path | bytes]:
+    """Where in the repo each local file goes."""
+    folder = to if to.endswith("/") or not to else to + "/"
+    found: dict[str, Path | bytes] = {}
+    for path in given:
+        if path.is_dir():
+            below = sorted(file for file in path.rglob("*") if file.is_file() and ".git" not in file.parts)
+            found |= {folder + file.relative_to(path).as_posix(): file for file in below}
+        elif not path.exists():
+            raise HubgateError(f"there is no file {str(path)!r}.")
+        elif to and not to.endswith("/") and len(given) == 1:
+            found[to] = path
+        else:
+            found[folder + path.name] = path
+    if not found:
+        raise HubgateError("there are no files in that folder.")
+    return found
+
+
+def _download(options: argparse.Namespace, hub: Hub) -> int:
+    repo = common.named_repo(hub, options.repo)
+    path = str(PurePosixPath(options.path)) if options.path else ""
+    more = {"type": options.type, "revision": options.revision}
+    with Bar() as bar:
+        if not path:
+            place = hub.download_all(repo, options.to or Path(repo.partition("/")[2]), progress=bar.report, **more)
+        else:
+            below = options.to or Path()
+            place = below / local_parts(path, windows=os.name == "nt")
+            try:
+                hub.download(repo, path, place, progress=bar.report, **more)
+            except EntryNotFound:
+                entries = hub.list_files(repo, path=path, **more)
+                for entry in entries:
+                    if entry.type == "file":
+                        local = below / local_parts(entry.path, windows=os.name == "nt")
+                        hub.download(repo, entry.path, local, progress=bar.report, **more)
+    return common.say(options, plain({"path": str(place)}), f"✓ {place}")

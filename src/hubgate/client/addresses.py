@@ -1,0 +1,94 @@
+"""Origins, and paths made of names: the one place that decides where a token may go."""
+
+import re
+from pathlib import PurePosixPath
+from urllib.parse import quote, urlsplit
+
+from hubgate.client.errors import UnexpectedAnswer
+
+TYPES = ("model", "dataset", "space")
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+\Z")
+_PORTS = {"http": 80, "https": 443}
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port (RFC 6454), or ValueError."""
+    parts = urlsplit(url)
+    port = parts.port
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError(f"{url[:200]!r} is no http or https address.")
+    if parts.username is not None or parts.password is not None:
+        # httpx would make an Authorization header of them.
+        raise ValueError("An address with a name or password in it is not used.")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}" + ("" if port in (None, _PORTS[parts.scheme]) else f":{port}")
+
+
+def checked_endpoint(given: str) -> str:
+    """The hub's address is an origin: it has no path of its own."""
+    text = given.strip()
+    origin, parts = origin_of(text), urlsplit(text)
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError(f"The address of a hub has no path: {origin}")
+    return origin
+
+
+def told_address(url: object) -> str:
+    """An address that the hub named, if it can be one."""
+    try:
+        if isinstance(url, str) and url.isascii() and url.isprintable() and " " not in url:
+            origin_of(url)
+            return url
+    except ValueError:
+        pass
+    raise UnexpectedAnswer(f"The hub names an address that is none: {str(url)[:100]!r}")
+
+
+def segment(name: str) -> str:
+    if name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is no name.")
+    return quote(name, safe="")
+
+
+def checked_type(repo_type: str | None) -> str:
+    if repo_type is None:
+        return "model"
+    if repo_type not in TYPES:
+        raise ValueError(f"type is one of {', '.join(TYPES)}.")
+    return repo_type
+
+
+def checked_repo(repo: str) -> str:
+    namespace, slash, name = repo.partition("/")
+    if not slash or not all(_NAME.match(part) and part.strip(".") for part in (namespace, name)):
+        raise ValueError(f"Name a repo as namespace/name: {repo[:120]!r}")
+    return repo
+
+
+def api_path(repo: str, repo_type: str | None) -> str:
+    return f"/api/{checked_type(repo_type)}s/{checked_repo(repo)}"
+
+
+def page_path(repo: str, repo_type: str | None) -> str:
+    kind = checked_type(repo_type)
+    return f"/{checked_repo(repo)}" if kind == "model" else f"/{kind}s/{checked_repo(repo)}"
+
+
+def file_path(path: str) -> str:
+    """A path inside a repo, quoted, or ValueError where it would lead out of it."""
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise ValueError(f"{path[:200]!r} is no path inside a repo.")
+    return quote(path, safe="/")
+
+
+def local_parts(path: str, *, windows: bool) -> PurePosixPath:
+    """Where a file of a repo goes below the user's folder. The names come from the hub: none may lead out of it."""
+    parts = path.split("/")
+    foul = any(part in ("", ".", "..") or "\0" in part for part in parts)
+    if windows:
+        foul = foul or any(set(part) & set('\\:*?"<>|') or part != part.rstrip(". ") for part in parts)
+    if foul:
+        raise UnexpectedAnswer(f"The repo has a file that cannot be put here: {path[:200]!r}")
+    return PurePosixPath(*parts)

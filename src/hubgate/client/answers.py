@@ -1,0 +1,86 @@
+"""Reading what a hub answered. It may be anybody: nothing is believed, nothing reaches a terminal unwashed."""
+
+import json
+import re
+import unicodedata
+from typing import Any
+
+from hubgate.client.errors import HubgateError, UnexpectedAnswer, refusal_for
+from hubgate.client.retrying import retry_after
+from hubgate.client.wire import Response
+
+LONGEST_MESSAGE = 400
+
+_JSON = frozenset({"application/json", "application/vnd.git-lfs+json"})
+_NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
+
+
+def washed(text: str, most: int = LONGEST_MESSAGE) -> str:
+    """One line without control and bidi characters: a foreign text must not move a terminal's cursor."""
+    # Cc: control, Cf: bidi marks and the like, Cs and Cn: no characters at all.
+    shown = "".join(" " if c.isspace() else c for c in text[: 4 * most])
+    kept = "".join(c for c in shown if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Cn"))
+    line = " ".join(kept.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def json_of(answer: Response) -> Any:
+    if answer.media_type not in _JSON:
+        kind = washed(answer.media_type, 80) or "no content type"
+        raise UnexpectedAnswer(f"{_whence(answer)} answered with {kind} instead of JSON. Is this the address of a hub?")
+    try:
+        return json.loads(answer.body)
+    except (ValueError, RecursionError):
+        raise UnexpectedAnswer(f"{_whence(answer)} answered with JSON that cannot be read.") from None
+
+
+def refusal(answer: Response, now: float) -> HubgateError:
+    """The exception for an answer that is no success."""
+    code = washed(answer.headers.get("x-error-code", ""), 60)
+    message = _message(answer) or f"{_whence(answer)} answered with status {answer.status}."
+    return refusal_for(answer.status, code)(
+        message,
+        status=answer.status,
+        code=code,
+        request_id=washed(answer.headers.get("x-request-id", ""), 80),
+        retry_after=retry_after(answer.headers.get("retry-after"), now),
+    )
+
+
+def oauth_error(answer: Response) -> tuple[str, str]:
+    """`error` and `error_description` (RFC 6749, section 5.2); empty where the answer has none."""
+    try:
+        said = json.loads(answer.body) if answer.media_type in _JSON else {}
+    except (ValueError, RecursionError):
+        return "", ""
+    if not isinstance(said, dict):
+        return "", ""
+    error, description = said.get("error"), said.get("error_description")
+    return (
+        washed(error, 60) if isinstance(error, str) else "",
+        washed(description) if isinstance(description, str) else "",
+    )
+
+
+def next_page(answer: Response) -> str | None:
+    """The address in `Link: <…>; rel="next"` (RFC 8288)."""
+    match = _NEXT.search(answer.headers.get("link", "")[:16_384])
+    return match[1] if match else None
+
+
+def _message(answer: Response) -> str:
+    error, description = oauth_error(answer)
+    if description:
+        return description
+    if error:
+        return error
+    if "x-error-message" in answer.headers:
+        return washed(answer.headers["x-error-message"])
+    if answer.media_type == "text/plain":
+        return washed(answer.body.decode("utf-8", "replace"))
+    return ""
+
+
+def _whence(answer: Response) -> str:
+    # Without its query: signed addresses carry their permission there.
+    return answer.url.partition("?")[0][:200]

@@ -1,0 +1,86 @@
+"""Carries effects out in an event loop; what blocks is done in threads."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from hubgate.client.transport import Answered, arguments_for, opened, translated
+from hubgate.client.wire import Flow, Request, Response, Send, Sleep, Upload
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+
+class AsyncDriver:
+    """For one event loop. What blocks is done in threads."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._clients: dict[str, Any] = {}
+
+    async def run(self, flow: Flow[T]) -> T:
+        try:
+            effect = next(flow)
+            while True:
+                try:
+                    result = await self._done(effect)
+                except BaseException as error:  # noqa: BLE001, RUF100 (the flow decides)
+                    effect = flow.throw(error)
+                else:
+                    effect = flow.send(result)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        finally:
+            flow.close()
+
+    async def close(self) -> None:
+        while self._clients:
+            await self._clients.popitem()[1].aclose()
+
+    async def _done(self, effect: Any) -> object:
+        if isinstance(effect, Send):
+            return await self._sent(effect.request)
+        if isinstance(effect, Sleep):
+            await asyncio.sleep(effect.seconds)
+            return None
+        done: object = await asyncio.to_thread(effect.function)
+        return done
+
+    async def _sent(self, request: Request) -> Response:
+        import httpx
+
+        arguments = arguments_for(request, self._timeout)
+        if isinstance(request.body, Upload):
+            arguments["content"] = _in_threads(request.body.pieces())
+        try:
+            async with self._client(request.url).stream(**arguments) as raw:
+                answered = Answered(request, raw, request.patience or self._timeout)
+                sink = request.sink
+                if sink is not None and answered.good and await asyncio.to_thread(sink.begin, answered.head):
+                    async for piece in raw.aiter_raw():
+                        await asyncio.to_thread(sink.write, piece)
+                else:
+                    async for piece in raw.aiter_raw():
+                        if not answered.take(piece):
+                            break
+                return answered.whole
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise translated(error, request.url) from error
+
+    def _client(self, url: str) -> "httpx.AsyncClient":
+        import httpx
+
+        scheme = urlsplit(url).scheme
+        if scheme not in self._clients:
+            self._clients[scheme] = opened(httpx.AsyncClient, scheme)
+        found: httpx.AsyncClient = self._clients[scheme]
+        return found
+
+
+async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        yield piece

@@ -1,0 +1,1 @@
+"""Contents of files, up and down. No file is ever held in memory whole."""

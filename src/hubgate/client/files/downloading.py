@@ -1,0 +1,100 @@
+"""Files out of a repo: resumed where they broke off, verified, and in place only when they are whole."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from hubgate.client.addresses import file_path, local_parts, page_path, segment
+from hubgate.client.answers import refusal
+from hubgate.client.errors import ConnectionLost, HubFailure, HubgateError, RateLimited, UnexpectedAnswer, Unreachable
+from hubgate.client.files.parts import Part, hash_from, is_whole
+from hubgate.client.files.sources import Progress
+from hubgate.client.files.uploading import Target
+from hubgate.client.operations import repos
+from hubgate.client.retrying import wait
+from hubgate.client.session import Call, Session
+from hubgate.client.wire import Flow, Response, sleep, work
+
+
+def download(session: Session, target: Target, path: str, to: Path | None, *, progress: Progress | None) -> Flow[Path]:
+    """To `to`, a file; without it to the file's own name in the working folder. Where it is now."""
+    place = Path(local_parts(path.rsplit("/", 1)[-1], windows=os.name == "nt")) if to is None else to
+    yield from _fetched(session, target, path, place, progress)
+    return place
+
+
+def snapshot(session: Session, target: Target, to: Path, *, progress: Progress | None) -> Flow[Path]:
+    """Every file at one commit, below `to`."""
+    about = yield from repos.info(session, target.repo, target.type, target.revision)
+    if not about.sha:
+        return to
+    pinned = replace(target, revision=about.sha)
+    entries = yield from repos.files(session, target.repo, target.type, about.sha, "", recursive=True)
+    # All of them before the first: a repo with a foul name puts nothing here.
+    places = {
+        entry.path: to / local_parts(entry.path, windows=os.name == "nt") for entry in entries if entry.type == "file"
+    }
+    for path, place in places.items():
+        yield from _fetched(session, pinned, path, place, progress)
+    return to
+
+
+def _fetched(session: Session, target: Target, path: str, place: Path, progress: Progress | None) -> Flow[None]:
+    address = f"{page_path(target.repo, target.type)}/resolve/{segment(target.revision)}/{file_path(path)}"
+    head = yield from session.answered(Call("HEAD", address, stays=True))
+    name, size = _announced(session, head)
+    if (yield from work(lambda: is_whole(place, name, size))):
+        if progress is not None:
+            progress(path, size, size)
+        return
+    report: Callable[[int], object] | None = None
+    if progress is not None:
+        report = lambda done: progress(path, done, size)  # noqa: E731
+    part = yield from work(lambda: Part(place, name, size, report))
+    try:
+        if not part.is_complete:
+            # At the commit that was announced: a branch may move between the two questions.
+            commit = head.headers.get("x-repo-commit", target.revision)
+            address = f"{page_path(target.repo, target.type)}/resolve/{segment(commit)}/{file_path(path)}"
+            yield from _received(session, address, part)
+        yield from work(part.finish)
+    finally:
+        part.close()
+
+
+def _received(session: Session, address: str, part: Part) -> Flow[None]:
+    """Goes on where it broke off. Tries are counted anew whenever something arrived."""
+    # Each try asks for another range: the session's own retries would ask for the first one again.
+    once, tries = replace(session, retries=0), 0
+    while not part.is_complete:
+        before = part.done
+        headers = {"Range": f"bytes={before}-"} if before else {}
+        failed: HubgateError = ConnectionLost("The connection ended before the file did.")
+        asked = None
+        try:
+            yield from once.call(Call("GET", address, headers=headers, sink=part, leaves=True))
+        except (ConnectionLost, Unreachable) as error:
+            failed = error
+        except (RateLimited, HubFailure) as error:
+            failed, asked = error, error.retry_after
+        if part.is_complete:
+            return
+        tries = 1 if part.done > before else tries + 1
+        pause = wait(tries, asked, session.jitter)
+        if tries > session.retries or pause is None:
+            raise failed
+        yield from sleep(pause)
+
+
+def _announced(session: Session, head: Response) -> tuple[str, int]:
+    """What the content must be and how long it is. Where the file lies elsewhere the hub itself says it, in
+    X-Linked-…, with the redirect.
+    """
+    if not 200 <= head.status < 300 and not (300 <= head.status < 400 and "x-linked-etag" in head.headers):
+        raise refusal(head, session.clock())
+    etag = head.headers.get("x-linked-etag") or head.headers.get("etag", "")
+    text = head.headers.get("x-linked-size") or head.headers.get("content-length", "")
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise UnexpectedAnswer("The hub does not say how long the file is, so it was not downloaded.")
+    return hash_from(etag), int(text)

@@ -1,0 +1,79 @@
+"""Local files as they are read for an upload: in pieces, and refused if they change under our hands."""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from hubgate.client.errors import FileChanged
+from hubgate.client.wire import MIB, Upload
+
+PIECE = MIB
+_SAMPLE = 512
+
+Progress = Callable[[str, int, int], object]
+
+
+@dataclass(frozen=True)
+class Source:
+    """`path` is where it goes in the repo."""
+
+    path: str
+    content: Path | bytes
+    size: int
+
+    def opened(self) -> BinaryIO:
+        return io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content.open("rb")
+
+    def sample(self) -> bytes:
+        with self.opened() as file:
+            return file.read(_SAMPLE)
+
+    def pieces(self, start: int = 0, length: int | None = None, step: int = PIECE) -> Iterator[bytes]:
+        """Exactly so many bytes: a request whose length was announced cannot end otherwise."""
+        left = self.size - start if length is None else length
+        to_the_end = start + left == self.size
+        with self.opened() as file:
+            file.seek(start)
+            while left:
+                piece = file.read(min(step, left))
+                if not piece:
+                    raise FileChanged(f"{self.path} became shorter while it was sent.")
+                left -= len(piece)
+                yield piece
+            if to_the_end and file.read(1):
+                raise FileChanged(f"{self.path} became longer while it was sent.")
+
+    def sha256(self) -> str:
+        digest = hashlib.sha256()
+        for piece in self.pieces():
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def git_id(self) -> str:
+        """The name git has for it: what the hub compares with."""
+        digest = hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
+        for piece in self.pieces():
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def upload(self, start: int, length: int, report: Callable[[int], object] | None) -> Upload:
+        """`report` hears how far into the file this is."""
+
+        def pieces() -> Iterator[bytes]:
+            done = start
+            for piece in self.pieces(start, length):
+                yield piece
+                done += len(piece)
+                if report is not None:
+                    report(done)
+
+        return Upload(length, pieces)
+
+
+def source(path: str, content: Path | bytes) -> Source:
+    if isinstance(content, bytes):
+        return Source(path, content, len(content))
+    return Source(path, content, content.stat().st_size)

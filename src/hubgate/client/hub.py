@@ -1,0 +1,362 @@
+"""`Hub`: the operations as methods, for threads. `AsyncHub` has the same ones, to be awaited; a test compares them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from hubgate.client.files import downloading, uploading
+from hubgate.client.files.sources import Progress
+from hubgate.client.files.uploading import Target
+from hubgate.client.login import signing_in
+from hubgate.client.models import (
+    AccessToken,
+    AuditEntry,
+    Commit,
+    Delivery,
+    DeviceCode,
+    Entry,
+    Member,
+    Organization,
+    Repo,
+    RepoMade,
+    Sent,
+    Token,
+    Uploaded,
+    Webhook,
+    WhoAmI,
+)
+from hubgate.client.opening import session_for
+from hubgate.client.operations import oauth, people, repos, webhooks
+from hubgate.client.operations.oauth import CLI_CLIENT_ID
+from hubgate.client.operations.webhooks import Watchable
+from hubgate.client.session import RETRIES
+from hubgate.client.store import Store
+from hubgate.client.transport import Driver
+
+
+class Hub:
+    """A hub, as one user sees it.
+
+    `endpoint`: else HUBGATE_ENDPOINT, the hub that was signed in to last, http://127.0.0.1:8000.
+    `token`: else HUBGATE_TOKEN, the stored sign-in for that hub; False asks anonymously.
+    `timeout`: seconds to connect, and to wait for an answer.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        token: str | Literal[False] | None = None,
+        timeout: float = 30,
+        *,
+        retries: int = RETRIES,
+        config_folder: Path | None = None,
+    ) -> None:
+        self._store = Store(config_folder)
+        self._session = session_for(endpoint, token, self._store, retries)
+        self._driver = Driver(timeout)
+        self._run = self._driver.run
+
+    @property
+    def endpoint(self) -> str:
+        return self._session.endpoint
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.endpoint!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends open connections. The hub may be used again afterwards."""
+        self._driver.close()
+
+    # Signing in.
+
+    def login(
+        self,
+        show: Callable[[DeviceCode], object],
+        *,
+        client_id: str = CLI_CLIENT_ID,
+        scopes: Sequence[str] | None = None,
+    ) -> WhoAmI:
+        """Sign in with a code that the user types in any browser: `show` shows it. The sign-in is stored."""
+        return self._run(signing_in.by_device(self._session, self._store, show, client_id=client_id, scopes=scopes))
+
+    def login_in_browser(
+        self,
+        client_id: str,
+        *,
+        scopes: Sequence[str] = ("openid", "profile"),
+        open_browser: Callable[[str], object] | None = None,
+        seconds: float = 300,
+    ) -> WhoAmI:
+        """Sign in with a browser on this machine, as an app registered with the redirect URI
+        http://127.0.0.1/callback; the port does not matter. The sign-in is stored.
+        """
+        return self._run(
+            signing_in.by_browser(
+                self._session, self._store, open_browser, client_id=client_id, scopes=scopes, seconds=seconds
+            )
+        )
+
+    def logout(self) -> bool:
+        """Ends the stored sign-in and forgets it. False if there was none."""
+        return self._run(signing_in.out(self._session, self._store))
+
+    def whoami(self) -> WhoAmI:
+        return self._run(people.whoami(self._session))
+
+    def exchange_token(
+        self, client_id: str, client_secret: str, email: str, *, scopes: Sequence[str] | None = None
+    ) -> Token:
+        """A token for a member of the app's organization, by e-mail address (RFC 8693)."""
+        return self._run(oauth.exchange(self._session, client_id, client_secret, email, scopes))
+
+    # Personal tokens. New ones are made on the hub's pages alone.
+
+    def list_tokens(self, *, limit: int | None = None) -> list[AccessToken]:
+        return self._run(people.tokens(self._session, limit))
+
+    def rename_token(self, token_id: str, name: str) -> AccessToken:
+        return self._run(people.rename_token(self._session, token_id, name))
+
+    def revoke_token(self, token_id: str) -> None:
+        self._run(people.revoke_token(self._session, token_id))
+
+    # Webhooks: one's own, or with `organization` those of an organization.
+
+    def create_webhook(
+        self,
+        url: str | None = None,
+        *,
+        watched: Sequence[Watchable],
+        domains: Sequence[str] | None = None,
+        secret: str | None = None,
+        organization: str | None = None,
+        pull: bool = False,
+        ordered: bool | None = None,
+    ) -> Webhook:
+        """`watched` are {"type": …, "name": …}, of the types user, org, model, dataset and space. `pull=True` instead
+        of a url makes one that is asked for its events.
+        """
+        return self._run(
+            webhooks.create(self._session, url, watched, domains, secret, organization, pull=pull, ordered=ordered)
+        )
+
+    def list_webhooks(self, *, organization: str | None = None) -> list[Webhook]:
+        return self._run(webhooks.every(self._session, organization))
+
+    def get_webhook(self, webhook_id: str, *, organization: str | None = None) -> Webhook:
+        return self._run(webhooks.get(self._session, webhook_id, organization))
+
+    def update_webhook(
+        self,
+        webhook_id: str,
+        url: str | None = None,
+        watched: Sequence[Watchable] | None = None,
+        domains: Sequence[str] | None = None,
+        *,
+        secret: str | None = None,
+        overlap_seconds: int | None = None,
+        ordered: bool | None = None,
+        organization: str | None = None,
+    ) -> Webhook:
+        """What is not given stays. `secret=""` takes it away; for `overlap_seconds` deliveries are signed with the
+        old one as well.
+        """
+        return self._run(
+            webhooks.update(
+                self._session, webhook_id, url, watched, domains, secret, overlap_seconds, ordered, organization
+            )
+        )
+
+    def enable_webhook(self, webhook_id: str, *, organization: str | None = None) -> Webhook:
+        return self._run(webhooks.switch(self._session, webhook_id, "enable", organization))
+
+    def disable_webhook(self, webhook_id: str, *, organization: str | None = None) -> Webhook:
+        return self._run(webhooks.switch(self._session, webhook_id, "disable", organization))
+
+    def delete_webhook(self, webhook_id: str, *, organization: str | None = None) -> None:
+        self._run(webhooks.delete(self._session, webhook_id, organization))
+
+    def test_webhook(self, webhook_id: str, *, organization: str | None = None) -> Sent:
+        """Sends a sample; waits up to twenty seconds for the receiver."""
+        return self._run(webhooks.test(self._session, webhook_id, organization))
+
+    def webhook_activity(
+        self,
+        webhook_id: str,
+        *,
+        state: str | None = None,
+        repo: str | None = None,
+        scope: str | None = None,
+        limit: int | None = 100,
+        organization: str | None = None,
+    ) -> list[Delivery]:
+        """Deliveries, the newest first."""
+        return self._run(
+            webhooks.activity(self._session, webhook_id, organization, state=state, repo=repo, scope=scope, limit=limit)
+        )
+
+    def get_delivery(self, webhook_id: str, delivery_id: str, *, organization: str | None = None) -> dict[str, Any]:
+        """With payload, request and tries."""
+        return self._run(webhooks.delivery(self._session, webhook_id, delivery_id, organization))
+
+    def replay_webhook(self, webhook_id: str, delivery_id: str, *, organization: str | None = None) -> Sent:
+        """Sends a delivery again, to the present url with the present secret."""
+        return self._run(webhooks.replay(self._session, webhook_id, delivery_id, organization))
+
+    def replay_webhook_since(
+        self,
+        webhook_id: str,
+        since: datetime,
+        *,
+        state: str | None = None,
+        rate: float | None = None,
+        progress: Callable[[int, int], object] | None = None,
+        organization: str | None = None,
+    ) -> list[Sent]:
+        """Sends each event since then again, the oldest first, one after another, at most `rate` a second; with
+        `state="failed"` only those that failed.
+        """
+        return self._run(
+            webhooks.replay_since(
+                self._session, webhook_id, since, organization, state=state, rate=rate, progress=progress
+            )
+        )
+
+    # Repos. `repo` is namespace/name, `type` one of model, dataset and space.
+
+    def create_repo(
+        self,
+        name: str,
+        *,
+        type: str | None = None,  # noqa: A002
+        private: bool = False,
+        sdk: str | None = None,
+        exist_ok: bool = False,
+    ) -> RepoMade:
+        return self._run(repos.create(self._session, name, type, private=private, sdk=sdk, exist_ok=exist_ok))
+
+    def delete_repo(self, name: str, *, type: str | None = None) -> None:  # noqa: A002
+        self._run(repos.delete(self._session, name, type))
+
+    def move_repo(self, old: str, new: str, *, type: str | None = None) -> None:  # noqa: A002
+        self._run(repos.move(self._session, old, new, type))
+
+    def repo_info(self, repo: str, *, type: str | None = None, revision: str | None = None) -> Repo:  # noqa: A002
+        return self._run(repos.info(self._session, repo, type, revision))
+
+    def list_repos(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002
+        owner: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+    ) -> list[Repo]:
+        return self._run(repos.every(self._session, type, owner=owner, search=search, limit=limit))
+
+    # Files.
+
+    def list_files(
+        self,
+        repo: str,
+        *,
+        path: str = "",
+        type: str | None = None,  # noqa: A002
+        revision: str = "main",
+        recursive: bool = True,
+    ) -> list[Entry]:
+        return self._run(repos.files(self._session, repo, type, revision, path, recursive=recursive))
+
+    def upload(
+        self,
+        repo: str,
+        files: Mapping[str, Path | bytes],
+        *,
+        type: str | None = None,  # noqa: A002
+        revision: str = "main",
+        message: str | None = None,
+        description: str | None = None,
+        parent: str | None = None,
+        create_pr: bool = False,
+        progress: Progress | None = None,
+    ) -> Uploaded:
+        """`files` maps paths in the repo to local files or contents; all become one commit. `progress` hears path,
+        bytes done and bytes in all, from a worker thread where a loop runs.
+        """
+        return self._run(
+            uploading.upload(
+                self._session,
+                Target(repo, type, revision),
+                files,
+                message=message,
+                description=description,
+                parent=parent,
+                create_pr=create_pr,
+                progress=progress,
+            )
+        )
+
+    def delete_files(
+        self,
+        repo: str,
+        paths: Sequence[str],
+        *,
+        type: str | None = None,  # noqa: A002
+        revision: str = "main",
+        message: str | None = None,
+    ) -> Commit:
+        return self._run(repos.delete_files(self._session, repo, paths, type, revision, message))
+
+    def download(
+        self,
+        repo: str,
+        path: str,
+        to: Path | None = None,
+        *,
+        type: str | None = None,  # noqa: A002
+        revision: str = "main",
+        progress: Progress | None = None,
+    ) -> Path:
+        """One file, to `to` or into the working folder. What broke off goes on; the file appears when it is whole and
+        its hash is right.
+        """
+        return self._run(downloading.download(self._session, Target(repo, type, revision), path, to, progress=progress))
+
+    def download_all(
+        self,
+        repo: str,
+        to: Path,
+        *,
+        type: str | None = None,  # noqa: A002
+        revision: str = "main",
+        progress: Progress | None = None,
+    ) -> Path:
+        """Every file of one commit, below the folder `to`."""
+        return self._run(downloading.snapshot(self._session, Target(repo, type, revision), to, progress=progress))
+
+    # Organizations.
+
+    def get_organization(self, name: str) -> Organization:
+        return self._run(people.organization(self._session, name))
+
+    def list_members(self, name: str, *, search: str | None = None, limit: int | None = None) -> list[Member]:
+        return self._run(people.members(self._session, name, search, limit))
+
+    def set_member_role(self, name: str, user: str, role: str) -> None:
+        self._run(people.set_role(self._session, name, user, role))
+
+    def remove_member(self, name: str, user: str) -> None:
+        """Or oneself: leaving needs no admin."""
+        self._run(people.remove_member(self._session, name, user))
+
+    def export_audit_log(self, name: str, *, query: str | None = None) -> list[AuditEntry]:
+        """The newest first; `query` filters as on the page: `type:oauth.token author:ada`."""
+        return self._run(people.audit_log(self._session, name, query))

@@ -1,0 +1,1 @@
+"""Signing in: with a code typed elsewhere, or by a browser on this machine. The result is stored by origin."""

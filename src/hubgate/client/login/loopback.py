@@ -1,0 +1,74 @@
+"""A port on this machine, for one answer of the browser (RFC 8252, section 7.3)."""
+
+import contextlib
+import socket
+import time
+from urllib.parse import urlsplit
+
+from hubgate.client.errors import SignInExpired
+from hubgate.client.login.request import has_state
+
+PATH = "/callback"
+_LONGEST_HEAD = 16 * 1024
+# For one visitor to say what it wants; it is not to hold up the next.
+_READ_SECONDS = 2.0
+_DONE = "Done. Return to your terminal or notebook; this window can be closed."
+_NOT_HERE = "Nothing here. A sign-in is being waited for."
+
+
+class Listener:
+    def __init__(self) -> None:
+        # The address itself, not a name: `localhost` may be somebody else's by the hosts file.
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(0.2)
+        self._closed = False
+        self.redirect_uri = f"http://127.0.0.1:{self._socket.getsockname()[1]}{PATH}"
+
+    def wait(self, state: str, seconds: float) -> str:
+        """The query of the request that carries our state. Whatever else comes is turned away and waited on."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self._closed:
+            try:
+                visitor, _ = self._socket.accept()
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+            with visitor, contextlib.suppress(OSError):
+                visitor.settimeout(_READ_SECONDS)
+                query = _query_of(visitor)
+                good = query is not None and has_state(query, state)
+                visitor.sendall(_page("200 OK" if good else "404 Not Found", _DONE if good else _NOT_HERE))
+                if good and query is not None:
+                    return query
+        raise SignInExpired("Nobody signed in in time. Try again.")
+
+    def close(self) -> None:
+        self._closed = True
+        self._socket.close()
+
+
+def _query_of(visitor: socket.socket) -> str | None:
+    head, deadline = b"", time.monotonic() + _READ_SECONDS
+    while b"\r\n\r\n" not in head:
+        piece = visitor.recv(4096)
+        head += piece
+        if not piece or len(head) > _LONGEST_HEAD or time.monotonic() > deadline:
+            return None
+    words = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
+    if len(words) != 3 or words[0] != "GET":
+        return None
+    try:
+        target = urlsplit(words[1])
+    except ValueError:
+        return None
+    return target.query if target.path == PATH else None
+
+
+def _page(status: str, text: str) -> bytes:
+    """Nothing that was sent comes back, and the code does not leave as a Referer."""
+    return (
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(text)}\r\n"
+        "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"
+        f"Connection: close\r\n\r\n{text}"
+    ).encode()

@@ -1,0 +1,60 @@
+"""The authorization request and what comes back: PKCE, state and issuer (RFC 7636, 6749, 9207). Pure."""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlencode
+
+from hubgate.client.answers import washed
+from hubgate.client.errors import SignInDenied, SignInFailed, UnexpectedAnswer
+
+
+@dataclass(frozen=True)
+class Asked:
+    address: str
+    redirect_uri: str
+    state: str = field(repr=False)
+    verifier: str = field(repr=False)
+
+
+def begin(endpoint: str, client_id: str, redirect_uri: str, scopes: Sequence[str]) -> Asked:
+    state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    query = {
+        "response_type": "code",
+        "client_id": client_id,
+        "redirect_uri": redirect_uri,
+        "scope": " ".join(scopes),
+        "state": state,
+        "code_challenge": challenge,
+        "code_challenge_method": "S256",
+    }
+    return Asked(f"{endpoint}/oauth/authorize?{urlencode(query)}", redirect_uri, state, verifier)
+
+
+def has_state(query: str, state: str) -> bool:
+    """Whether a request to the loopback port is the answer to ours: any page can send a browser there."""
+    given = parse_qs(query, keep_blank_values=True).get("state", [])
+    return len(given) == 1 and hmac.compare_digest(given[0].encode(), state.encode())
+
+
+def code_from(query: str, asked: Asked, endpoint: str) -> str:
+    fields = parse_qs(query, keep_blank_values=True)
+    if not has_state(query, asked.state):
+        raise UnexpectedAnswer("The answer to the sign-in is not to our question. Sign in again.")
+    if fields.get("iss", [endpoint]) != [endpoint]:
+        # Another server's code, to be redeemed here (RFC 9207, section 2.4).
+        raise UnexpectedAnswer("The answer to the sign-in comes from another hub. Sign in again.")
+    if "error" in fields:
+        error = washed(fields["error"][0], 60)
+        if error == "access_denied":
+            raise SignInDenied("The sign-in was denied. Nothing was shared.", error=error)
+        description = washed(fields.get("error_description", [""])[0])
+        raise SignInFailed(f"{error}: {description}" if description else error, error=error, description=description)
+    code = fields.get("code", [])
+    if len(code) != 1 or not code[0]:
+        raise UnexpectedAnswer("The answer to the sign-in carries no code. Sign in again.")
+    return code[0]

@@ -1,0 +1,116 @@
+"""The token endpoint and its neighbours: exchange, refresh, revoke, device codes. Never with the caller's own token."""
+
+import base64
+import time
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote, urlencode
+
+from hubgate.client import answers
+from hubgate.client.errors import ConnectionLost, SignInDenied, SignInExpired, SignInFailed, Unreachable
+from hubgate.client.models import DeviceCode, Token
+from hubgate.client.session import Call, Session
+from hubgate.client.shaping import shaped
+from hubgate.client.wire import Flow, Response, sleep
+
+# Known to every hub without registration.
+CLI_CLIENT_ID = "hubgate-cli"
+USER_EMAIL = "urn:service:token-type:user-email"
+
+_DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
+_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+_TOKEN_PATH = "/oauth/token"  # noqa: S105 (a path)
+_SLOWER = 5.0
+_LONGEST_INTERVAL = 60.0
+
+
+def exchange(
+    session: Session, client_id: str, client_secret: str, email: str, scopes: Sequence[str] | None
+) -> Flow[Token]:
+    """A token for a member of the app's organization (RFC 8693)."""
+    fields = {"grant_type": _EXCHANGE, "subject_token": email, "subject_token_type": USER_EMAIL}
+    if scopes is not None:
+        fields["scope"] = " ".join(scopes)
+    return (yield from _granted(session, _TOKEN_PATH, fields, basic=(client_id, client_secret)))
+
+
+def refresh(session: Session, client_id: str, refresh_token: str) -> Flow[Token]:
+    # Sent twice it gives the same successor, so a lost answer may be asked for again.
+    fields = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": client_id}
+    return (yield from _granted(session, _TOKEN_PATH, fields, repeatable=True))
+
+
+def redeem(session: Session, client_id: str, code: str, redirect_uri: str, verifier: str) -> Flow[Token]:
+    fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
+    # Never repeated: a code that comes twice ends the tokens of the first time.
+    return (yield from _granted(session, _TOKEN_PATH, {**fields, "code_verifier": verifier, "client_id": client_id}))
+
+
+def revoke(session: Session, client_id: str, token: str) -> Flow[None]:
+    yield from session.call(_form("/oauth/revoke", {"token": token, "client_id": client_id}, repeatable=True))
+
+
+def start_device(session: Session, client_id: str, scopes: Sequence[str] | None) -> Flow[DeviceCode]:
+    fields = {"client_id": client_id} | ({} if scopes is None else {"scope": " ".join(scopes)})
+    answer = yield from session.answered(_form("/oauth/device", fields))
+    _check(session, answer)
+    return shaped(DeviceCode, answers.json_of(answer))
+
+
+def wait_for_device(session: Session, client_id: str, code: DeviceCode) -> Flow[Token]:
+    """Asks until the user has decided (RFC 8628, section 3.5)."""
+    deadline = time.monotonic() + min(max(code.expires_in, 1), 3600)
+    interval = min(max(float(code.interval), 1.0), _LONGEST_INTERVAL)
+    fields = {"grant_type": _DEVICE, "device_code": code.device_code, "client_id": client_id}
+    while time.monotonic() < deadline:
+        yield from sleep(interval)
+        try:
+            answer = yield from session.answered(_form(_TOKEN_PATH, fields))
+        except (ConnectionLost, Unreachable):
+            # A laptop that slept, a hub that restarts: the code is still good.
+            continue
+        error, _ = answers.oauth_error(answer)
+        if error == "slow_down":
+            interval = min(interval + _SLOWER, _LONGEST_INTERVAL)
+        elif error != "authorization_pending" and answer.status < 500:
+            _check(session, answer)
+            return shaped(Token, answers.json_of(answer))
+    raise SignInExpired("The code was not used in time. Sign in again.", error="expired_token")
+
+
+def _granted(
+    session: Session,
+    path: str,
+    fields: Mapping[str, str],
+    *,
+    basic: tuple[str, str] | None = None,
+    repeatable: bool = False,
+) -> Flow[Token]:
+    answer = yield from session.answered(_form(path, fields, basic, repeatable=repeatable))
+    _check(session, answer)
+    return shaped(Token, answers.json_of(answer))
+
+
+def _form(
+    path: str, fields: Mapping[str, str], basic: tuple[str, str] | None = None, *, repeatable: bool = False
+) -> Call:
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+    if basic is not None:
+        # Each half is form-encoded first (RFC 6749, section 2.3.1).
+        pair = ":".join(quote(half, safe="") for half in basic)
+        headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+    return Call("POST", path, headers=headers, body=urlencode(fields).encode(), signed=False, repeatable=repeatable)
+
+
+def _check(session: Session, answer: Response) -> None:
+    if 200 <= answer.status < 300:
+        return
+    error, description = answers.oauth_error(answer)
+    if not error or answer.status >= 500 or answer.status == 429:
+        raise answers.refusal(answer, session.clock())
+    kinds = {"access_denied": SignInDenied, "expired_token": SignInExpired}
+    texts = {
+        "access_denied": "The sign-in was denied. Nothing was shared.",
+        "expired_token": "The code was not used in time. Sign in again.",
+    }
+    text = texts.get(error) or (f"{error}: {description}" if description else error)
+    raise kinds.get(error, SignInFailed)(text, error=error, description=description)

@@ -1,0 +1,175 @@
+"""Webhooks, one's own or an organization's. A list is bare, one alone is wrapped: so it is on the wire."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hubgate.client.addresses import segment
+from hubgate.client.models import Delivery, Sent, Watched, Webhook
+from hubgate.client.session import Call, Session, json_call
+from hubgate.client.shaping import member, shaped, shaped_list
+from hubgate.client.wire import Flow, sleep
+
+Watchable = Watched | Mapping[str, str] | Sequence[str]
+
+# The hub waits twenty seconds for the receiver before it answers.
+_SEND_SECONDS = 60.0
+_PAGE = 200
+# Those come by themselves.
+_ON_THE_WAY = ("pending", "retrying", "parked")
+
+
+def create(
+    session: Session,
+    url: str | None,
+    watched: Sequence[Watchable],
+    domains: Sequence[str] | None,
+    secret: str | None,
+    organization: str | None,
+    *,
+    pull: bool = False,
+    ordered: bool | None = None,
+) -> Flow[Webhook]:
+    if (url is None) is not pull:
+        raise ValueError("A webhook has a url, or is pulled.")
+    body: dict[str, Any] = {"watched": [_watched(item) for item in watched]}
+    body |= {"pull": True} if pull else {"url": url}
+    body |= _given(domains=_listed(domains), secret=secret, ordered=ordered)
+    return _one((yield from session.json(json_call("POST", _path(organization), body))))
+
+
+def every(session: Session, organization: str | None) -> Flow[list[Webhook]]:
+    return shaped_list(Webhook, (yield from session.json(Call("GET", _path(organization)))))
+
+
+def get(session: Session, webhook_id: str, organization: str | None) -> Flow[Webhook]:
+    return _one((yield from session.json(Call("GET", _path(organization, webhook_id)))))
+
+
+def update(
+    session: Session,
+    webhook_id: str,
+    url: str | None,
+    watched: Sequence[Watchable] | None,
+    domains: Sequence[str] | None,
+    secret: str | None,
+    overlap_seconds: int | None,
+    ordered: bool | None,
+    organization: str | None,
+) -> Flow[Webhook]:
+    """What is None stays; an empty secret is taken away."""
+    changed = None if watched is None else [_watched(item) for item in watched]
+    body = _given(
+        url=url,
+        watched=changed,
+        domains=_listed(domains),
+        secret=secret,
+        overlapSeconds=overlap_seconds,
+        ordered=ordered,
+    )
+    return _one((yield from session.json(json_call("POST", _path(organization, webhook_id), body))))
+
+
+def switch(session: Session, webhook_id: str, verb: str, organization: str | None) -> Flow[Webhook]:
+    """`verb` is enable or disable; either may be said twice."""
+    call = Call("POST", f"{_path(organization, webhook_id)}/{verb}", repeatable=True)
+    return _one((yield from session.json(call)))
+
+
+def delete(session: Session, webhook_id: str, organization: str | None) -> Flow[None]:
+    yield from session.call(Call("DELETE", _path(organization, webhook_id)))
+
+
+def test(session: Session, webhook_id: str, organization: str | None) -> Flow[Sent]:
+    call = Call("POST", f"{_path(organization, webhook_id)}/test", patience=_SEND_SECONDS)
+    return shaped(Sent, (yield from session.json(call)))
+
+
+def activity(
+    session: Session,
+    webhook_id: str,
+    organization: str | None,
+    *,
+    state: str | None,
+    repo: str | None,
+    scope: str | None,
+    limit: int | None,
+) -> Flow[list[Delivery]]:
+    size = _PAGE if limit is None else min(max(limit, 1), _PAGE)
+    query = {"state": state, "repo": repo, "scope": scope, "limit": size}
+    call = Call("GET", f"{_path(organization, webhook_id)}/logs", query=query)
+    return shaped_list(Delivery, (yield from session.pages(call, limit)))
+
+
+def delivery(session: Session, webhook_id: str, delivery_id: str, organization: str | None) -> Flow[dict[str, Any]]:
+    """As the hub tells it: with payload, request and tries."""
+    said = yield from session.json(Call("GET", f"{_path(organization, webhook_id)}/logs/{segment(delivery_id)}"))
+    shaped(Delivery, said)
+    found: dict[str, Any] = said
+    return found
+
+
+def replay(session: Session, webhook_id: str, delivery_id: str, organization: str | None) -> Flow[Sent]:
+    path = f"{_path(organization, webhook_id)}/replay/{segment(delivery_id)}"
+    return shaped(Sent, (yield from session.json(Call("POST", path, patience=_SEND_SECONDS))))
+
+
+def replay_since(
+    session: Session,
+    webhook_id: str,
+    since: datetime,
+    organization: str | None,
+    *,
+    state: str | None,
+    rate: float | None,
+    progress: Callable[[int, int], object] | None,
+) -> Flow[list[Sent]]:
+    """Each event once, the oldest first. What is on its way still, and earlier replays and tests, are left alone."""
+    moment = since if since.tzinfo else since.replace(tzinfo=UTC)
+    query = {"state": state, "limit": _PAGE}
+    call = Call("GET", f"{_path(organization, webhook_id)}/logs", query=query)
+    logged = shaped_list(Delivery, (yield from session.pages(call, None)))
+    wanted = [one for one in reversed(logged) if one.at >= moment and _is_to_replay(one)]
+    sent: list[Sent] = []
+    for one in wanted:
+        started = time.monotonic()
+        sent.append((yield from replay(session, webhook_id, one.id, organization)))
+        if progress is not None:
+            progress(len(sent), len(wanted))
+        if rate and len(sent) < len(wanted):
+            yield from sleep(max(0.0, 1 / rate - (time.monotonic() - started)))
+    return sent
+
+
+def _is_to_replay(one: Delivery) -> bool:
+    # A test is of no event but its own.
+    return one.replay_of is None and one.event.id != one.id and one.state not in _ON_THE_WAY
+
+
+def _one(said: object) -> Webhook:
+    return shaped(Webhook, member(said, "webhook"))
+
+
+def _path(organization: str | None, webhook_id: str | None = None) -> str:
+    owner = "" if organization is None else f"/organizations/{segment(organization)}"
+    return f"/api{owner}/settings/webhooks" + ("" if webhook_id is None else f"/{segment(webhook_id)}")
+
+
+def _watched(item: Watchable) -> dict[str, str]:
+    if isinstance(item, Watched):
+        return {"type": item.type, "name": item.name}
+    if isinstance(item, Mapping):
+        return {"type": item["type"], "name": item["name"]}
+    kind, name = item.split(":", 1) if isinstance(item, str) and ":" in item else ("", "")
+    if not kind or not name:
+        raise ValueError(f'Name what to watch as {{"type": …, "name": …}} or "type:name", not {item!r}.')
+    return {"type": kind, "name": name}
+
+
+def _listed(words: Sequence[str] | None) -> list[str] | None:
+    return None if words is None else list(words)
+
+
+def _given(**members: object) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}

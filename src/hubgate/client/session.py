@@ -1,0 +1,196 @@
+"""One call to the hub: the token, redirects, retries, refusals. Every operation goes through here.
+
+The token is put on a request in one place and only when the request's origin is the hub's own (`_headers`); whatever
+sends a request elsewhere (a redirect, an address the hub named) therefore sends it without.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+from urllib.parse import urlencode, urljoin
+
+from hubgate import __version__
+from hubgate.client import answers, retrying
+from hubgate.client.addresses import origin_of, told_address
+from hubgate.client.errors import ConnectionLost, HubgateError, UnexpectedAnswer, UnsafeRedirect
+from hubgate.client.wire import MOST_JSON, Flow, Request, Response, Sink, Upload, send, sleep
+from hubgate.depth import HEADER as DEPTH
+from hubgate.depth import delivery_depth
+
+USER_AGENT = f"hubgate/{__version__}"
+MOST_REDIRECTS = 5
+MOST_PAGES = 10_000
+RETRIES = 4
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class Credentials(Protocol):
+    def current(self, session: "Session") -> Flow[str | None]:
+        """The token to send, refreshed if it is about to end."""
+
+    def renewed(self, session: "Session", refused: str) -> Flow[str | None]:
+        """Another token after the hub refused this one; None if there is none."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """`path` begins with a slash and is the hub's own; an address the hub named is `url`."""
+
+    method: str
+    path: str = ""
+    url: str = ""
+    query: Mapping[str, str | int | None] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | Upload = b""
+    sink: Sink | None = None
+    most: int = MOST_JSON
+    patience: float | None = None
+    # Whether to sign in with it at all.
+    signed: bool = True
+    # A POST that only asks, or that the hub takes twice without harm.
+    repeatable: bool = False
+    # Whether a redirect may lead to another origin; the token stays behind.
+    leaves: bool = False
+    # A redirect to another origin is not followed: it is the answer.
+    stays: bool = False
+
+
+def json_call(method: str, path: str, content: object = None, **more: Any) -> Call:
+    if content is None:
+        return Call(method, path, **more)
+    headers = {"Content-Type": "application/json", **more.pop("headers", {})}
+    return Call(method, path, headers=headers, body=json.dumps(content, ensure_ascii=False).encode(), **more)
+
+
+@dataclass
+class Session:
+    endpoint: str
+    credentials: Credentials
+    retries: int = RETRIES
+    clock: Callable[[], float] = time.time
+    jitter: Callable[[], float] = random.random
+
+    def call(self, call: Call) -> Flow[Response]:
+        """The answer, if it is a success; the refusal as an exception otherwise."""
+        answer = yield from self.answered(call)
+        if not 200 <= answer.status < 300:
+            raise answers.refusal(answer, self.clock())
+        return answer
+
+    def json(self, call: Call) -> Flow[Any]:
+        answer = yield from self.call(replace(call, headers={"Accept": "application/json", **call.headers}))
+        return answers.json_of(answer)
+
+    def answered(self, call: Call) -> Flow[Response]:
+        """The last answer, whatever its status."""
+        token = (yield from self.credentials.current(self)) if call.signed else None
+        answer = yield from self._delivered(call, token)
+        if answer.status == 401 and token is not None:
+            fresh = yield from self.credentials.renewed(self, token)
+            if fresh is not None:
+                answer = yield from self._delivered(call, fresh)
+        return answer
+
+    def pages(self, call: Call, limit: int | None) -> Flow[list[Any]]:
+        """The items of a list, page after page, at most `limit`."""
+        found: list[Any] = []
+        for _ in range(MOST_PAGES):
+            answer = yield from self.call(call)
+            items = answers.json_of(answer)
+            if not isinstance(items, list):
+                raise UnexpectedAnswer("The hub answered with something else than a list.")
+            found += items
+            following = answers.next_page(answer)
+            if not items or following is None or (limit is not None and len(found) >= limit):
+                break
+            if origin_of(told_address(following)) != self.endpoint:
+                raise UnexpectedAnswer("The next page of the list is said to be on another host. It was not fetched.")
+            call = replace(call, url=following, path="", query={})
+        return found if limit is None else found[:limit]
+
+    def _delivered(self, call: Call, token: str | None) -> Flow[Response]:
+        method, url = call.method, call.url or self.endpoint + call.path + _query(call.query)
+        for _ in range(MOST_REDIRECTS):
+            request = Request(
+                method,
+                url,
+                self._headers(call, url, token),
+                call.body,
+                call.sink,
+                call.most,
+                call.patience,
+            )
+            answer = yield from self._tried(request, call)
+            if answer.status not in _REDIRECTS or "location" not in answer.headers:
+                return answer
+            there = self._redirected(call, answer, url)
+            if there is None:
+                return answer
+            url = there
+            if origin_of(url) != self.endpoint:
+                # For good: a stranger who sends us back does not get to choose what our token asks for.
+                token = None
+        raise UnexpectedAnswer("The hub redirects in circles.")
+
+    def _tried(self, request: Request, call: Call) -> Flow[Response]:
+        repeatable = call.repeatable or request.method in retrying.IDEMPOTENT
+        tries, unsure = 0, False
+        while True:
+            tries += 1
+            try:
+                answer = yield from send(request)
+            except HubgateError as error:
+                if tries > self.retries or not retrying.may_repeat_after_error(error, repeatable=repeatable):
+                    raise
+                unsure, asked = unsure or isinstance(error, ConnectionLost), None
+            else:
+                if unsure and request.method == "DELETE" and answer.status == 404:
+                    # The try before this one got through, and only its answer was lost.
+                    return Response(200, {"content-type": "application/json"}, answer.url, b"{}")
+                if tries > self.retries or not retrying.may_repeat_after_answer(answer, repeatable=repeatable):
+                    return answer
+                unsure = unsure or answer.status != 429
+                asked = retrying.retry_after(answer.headers.get("retry-after"), self.clock())
+            pause = retrying.wait(tries, asked, self.jitter)
+            if pause is None:
+                return answer
+            yield from sleep(pause)
+
+    def _headers(self, call: Call, url: str, token: str | None) -> dict[str, str]:
+        # Downloads are counted and hashed as they are stored; nothing here unpacks what a stranger packed.
+        headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **call.headers}
+        if origin_of(url) == self.endpoint:
+            if token is not None:
+                headers["Authorization"] = f"Bearer {token}"
+            depth = delivery_depth.get()
+            if depth is not None:
+                headers[DEPTH] = str(depth)
+        elif call.path:
+            # Redirected away from the hub: what was meant for it alone (Basic, say) stays behind too.
+            headers.pop("Authorization", None)
+        return headers
+
+    def _redirected(self, call: Call, answer: Response, url: str) -> str | None:
+        try:
+            there = told_address(urljoin(url, answer.headers["location"]))
+        except ValueError:
+            raise UnexpectedAnswer("The hub redirects to an address that is none.") from None
+        here, target = origin_of(url), origin_of(there)
+        if call.method not in ("GET", "HEAD") and answer.status not in (307, 308):
+            raise UnsafeRedirect(f"The hub redirects a {call.method} without keeping it. Nothing was sent to {target}.")
+        if target != here and call.stays:
+            return None
+        if target != here and not call.leaves:
+            raise UnsafeRedirect(f"The hub redirects to another host, {target}. Nothing was sent there.")
+        if here.startswith("https:") and not target.startswith("https:"):
+            raise UnsafeRedirect(f"The hub redirects to an unencrypted address, {target}. Nothing was sent there.")
+        return there
+
+
+def _query(query: Mapping[str, str | int | None]) -> str:
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""

@@ -1,0 +1,124 @@
+"""From JSON to the dataclasses of `models`, and back. Lenient about what is more, strict about what is used.
+
+A required member that is missing or of another type is an UnexpectedAnswer that names it: better here than as an
+AttributeError in somebody's script.
+"""
+
+import dataclasses
+import functools
+import types
+import typing
+from collections.abc import Hashable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from hubgate.client.errors import UnexpectedAnswer
+
+T = TypeVar("T")
+
+
+def shaped(shape: type[T], data: object) -> T:
+    return typing.cast("T", _read(shape, data, shape.__name__))
+
+
+def shaped_list(shape: type[T], data: object) -> list[T]:
+    if not isinstance(data, list):
+        raise UnexpectedAnswer(f"The hub answered with something else than a list of {shape.__name__}.")
+    return [shaped(shape, item) for item in data]
+
+
+def member(data: object, name: str) -> Any:
+    """One member of an answer that is wrapped in an object."""
+    if not isinstance(data, dict) or name not in data:
+        raise UnexpectedAnswer(f"The hub's answer has no {name!r}.")
+    return data[name]
+
+
+def plain(value: object) -> Any:
+    """As JSON can say it, under the names of the wire; what is not known is left out."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        pairs = ((_wire_name(field), getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {name: plain(item) for name, item in pairs if item is not None}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return value
+
+
+@functools.cache
+def _fields(shape: Hashable) -> list[tuple[str, str, Any, bool]]:
+    """Name, name on the wire, type, whether it must be there."""
+    kind = typing.cast("type[Any]", shape)
+    hints = typing.get_type_hints(kind)
+    return [
+        (
+            field.name,
+            _wire_name(field),
+            hints[field.name],
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+        )
+        for field in dataclasses.fields(kind)
+    ]
+
+
+def _wire_name(field: "dataclasses.Field[Any]") -> str:
+    first, *others = field.name.split("_")
+    return str(field.metadata.get("wire") or first + "".join(word.title() for word in others))
+
+
+def _read(kind: Any, data: object, where: str) -> object:
+    if kind is Any:
+        return data
+    if isinstance(kind, types.UnionType):
+        return _read_union(kind, data, where)
+    if typing.get_origin(kind) is list:
+        if isinstance(data, list):
+            return [_read(typing.get_args(kind)[0], item, where) for item in data]
+    elif typing.get_origin(kind) is dict:
+        if isinstance(data, dict):
+            return data
+    elif dataclasses.is_dataclass(kind):
+        if isinstance(data, dict):
+            return _read_fields(typing.cast("type[Any]", kind), data, where)
+    elif kind is datetime:
+        return _read_time(data, where)
+    elif isinstance(data, kind) and (kind is bool or not isinstance(data, bool)):
+        return data
+    raise UnexpectedAnswer(f"The hub's answer has something else than is agreed at {where}.")
+
+
+def _read_union(kind: Any, data: object, where: str) -> object:
+    options = typing.get_args(kind)
+    if data is None and types.NoneType in options:
+        return None
+    for option in options[:-1]:
+        if option is not types.NoneType:
+            try:
+                return _read(option, data, where)
+            except UnexpectedAnswer:
+                continue
+    last = options[-1] if options[-1] is not types.NoneType else options[-2]
+    return _read(last, data, where)
+
+
+def _read_fields(shape: type[Any], data: dict[str, Any], where: str) -> object:
+    given = {}
+    for name, wire, kind, required in _fields(typing.cast("Hashable", shape)):
+        if wire in data:
+            given[name] = _read(kind, data[wire], f"{where}.{wire}")
+        elif required and not (isinstance(kind, types.UnionType) and types.NoneType in typing.get_args(kind)):
+            raise UnexpectedAnswer(f"The hub's answer has no {where}.{wire}.")
+        elif required:
+            given[name] = None
+    return shape(**given)
+
+
+def _read_time(data: object, where: str) -> datetime:
+    try:
+        if isinstance(data, str):
+            found = datetime.fromisoformat(data)
+            return found if found.tzinfo else found.replace(tzinfo=UTC)
+    except ValueError:
+        pass
+    raise UnexpectedAnswer(f"The hub's answer has no time at {where}.")

@@ -1,0 +1,210 @@
+"""Carries effects out, in the calling thread, on httpx, which is imported at the first request.
+
+httpx follows no redirect, adds no credential and unpacks nothing here: the core decides all of that.
+"""
+
+import time
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from hubgate.client.errors import ConnectionLost, HubgateError, TimedOut, UnexpectedAnswer, Unreachable
+from hubgate.client.wire import Flow, Request, Response, Send, Sleep, Upload
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+T = TypeVar("T")
+
+# Of a refusal, no more is read than a message needs.
+MOST_REFUSAL = 64 * 1024
+# Below what servers keep an idle connection for: a request on one that just closed could not be repeated.
+_IDLE_SECONDS = 3.0
+
+
+class Answered:
+    """What both drivers do with an answer's head and with the pieces of its body."""
+
+    def __init__(self, request: Request, answer: "httpx.Response", seconds: float) -> None:
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        self.head = Response(answer.status_code, headers, request.url)
+        self.good = 200 <= answer.status_code < 300
+        self._most = request.most if self.good else MOST_REFUSAL
+        self._deadline = time.monotonic() + seconds
+        self._body = bytearray()
+        if self.good and headers.get("content-encoding", "identity").lower() != "identity":
+            raise UnexpectedAnswer("The hub answered with a packed body that was not asked for.")
+
+    def take(self, piece: bytes) -> bool:
+        """Whether more is wanted."""
+        self._body += piece
+        if len(self._body) > self._most:
+            if self.good:
+                raise UnexpectedAnswer(f"The hub answered with more than {self._most:,} bytes. The rest was not read.")
+            return False
+        if time.monotonic() > self._deadline:
+            raise TimedOut("The hub's answer takes too long to arrive.")
+        return True
+
+    @property
+    def whole(self) -> Response:
+        return Response(self.head.status, self.head.headers, self.head.url, bytes(self._body))
+
+
+class Driver:
+    """For threads. One may be used by several at once."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._clients: dict[str, Any] = {}
+
+    def run(self, flow: Flow[T]) -> T:
+        try:
+            effect = next(flow)
+            while True:
+                try:
+                    result = self._done(effect)
+                except BaseException as error:  # noqa: BLE001, RUF100 (the flow decides)
+                    effect = flow.throw(error)
+                else:
+                    effect = flow.send(result)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        finally:
+            flow.close()
+
+    def close(self) -> None:
+        while self._clients:
+            self._clients.popitem()[1].close()
+
+    def _done(self, effect: Any) -> object:
+        if isinstance(effect, Send):
+            return self._sent(effect.request)
+        if isinstance(effect, Sleep):
+            time.sleep(effect.seconds)
+            return None
+        done: object = effect.function()
+        return done
+
+    def _sent(self, request: Request) -> Response:
+        import httpx
+
+        try:
+            with self._client(request.url).stream(**arguments_for(request, self._timeout)) as raw:
+                answered = Answered(request, raw, request.patience or self._timeout)
+                sink = request.sink
+                if sink is not None and answered.good and sink.begin(answered.head):
+                    for piece in raw.iter_raw():
+                        sink.write(piece)
+                else:
+                    for piece in raw.iter_raw():
+                        if not answered.take(piece):
+                            break
+                return answered.whole
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise translated(error, request.url) from error
+
+    def _client(self, url: str) -> "httpx.Client":
+        import httpx
+
+        scheme = urlsplit(url).scheme
+        if scheme not in self._clients:
+            client = opened(httpx.Client, scheme)
+            self._clients[scheme] = client
+            # A hub that nobody closed must not leave open sockets for the collector to complain about.
+            weakref.finalize(self, client.close)
+        found: httpx.Client = self._clients[scheme]
+        return found
+
+
+def opened(make: Callable[..., T], scheme: str) -> T:
+    import httpx
+
+    try:
+        return make(**_options(scheme))
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        # HTTP_PROXY and its like are the only settings that are not ours.
+        raise Unreachable(f"The proxy in the environment cannot be used: {error}", worth_retrying=False) from error
+
+
+def _options(scheme: str) -> dict[str, Any]:
+    import httpx
+
+    limits = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_IDLE_SECONDS)
+    # Reading certificates takes longer than most requests; plain http has no use for them.
+    verify = _certificates() if scheme == "https" else False
+    return {"verify": verify, "follow_redirects": False, "limits": limits}
+
+
+def _certificates() -> "ssl.SSLContext":
+    """What the system trusts, so that a company's own authority counts, and the usual ones where it names none."""
+    import ssl
+
+    context = ssl.create_default_context()
+    if not context.cert_store_stats()["x509_ca"]:
+        import certifi
+
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def arguments_for(request: Request, timeout: float) -> dict[str, Any]:
+    import httpx
+
+    headers, content = dict(request.headers), request.body
+    if isinstance(content, Upload):
+        headers["Content-Length"] = str(content.size)
+        content = content.pieces()  # type: ignore[assignment]
+    return {
+        "method": request.method,
+        "url": request.url,
+        "headers": headers,
+        "content": content,
+        "timeout": httpx.Timeout(timeout, read=request.patience or timeout),
+    }
+
+
+def translated(error: Exception, url: str) -> HubgateError:
+    """In the terms of `errors`. Texts name the host alone: an address may carry its own permission."""
+    import ssl
+
+    import httpx
+
+    host = urlsplit(url).netloc
+    if isinstance(error, httpx.ConnectTimeout):
+        return Unreachable(f"{host} does not answer.")
+    if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol | httpx.InvalidURL):
+        causes = _causes(error)
+        if any(isinstance(cause, ssl.SSLError) for cause in causes):
+            return Unreachable(f"No safe connection to {host}: {_reason(causes)}", worth_retrying=False)
+        return Unreachable(f"{host} cannot be reached: {_reason(causes)}")
+    if isinstance(error, httpx.TimeoutException):
+        return TimedOut(f"{host} did not answer in time.")
+    text = str(error)
+    ended_early = "disconnected" in text or "peer closed" in text
+    if isinstance(error, httpx.NetworkError) or ended_early:
+        return ConnectionLost(f"The connection to {host} broke before the answer was whole.")
+    return UnexpectedAnswer(f"{host} does not speak HTTP as a hub does.")
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and len(found) < 10:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def _reason(causes: list[BaseException]) -> str:
+    import ssl
+
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return cause.verify_message
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+    return str(causes[0]) or "no connection"

@@ -1,0 +1,117 @@
+"""Servers that misbehave, on raw sockets, and the two faces of the client to meet them with."""
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bed.blocking import blocking
+
+from hubgate import AsyncHub, Hub
+
+TOKEN = "hf_secret_of_ada"
+FACES = (Hub, AsyncHub)
+
+
+@dataclass(frozen=True)
+class Seen:
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+Answer = bytes | Callable[[socket.socket, Seen], None]
+
+
+class Hostile:
+    """Gives one answer to each connection and closes it; the last answer is given for ever."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._answers = list(answers)
+        self.seen: list[Seen] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        # Closing alone would not wake the thread that waits in accept.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                visitor, _ = self._listener.accept()
+            except OSError:
+                return
+            with visitor, contextlib.suppress(OSError):
+                seen = _read(visitor)
+                if seen is None:
+                    continue
+                self.seen.append(seen)
+                answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+                visitor.sendall(answer) if isinstance(answer, bytes) else answer(visitor, seen)
+
+
+@contextmanager
+def hostile(*answers: Answer) -> Iterator[Hostile]:
+    server = Hostile(*answers)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def _read(visitor: socket.socket) -> Seen | None:
+    visitor.settimeout(10)
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = visitor.recv(65_536)
+        if not piece:
+            return None
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    while len(body) < int(headers.get("content-length", "0")):
+        body += visitor.recv(65_536)
+    method, target, _ = first.split(" ", 2)
+    return Seen(method, target, headers, body)
+
+
+def answer(status: int, body: bytes = b"", **headers: str) -> bytes:
+    """As it should be; `headers` with underscores for dashes."""
+    given = {"content-length": str(len(body)), "connection": "close"}
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    return f"HTTP/1.1 {status} Said\r\n{lines}\r\n".encode() + body
+
+
+def as_json(status: int, value: Any, **headers: str) -> bytes:
+    return answer(status, json.dumps(value).encode(), **{"content_type": "application/json", **headers})
+
+
+def reset(visitor: socket.socket, _: Seen) -> None:
+    visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def through(face: type[Any], url: str, ask: Callable[[Any], Any], folder: Path, **more: Any) -> Any:
+    """`ask` calls a method of the face; the result of either face."""
+    options = {"token": TOKEN, "timeout": 5, "retries": 0, "config_folder": folder, **more}
+    if face is Hub:
+        with Hub(url, **options) as hub:
+            return ask(hub)
+
+    async def run() -> Any:
+        async with AsyncHub(url, **options) as hub:
+            return await ask(hub)
+
+    return blocking(run())

@@ -1,0 +1,259 @@
+"""The user's commands: what they print for people and for programs, and how they refuse."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bed.devices import approve
+from tests.bed.hostile import as_json, hostile
+from tests.bed.people import make_organization, make_token, make_user
+from tests.bed.processes import HUBGATE, ROOT, environment, hubgate, said_at
+from tests.bed.running import RunningHub
+
+from hubgate.cli.user import progress
+
+HELP = [
+    ["login"],
+    ["logout"],
+    ["whoami"],
+    ["upload"],
+    ["download"],
+    *(["repos", name] for name in ("create", "list", "delete")),
+    *(
+        ["webhooks", name]
+        for name in ("create", "update", "list", "get", "enable", "disable", "test", "delete", "activity", "replay")
+    ),
+]
+
+
+class Shell:
+    """The commands of one user."""
+
+    def __init__(self, hub: RunningHub, folder: Path, token: str) -> None:
+        self.folder = folder
+        self.variables = {
+            "HUBGATE_ENDPOINT": hub.url,
+            "HUBGATE_TOKEN": token,
+            "XDG_CONFIG_HOME": str(folder / "config"),
+        }
+
+    def run(self, *arguments: str, stdin: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":
+        return hubgate(*arguments, cwd=self.folder, stdin=stdin, **{**self.variables, **variables})
+
+    def says(self, *arguments: str, **variables: str) -> str:
+        done = self.run(*arguments, **variables)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.says(*arguments, "--json"))
+
+    def refused(self, *arguments: str, status: int = 1, stdin: bytes = b"", **variables: str) -> str:
+        done = self.run(*arguments, stdin=stdin, **variables)
+        assert (done.returncode, done.stdout) == (status, ""), done
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 1, done.stderr
+        return done.stderr.removeprefix("error: ").strip()
+
+    def on_terminal(self, *arguments: str) -> tuple[int, str]:
+        """Exit status and what a person sees."""
+        here, there = pty.openpty()
+        process = subprocess.Popen(
+            [*HUBGATE, *arguments],
+            cwd=self.folder,
+            env=environment(**self.variables),
+            stdin=subprocess.DEVNULL,
+            stdout=there,
+            stderr=there,
+        )
+        os.close(there)
+        seen = said_at(here).decode()
+        return process.wait(30), seen
+
+
+@pytest.fixture
+def shell(on_sqlite: RunningHub, tmp_path: Path) -> Shell:
+    ada = make_user(on_sqlite, "ada")
+    make_organization(on_sqlite, "acme", ada)
+    return Shell(on_sqlite, tmp_path, make_token(on_sqlite, ada))
+
+
+def test_who_one_is(shell: Shell) -> None:
+    url = shell.variables["HUBGATE_ENDPOINT"]
+    assert shell.says("whoami") == f"ada at {url}\n  acme: admin\n"
+    assert shell.json("whoami")["name"] == "ada"
+    assert shell.refused("whoami", HUBGATE_TOKEN="") == "not signed in. Run: hubgate login"
+    assert "does not take HUBGATE_TOKEN" in shell.refused("whoami", HUBGATE_TOKEN="hf_wrong")
+
+
+def test_sign_in_and_out(on_sqlite: RunningHub, tmp_path: Path) -> None:
+    ada = make_user(on_sqlite, "ada")
+    variables = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    process = subprocess.Popen(
+        [*HUBGATE, "login", "--endpoint", on_sqlite.url],
+        cwd=tmp_path,
+        env=environment(**variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    shown = re.fullmatch(r"Open (\S+) and enter  ([A-Z]{4}-[A-Z]{4})  \(15 min\)\n", line)
+    assert shown, line
+    assert shown[1] == f"{on_sqlite.url}/oauth/device"
+    approve(on_sqlite, ada, shown[2], "openid profile")
+    out, error = process.communicate(timeout=60)
+    assert (process.returncode, out, error) == (0, "✓ Signed in as ada. Try: hubgate webhooks list\n", "")
+    # The last hub signed in to is the one that is meant.
+    assert hubgate("whoami", cwd=tmp_path, **variables).stdout == f"ada at {on_sqlite.url}\n"
+    assert hubgate("logout", cwd=tmp_path, **variables).stdout == f"✓ Signed out of {on_sqlite.url}.\n"
+    again = hubgate("logout", "--endpoint", on_sqlite.url, cwd=tmp_path, **variables)
+    assert (again.returncode, again.stderr) == (1, f"error: not signed in to {on_sqlite.url}.\n")
+
+
+def test_repos(shell: Shell) -> None:
+    url = shell.variables["HUBGATE_ENDPOINT"]
+    assert shell.says("repos", "list") == "No repos. Try: hubgate repos create --help\n"
+    assert shell.says("repos", "create", "tiny", "--private") == f"✓ {url}/ada/tiny\n"
+    assert shell.json("repos", "create", "acme/rows", "--type", "dataset")["name"] == "acme/rows"
+    head, row = shell.says("repos", "list").splitlines()
+    assert head.split() == ["NAME", "TYPE", "VISIBILITY", "CHANGED"]
+    assert row.split()[:3] == ["ada/tiny", "model", "private"]
+    assert [repo["id"] for repo in shell.json("repos", "list", "--owner", "acme")] == ["acme/rows"]
+    assert "already" in shell.refused("repos", "create", "tiny")
+    assert "Say --yes" in shell.refused("repos", "delete", "tiny")
+    assert shell.says("repos", "delete", "tiny", "--yes") == "✓ Deleted ada/tiny.\n"
+    assert "not found" in shell.refused("repos", "delete", "tiny", "--yes").lower()
+
+
+def test_files(shell: Shell) -> None:
+    shell.says("repos", "create", "tiny")
+    (shell.folder / "in" / "sub").mkdir(parents=True)
+    (shell.folder / "in" / "a.txt").write_text("a")
+    (shell.folder / "in" / "sub" / "b.bin").write_bytes(b"b" * 100_000)
+    said = shell.says("upload", "tiny", "in", "--message", "Two files")
+    assert re.fullmatch(r"✓ 2 files in \S+/ada/tiny/commit/[0-9a-f]{40}\n", said)
+    assert shell.says("upload", "ada/tiny", "in").startswith("✓ Nothing to do")
+    assert shell.json("upload", "tiny", "in/a.txt", "--to", "runs/7.txt")["sent"] == ["runs/7.txt"]
+    assert shell.json("upload", "tiny", "in/a.txt", "--to", "runs/")["sent"] == ["runs/a.txt"]
+    assert shell.says("download", "tiny") == "✓ tiny\n"
+    assert (shell.folder / "tiny" / "sub" / "b.bin").read_bytes() == b"b" * 100_000
+    assert shell.says("download", "tiny", "a.txt", "--to", "one") == f"✓ {Path('one/a.txt')}\n"
+    shell.says("download", "tiny", "runs", "--to", "some")
+    assert sorted(path.name for path in (shell.folder / "some").rglob("*.txt")) == ["7.txt", "a.txt"]
+    assert "no file" in shell.refused("upload", "tiny", "absent")
+    shell.refused("download", "tiny", "absent.txt")
+    assert not list(shell.folder.rglob("absent*"))
+
+
+def test_progress_on_a_terminal_and_none_in_a_pipe(shell: Shell) -> None:
+    shell.says("repos", "create", "tiny")
+    (shell.folder / "model.bin").write_bytes(os.urandom(3_000_000))
+    status, seen = shell.on_terminal("upload", "tiny", "model.bin")
+    assert status == 0
+    assert re.search(r"\rmodel\.bin █+░* \d+% ", seen), seen
+    assert "✓ 1 file in " in seen.splitlines()[-1]
+    assert shell.run("download", "tiny").stderr == ""
+
+
+def test_a_bar() -> None:
+    assert progress.drawn("model.bin", 70, 100, 70, 1.0) == "model.bin ███████░░░ 70% 70 B/s 0s"
+    assert progress.drawn("x", 38_000_000, 152_000_000, 38_000_000, 1.0) == "x ██░░░░░░░░ 25% 38 MB/s 3s"
+    assert progress.drawn("empty", 0, 0, 0, 0.0).startswith("empty ██████████ 100%")
+
+
+@pytest.mark.parametrize("arguments", HELP, ids=" ".join)
+def test_every_command_shows_examples(arguments: list[str], tmp_path: Path) -> None:
+    done = hubgate(*arguments, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert f"examples:\n  hubgate {' '.join(arguments)}" in done.stdout
+    assert "--json" in done.stdout
+    assert "--endpoint" in done.stdout
+    assert ("--org" in done.stdout) is (arguments[0] == "webhooks")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["webhooks"],
+        ["webhooks", "listen"],
+        ["webhooks", "create", "--url", "http://x"],
+        ["webhooks", "create", "--url", "http://x", "--watch", "acme"],
+        ["webhooks", "create", "--url", "http://x", "--pull", "--watch", "org:acme"],
+        ["webhooks", "replay", "x"],
+        ["webhooks", "replay", "x", "--since", "yesterday"],
+        ["repos", "create", "x", "--type", "thing"],
+        ["upload", "x"],
+        ["whoami", "--endpoint", "hub.example"],
+        ["download", "a/b/c"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_line_and_2(shell: Shell, arguments: list[str]) -> None:
+    assert "invalid" not in shell.refused(*arguments, status=2)
+
+
+def test_nobody_there_and_nonsense_are_one_line(tmp_path: Path) -> None:
+    alone = {"XDG_CONFIG_HOME": str(tmp_path), "HUBGATE_TOKEN": "hf_x"}
+    for answer in (b"\x00\r\n\r\n", as_json(200, {"odd": 1}), as_json(403, {"error": "two\nlines \x1b[31m"})):
+        with hostile(answer) as server:
+            done = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert "\x1b" not in done.stderr
+    gone = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
+    assert (gone.returncode, gone.stderr) == (
+        1,
+        f"error: {server.url.removeprefix('http://')} cannot be reached: Connection refused\n",
+    )
+
+
+def test_ctrl_c_while_waiting(on_sqlite: RunningHub, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*HUBGATE, "login", "--endpoint", on_sqlite.url],
+        cwd=tmp_path,
+        env=environment(XDG_CONFIG_HOME=str(tmp_path)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(2)
+    _, error = process.communicate(timeout=20)
+    assert (process.returncode, error) == (130, b"")
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
+def test_completion_is_a_script(shell_name: str, tmp_path: Path) -> None:
+    script = hubgate("completion", shell_name, cwd=tmp_path).stdout
+    assert "webhooks" in script
+    assert "secret-stdin" in script
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (["hubgate", "web"], ["webhooks"]),
+        (["hubgate", "webhooks", "en"], ["enable"]),
+        (["hubgate", "webhooks", "create", "--sec"], ["--secret", "--secret-stdin"]),
+        (["hubgate", "upload", "--re"], ["--revision"]),
+    ],
+)
+def test_bash_completes(typed: list[str], expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(hubgate("completion", "bash", cwd=tmp_path).stdout)
+    words = " ".join(f"'{word}'" for word in typed)
+    program = f"source ./script; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _hubgate; echo ${{COMPREPLY[@]}}"
+    done = subprocess.run(["bash", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == expected
+
+
+def test_the_version_is_quick_and_loads_no_client(tmp_path: Path) -> None:
+    command = [*HUBGATE[:1], "-X", "importtime", *HUBGATE[1:], "--version"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "httpx" not in done.stderr
+    assert "hubgate.client" not in done.stderr

@@ -1,0 +1,31 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bed.people import make_token, make_user
+from tests.bed.running import RunningHub
+
+from hubgate import Hub
+
+
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of whoever runs the tests."""
+    for name in ("HUBGATE_ENDPOINT", "HUBGATE_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def as_user(on_sqlite: RunningHub) -> Iterator[Callable[..., Hub]]:
+    """The client of a new user."""
+    opened: list[Hub] = []
+
+    def make(name: str, **options: Any) -> Hub:
+        opened.append(Hub(on_sqlite.url, make_token(on_sqlite, make_user(on_sqlite, name)), **options))
+        return opened[-1]
+
+    yield make
+    for hub in opened:
+        hub.close()

@@ -1,0 +1,243 @@
+"""Downloads and uploads with a hub that lies about them."""
+
+import hashlib
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bed.hostile import FACES, TOKEN, Answer, Hostile, Seen, answer, as_json, hostile, through
+
+from hubgate.client import errors, retrying
+
+CONTENT = b"0123456789" * 5_000
+NAME = hashlib.sha256(CONTENT).hexdigest()
+HEAD = answer(200, content_length=str(len(CONTENT)), etag=f'"{NAME}"', x_repo_commit="c" * 40)
+
+faces = pytest.mark.parametrize("face", FACES)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrying, "_FIRST", 0.01)
+
+
+def fetch(face: Any, server: Hostile, folder: Path, retries: int = 0) -> Any:
+    def ask(hub: Any) -> Any:
+        return hub.download("ada/x", "m.bin", folder / "m.bin")
+
+    return through(face, server.url, ask, folder / "config", retries=retries)
+
+
+def nothing_in(folder: Path) -> bool:
+    return not (folder / "m.bin").exists()
+
+
+@faces
+def test_wrong_bytes(face: Any, tmp_path: Path) -> None:
+    with hostile(HEAD, answer(200, CONTENT[:-1] + b"x")) as server, pytest.raises(errors.WrongHash):
+        fetch(face, server, tmp_path)
+    assert nothing_in(tmp_path)
+    assert list(tmp_path.glob(".*part")) == []
+
+
+@faces
+def test_an_endless_file_is_stopped(face: Any, tmp_path: Path) -> None:
+    def endless(visitor: socket.socket, _: Seen) -> None:
+        visitor.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            visitor.sendall(b"x" * 65_536)
+
+    with hostile(HEAD, endless) as server, pytest.raises(errors.UnexpectedAnswer, match="more than the file has"):
+        fetch(face, server, tmp_path)
+    assert nothing_in(tmp_path)
+
+
+def in_pieces(*lengths: int) -> Callable[[socket.socket, Seen], None]:
+    """Answers ranges as asked, and breaks off after so many bytes."""
+    left = list(lengths)
+
+    def write(visitor: socket.socket, seen: Seen) -> None:
+        start = int(seen.headers.get("range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
+        rest = CONTENT[start:]
+        status = "206 Partial" if "range" in seen.headers else "200 OK"
+        span = f"Content-Range: bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}\r\n" if start else ""
+        visitor.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(rest)}\r\n{span}\r\n".encode())
+        visitor.sendall(rest[: left.pop(0)])
+
+    return write
+
+
+@faces
+def test_broken_connections_are_gone_on_from(face: Any, tmp_path: Path) -> None:
+    broken = in_pieces(10_000, 10_000, 0, 100_000)
+    with hostile(HEAD, broken) as server:
+        fetch(face, server, tmp_path, retries=2)
+        asked = [seen.headers.get("range") for seen in server.seen[1:]]
+    assert asked == [None, "bytes=10000-", "bytes=20000-", "bytes=20000-"]
+    assert (tmp_path / "m.bin").read_bytes() == CONTENT
+    # All of one commit, whatever the branch does meanwhile.
+    assert {seen.target for seen in server.seen[1:]} == {f"/ada/x/resolve/{'c' * 40}/m.bin"}
+
+
+def test_what_arrived_is_kept_for_the_next_time(tmp_path: Path) -> None:
+    with hostile(HEAD, in_pieces(10_000, 0)) as server, pytest.raises(errors.ConnectionLost):
+        fetch(FACES[0], server, tmp_path)
+    assert nothing_in(tmp_path)
+    with hostile(HEAD, in_pieces(100_000)) as server:
+        fetch(FACES[0], server, tmp_path)
+        assert server.seen[1].headers["range"] == "bytes=10000-"
+    assert (tmp_path / "m.bin").read_bytes() == CONTENT
+
+
+def test_a_hub_that_ignores_ranges_begins_again(tmp_path: Path) -> None:
+    with hostile(HEAD, in_pieces(10_000), answer(200, CONTENT)) as server:
+        fetch(FACES[0], server, tmp_path, retries=1)
+    assert (tmp_path / "m.bin").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("span", ["bytes 5-9/50000", "bytes 10000-49999/60000", "nonsense", ""])
+def test_another_range_than_asked_for(span: str, tmp_path: Path) -> None:
+    wrong = answer(206, CONTENT[10_000:], content_range=span)
+    with (
+        hostile(HEAD, in_pieces(10_000), wrong) as server,
+        pytest.raises(errors.UnexpectedAnswer, match="another part"),
+    ):
+        fetch(FACES[0], server, tmp_path, retries=1)
+    assert nothing_in(tmp_path)
+
+
+def test_a_busy_hub_is_asked_again(tmp_path: Path) -> None:
+    with hostile(HEAD, answer(503, retry_after="0"), answer(200, CONTENT)) as server:
+        fetch(FACES[0], server, tmp_path, retries=1)
+    assert (tmp_path / "m.bin").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        answer(200, content_length="5", etag='"abc"'),
+        answer(200, content_length="5"),
+        answer(302, location="http://127.0.0.2:1/file"),
+    ],
+)
+def test_what_nobody_vouches_for_is_not_fetched(head: bytes, tmp_path: Path) -> None:
+    with hostile(head) as server:
+        with pytest.raises(errors.HubgateError):
+            fetch(FACES[0], server, tmp_path)
+        assert len(server.seen) == 1
+
+
+@faces
+def test_a_file_elsewhere_is_fetched_without_the_token_and_verified(face: Any, tmp_path: Path) -> None:
+    with hostile(answer(200, CONTENT), answer(200, b"x" * len(CONTENT))) as other:
+        linked = {"x_linked_etag": f'"{NAME}"', "x_linked_size": str(len(CONTENT)), "x_repo_commit": "c" * 40}
+        away = answer(302, location=f"{other.url}/store?signature=s", **linked)
+        with hostile(away) as server:
+            fetch(face, server, tmp_path)
+            assert (tmp_path / "m.bin").read_bytes() == CONTENT
+            assert all(seen.headers["authorization"] == f"Bearer {TOKEN}" for seen in server.seen)
+            assert [seen.target for seen in other.seen] == ["/store?signature=s"]
+            assert "authorization" not in other.seen[0].headers
+            assert TOKEN not in str(other.seen)
+            (tmp_path / "m.bin").unlink()
+            with pytest.raises(errors.WrongHash):
+                fetch(face, server, tmp_path)
+
+
+def test_a_stranger_who_sends_us_back_does_not_get_the_token_used(tmp_path: Path) -> None:
+    with hostile(b"") as other:
+        linked = {"x_linked_etag": f'"{NAME}"', "x_linked_size": str(len(CONTENT))}
+        away = answer(302, location=f"{other.url}/", **linked)
+        with hostile(away, away, answer(200, CONTENT)) as server:
+            other._answers[0] = answer(302, location=f"{server.url}/api/settings/secret")
+            fetch(FACES[0], server, tmp_path)
+            assert server.seen[2].target == "/api/settings/secret"
+            assert "authorization" not in server.seen[2].headers
+
+
+@pytest.mark.parametrize("path", ["../up", "/etc/x", "a/../../up", "a//b", "nul\0"])
+def test_a_repo_with_foul_names_puts_nothing_here(path: str, tmp_path: Path) -> None:
+    entries = [{"type": "file", "path": name, "oid": "0" * 40, "size": 1} for name in ("good", path)]
+    about = as_json(200, {"id": "ada/x", "sha": "c" * 40})
+    with hostile(about, as_json(200, entries), HEAD) as server:
+        with pytest.raises(errors.UnexpectedAnswer, match="cannot be put here"):
+            through(FACES[0], server.url, lambda hub: hub.download_all("ada/x", tmp_path / "copy"), tmp_path / "config")
+        assert len(server.seen) == 2
+    assert not (tmp_path / "copy").exists()
+
+
+def upload(face: Any, server: Hostile, folder: Path, **more: Any) -> Any:
+    return through(face, server.url, lambda hub: hub.upload("ada/x", {"m.bin": CONTENT}), folder, **more)
+
+
+LARGE = as_json(200, {"files": [{"path": "m.bin", "uploadMode": "lfs", "shouldIgnore": False}]})
+COMMITTED = as_json(200, {"commitOid": "d" * 40, "commitUrl": "http://x/commit/d", "success": True})
+
+
+def batch(**action: Any) -> bytes:
+    return as_json(200, {"objects": [{"oid": NAME, "size": len(CONTENT), "actions": action}]})
+
+
+@faces
+def test_a_large_file_goes_to_another_host_without_the_token(face: Any, tmp_path: Path) -> None:
+    with hostile(answer(200, etag='"e"')) as other:
+        where = {"upload": {"href": f"{other.url}/put", "header": {"X-Given": "1"}}}
+        where["verify"] = {"href": f"{other.url}/verify"}
+        with hostile(LARGE, batch(**where), COMMITTED) as server:
+            assert upload(face, server, tmp_path).sent == ["m.bin"]
+        assert [(seen.method, seen.target) for seen in other.seen] == [("PUT", "/put"), ("POST", "/verify")]
+        assert other.seen[0].body == CONTENT
+        assert other.seen[0].headers["x-given"] == "1"
+        assert all("authorization" not in seen.headers for seen in other.seen)
+        assert server.seen[-1].body.count(b"\n") == 2
+
+
+def test_parts_go_to_another_host_without_the_token(tmp_path: Path) -> None:
+    with hostile(answer(200, etag='"e"')) as other:
+        header = {"chunk_size": "30000", "00001": f"{other.url}/1", "00002": f"{other.url}/2"}
+        with hostile(LARGE, batch(upload={"href": f"{other.url}/all", "header": header}), COMMITTED) as server:
+            upload(FACES[0], server, tmp_path)
+        assert [seen.target for seen in other.seen] == ["/1", "/2", "/all"]
+        assert other.seen[0].body + other.seen[1].body == CONTENT
+        assert all("authorization" not in seen.headers for seen in other.seen)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"upload": {"href": "file:///etc/passwd"}},
+        {"upload": {"href": 7}},
+        {"upload": {}},
+        {"upload": {"href": "http://127.0.0.1:1/", "header": {"chunk_size": "0"}}},
+        {"upload": {"href": "http://127.0.0.1:1/", "header": {"chunk_size": "99999"}}},
+    ],
+)
+def test_an_answer_that_says_no_place_to_send_to(action: Any, tmp_path: Path) -> None:
+    with hostile(LARGE, batch(**action), COMMITTED) as server:
+        with pytest.raises(errors.UnexpectedAnswer):
+            upload(FACES[0], server, tmp_path)
+        assert len(server.seen) == 2
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        as_json(200, {}),
+        as_json(200, {"files": []}),
+        as_json(200, {"files": 3}),
+        as_json(200, {"files": [{"path": 3}]}),
+    ],
+)
+def test_an_answer_that_says_no_way_to_send(first: Answer, tmp_path: Path) -> None:
+    with hostile(first) as server, pytest.raises(errors.UnexpectedAnswer):
+        upload(FACES[0], server, tmp_path)
+
+
+def test_a_redirect_does_not_take_an_upload_along(tmp_path: Path) -> None:
+    with hostile(answer(200)) as other, hostile(answer(307, location=other.url)) as store:
+        to_store = batch(upload={"href": store.url})
+        with hostile(LARGE, to_store, COMMITTED) as server, pytest.raises(errors.UnsafeRedirect):
+            upload(FACES[0], server, tmp_path)
+        assert other.seen == []

@@ -1,0 +1,157 @@
+"""Signing in: by a code, by a browser on this machine, and out again."""
+
+import socket
+import threading
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from tests.bed.apps import make_app
+from tests.bed.devices import approve, decide, enter
+from tests.bed.driving import impatient
+from tests.bed.hostile import as_json, hostile
+from tests.bed.people import Page, browser_of, make_user
+from tests.bed.running import RunningHub
+
+from hubgate import AsyncHub, Hub
+from hubgate.client import errors
+from hubgate.client.store import Store
+
+CODE = {"device_code": "hf_device_x", "user_code": "AAAA-BBBB", "verification_uri": "http://x/", "interval": 5}
+GIVEN = {"access_token": "hf_a", "token_type": "bearer", "expires_in": 10}
+ME = {"id": "0" * 24, "name": "ada", "type": "user", "orgs": [], "auth": {}}
+
+
+def pending(error: str) -> bytes:
+    return as_json(400, {"error": error})
+
+
+def test_by_a_code_and_out_again(on_sqlite: RunningHub, tmp_path: Path) -> None:
+    ada, shown = make_user(on_sqlite, "ada"), []
+
+    def allow(_: float) -> None:
+        approve(on_sqlite, ada, shown[0].user_code, "openid profile")
+
+    with Hub(on_sqlite.url, config_folder=tmp_path) as hub:
+        assert impatient(hub, allow).login(shown.append).name == "ada"
+        assert shown[0].verification_uri == f"{on_sqlite.url}/oauth/device"
+        assert shown[0].device_code not in repr(shown[0])
+        assert hub.whoami().name == "ada"
+    kept = Store(tmp_path).load()
+    assert (kept.endpoint, kept.hubs[on_sqlite.url].name) == (on_sqlite.url, "ada")
+    token = kept.hubs[on_sqlite.url].access_token
+    with Hub(config_folder=tmp_path) as hub:
+        assert hub.logout() is True
+        assert hub.logout() is False
+    with Hub(on_sqlite.url, token) as hub, pytest.raises(errors.NotSignedIn):
+        hub.whoami()
+    assert Store(tmp_path).load().hubs == {}
+
+
+def test_denied(on_sqlite: RunningHub, tmp_path: Path) -> None:
+    ada, shown = make_user(on_sqlite, "ada"), []
+
+    def deny(_: float) -> None:
+        with browser_of(on_sqlite, ada) as browser:
+            decide(browser, enter(browser, shown[0].user_code), "deny")
+
+    with Hub(on_sqlite.url, config_folder=tmp_path) as hub, pytest.raises(errors.SignInDenied):
+        impatient(hub, deny).login(shown.append)
+    assert not (tmp_path / "credentials.json").exists()
+
+
+def test_waits_as_it_is_told(tmp_path: Path) -> None:
+    answers = [pending("authorization_pending"), pending("slow_down"), b"", as_json(502, {}), as_json(200, GIVEN)]
+    waits: list[float] = []
+    given = (as_json(200, CODE), *answers, as_json(200, ME))
+    with hostile(*given) as server, Hub(server.url, config_folder=tmp_path, retries=0) as hub:
+        impatient(hub, waits.append).login(lambda _: None)
+    assert waits == [5.0, 5.0, 10.0, 10.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("last", "raised"),
+    [
+        (pending("expired_token"), errors.SignInExpired),
+        (pending("invalid_grant"), errors.SignInFailed),
+        (as_json(200, {"token_type": "bearer"}), errors.UnexpectedAnswer),
+        (as_json(200, {**GIVEN, "access_token": "a\nb"}), errors.UnexpectedAnswer),
+    ],
+)
+def test_ends_clearly(last: bytes, raised: type[Exception], tmp_path: Path) -> None:
+    with hostile(as_json(200, CODE), last) as server:
+        hub = impatient(Hub(server.url, config_folder=tmp_path, retries=0), lambda _: None)
+        with hub, pytest.raises(raised):
+            hub.login(lambda _: None)
+
+
+REDIRECT = "http://127.0.0.1/callback"
+
+
+def consent(on_sqlite: RunningHub, address: str) -> str:
+    """What a signed-in user's browser ends at after Allow."""
+    ada = make_user(on_sqlite, "ada")
+    target = urlsplit(address)
+    with browser_of(on_sqlite, ada) as browser:
+        asked = browser.get(f"{target.path}?{target.query}")
+        scopes = parse_qs(target.query)["scope"][0].split()
+        form = {**Page(asked).hidden(), "decision": "approve", "scopes": scopes}
+        back = browser.post(f"{target.path}?{target.query}", data=form)
+    assert back.status_code == 303, back.text
+    return back.headers["location"]
+
+
+def test_by_a_browser_on_this_machine(on_sqlite: RunningHub, tmp_path: Path) -> None:
+    app = make_app(on_sqlite, redirect_uris=(REDIRECT,), scopes=("openid", "profile"), confidential=False)
+    seen: list[httpx.Response] = []
+
+    def open_browser(address: str) -> None:
+        query = parse_qs(urlsplit(address).query)
+        assert query["code_challenge_method"] == ["S256"]
+        back = consent(on_sqlite, address)
+        port = urlsplit(query["redirect_uri"][0]).port
+
+        def visit() -> None:
+            # Somebody else's page sends a browser there first, with a code and a state of its own.
+            fouls = ("/callback?code=theirs&state=wrong", "/", "/callback", f"/other{back[back.index('?') :]}")
+            seen.extend(httpx.get(f"http://127.0.0.1:{port}{foul}") for foul in fouls)
+            with socket.create_connection(("127.0.0.1", port or 0)) as rude:
+                rude.sendall(b"\x00garbage\r\n\r\n")
+            seen.append(httpx.get(back))
+
+        threading.Thread(target=visit, daemon=True).start()
+
+    with Hub(on_sqlite.url, config_folder=tmp_path) as hub:
+        assert hub.login_in_browser(app.id, open_browser=open_browser, seconds=20).name == "ada"
+        assert hub.whoami().name == "ada"
+    assert [answer.status_code for answer in seen] == [404, 404, 404, 404, 200]
+    assert "Done" in seen[-1].text
+    assert "theirs" not in seen[0].text
+    assert Store(tmp_path).load().hubs[on_sqlite.url].client_id == app.id
+
+
+def test_a_browser_that_never_comes(tmp_path: Path) -> None:
+    with Hub("http://127.0.0.1:1", config_folder=tmp_path) as hub, pytest.raises(errors.SignInExpired):
+        hub.login_in_browser("app", open_browser=lambda _: None, seconds=0.3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised"),
+    [
+        ("error=access_denied", errors.SignInDenied),
+        ("error=server_error&error_description=x", errors.SignInFailed),
+        ("code=c&iss=http://evil.example", errors.UnexpectedAnswer),
+        ("code=", errors.UnexpectedAnswer),
+        ("code=a&code=b", errors.UnexpectedAnswer),
+    ],
+)
+async def test_answers_that_bring_no_token(answer: str, raised: type[Exception], tmp_path: Path) -> None:
+    def open_browser(address: str) -> None:
+        query = parse_qs(urlsplit(address).query)
+        back = f"{query['redirect_uri'][0]}?state={query['state'][0]}&{answer}"
+        threading.Thread(target=httpx.get, args=(back,), daemon=True).start()
+
+    async with AsyncHub("http://127.0.0.1:1", config_folder=tmp_path) as hub:
+        with pytest.raises(raised):
+            await hub.login_in_browser("app", open_browser=open_browser, seconds=10)

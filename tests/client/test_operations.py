@@ -1,0 +1,172 @@
+"""The client against a running hub: people, organizations, tokens, repos."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.bed.exchange import make_exchanger
+from tests.bed.people import make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+
+import hubgate
+from hubgate import AsyncHub, Hub, client
+from hubgate.client import errors
+from hubgate.depth import delivery_depth
+
+Make = Callable[..., Hub]
+
+
+def test_who_one_is(on_sqlite: RunningHub) -> None:
+    ada = make_user(on_sqlite, "ada")
+    make_organization(on_sqlite, "acme", ada)
+    with Hub(on_sqlite.url, make_token(on_sqlite, ada)) as hub:
+        me = hub.whoami()
+    assert (me.name, me.email, me.email_verified) == ("ada", "ada@example.org", True)
+    assert [(org.name, org.role_in_org) for org in me.orgs] == [("acme", "admin")]
+    assert repr(hub) == f"Hub({on_sqlite.url!r})"
+
+
+async def test_who_one_is_in_a_loop(on_sqlite: RunningHub) -> None:
+    token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
+    async with AsyncHub(on_sqlite.url, token) as hub:
+        assert (await hub.whoami()).name == "ada"
+        with pytest.raises(errors.NotFound):
+            await hub.get_organization("nobody")
+
+
+def test_no_token_and_a_bad_one(on_sqlite: RunningHub) -> None:
+    with Hub(on_sqlite.url) as hub, pytest.raises(errors.NotSignedIn) as caught:
+        hub.whoami()
+    assert caught.value.status == 401
+    assert caught.value.request_id
+    with Hub(on_sqlite.url, "hf_unknown") as hub, pytest.raises(errors.NotSignedIn):
+        hub.whoami()
+
+
+def test_settings_from_the_environment(on_sqlite: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUBGATE_ENDPOINT", on_sqlite.url + "/")
+    monkeypatch.setenv("HUBGATE_TOKEN", make_token(on_sqlite, make_user(on_sqlite, "ada")))
+    with Hub() as hub:
+        assert hub.whoami().name == "ada"
+    with Hub(token=False) as hub, pytest.raises(errors.NotSignedIn):
+        hub.whoami()
+    monkeypatch.delenv("HUBGATE_ENDPOINT")
+    assert Hub().endpoint == "http://127.0.0.1:8000"
+
+
+def test_personal_tokens(on_sqlite: RunningHub) -> None:
+    ada = make_user(on_sqlite, "ada")
+    make_token(on_sqlite, ada, "read", "laptop")
+    with Hub(on_sqlite.url, make_token(on_sqlite, ada, "write", "server")) as hub:
+        laptop = next(token for token in hub.list_tokens() if token.name == "laptop")
+        assert hub.rename_token(laptop.id, "old laptop").name == "old laptop"
+        hub.revoke_token(laptop.id)
+        assert [token.name for token in hub.list_tokens()] == ["server"]
+        with pytest.raises(errors.NotFound):
+            hub.revoke_token(laptop.id)
+
+
+def test_organizations_and_their_log(on_sqlite: RunningHub) -> None:
+    ada = make_user(on_sqlite, "ada")
+    make_user(on_sqlite, "bob")
+    make_organization(on_sqlite, "acme", ada, bob="read")
+    with Hub(on_sqlite.url, make_token(on_sqlite, ada)) as hub:
+        assert hub.get_organization("acme").num_users == 2
+        assert {member.user: member.role for member in hub.list_members("acme")} == {"ada": "admin", "bob": "read"}
+        assert len(hub.list_members("acme", limit=1)) == 1
+        hub.set_member_role("acme", "bob", "write")
+        hub.remove_member("acme", "bob")
+        log = hub.export_audit_log("acme")
+        assert {"org.change_role", "org.remove_user"} <= {entry.type for entry in log}
+        assert hub.export_audit_log("acme", query="type:org.remove_user")[0].author.user == "ada"
+
+
+def test_a_token_for_a_member(on_sqlite: RunningHub) -> None:
+    ada = make_user(on_sqlite, "ada")
+    app = make_exchanger(on_sqlite, make_organization(on_sqlite, "acme", ada), scopes=("openid", "profile"))
+    with Hub(on_sqlite.url) as hub:
+        token = hub.exchange_token(*app.basic, "ada@example.org", scopes=["profile"])
+        assert (token.scope, token.expires_in) == ("profile", 28800)
+        assert token.issued_token_type == "urn:ietf:params:oauth:token-type:access_token"
+        assert token.access_token not in repr(token)
+        with pytest.raises(errors.SignInFailed) as caught:
+            hub.exchange_token(*app.basic, "eve@example.org")
+        assert caught.value.error == "invalid_grant"
+        with pytest.raises(errors.SignInFailed, match="invalid_client"):
+            hub.exchange_token(app.id, "wrong", "ada@example.org")
+    with Hub(on_sqlite.url, token.access_token) as hub:
+        assert hub.whoami().name == "ada"
+
+
+def test_repos(as_user: Make) -> None:
+    ada, bob = as_user("ada"), as_user("bob")
+    assert ada.create_repo("tiny", private=True).url == f"{ada.endpoint}/ada/tiny"
+    assert ada.create_repo("ada/rows", type="dataset").name == "ada/rows"
+    with pytest.raises(errors.Conflict):
+        ada.create_repo("tiny")
+    assert ada.create_repo("tiny", exist_ok=True).url == f"{ada.endpoint}/ada/tiny"
+    assert ada.repo_info("ada/tiny").private
+    assert [repo.id for repo in ada.list_repos(owner="ada")] == ["ada/tiny"]
+    assert [(repo.id, repo.type) for repo in bob.list_repos(owner="ada", type="dataset")] == [("ada/rows", "dataset")]
+    with pytest.raises(errors.RepoNotFound):
+        bob.repo_info("ada/tiny")
+    with pytest.raises(errors.RevisionNotFound):
+        ada.repo_info("ada/tiny", revision="none")
+    ada.move_repo("ada/tiny", "ada/small")
+    assert ada.repo_info("ada/tiny").id == "ada/small"
+    with pytest.raises(errors.Forbidden):
+        bob.delete_repo("ada/rows", type="dataset")
+    ada.delete_repo("small")
+    assert ada.list_repos(owner="ada") == []
+
+
+def test_a_long_list_comes_page_by_page(as_user: Make) -> None:
+    ada = as_user("ada")
+    for number in range(4):
+        ada.create_repo(f"r{number}")
+    every = {"ada/r0", "ada/r1", "ada/r2", "ada/r3"}
+    assert {repo.id for repo in ada.list_repos(owner="ada")} == every
+    assert len(ada.list_repos(owner="ada", limit=3)) == 3
+
+
+@pytest.mark.parametrize("repo", ["tiny", "a/b/c", "../x", "ada/..", "ada/ti ny", "ada/x?y", ""])
+def test_a_name_that_cannot_be_one_is_not_sent(repo: str, tmp_path: Path) -> None:
+    with Hub("http://127.0.0.1:1", "hf_x") as hub, pytest.raises(ValueError, match="namespace/name"):
+        hub.repo_info(repo)
+
+
+def test_both_faces_have_the_same_methods() -> None:
+    def signatures(face: type) -> dict[str, str]:
+        found = inspect.getmembers(face, lambda member: inspect.isfunction(member))
+        return {name: str(inspect.signature(method)) for name, method in found if not name.startswith("_")}
+
+    assert signatures(Hub) == signatures(AsyncHub)
+    doing = [name for name in signatures(AsyncHub) if not inspect.iscoroutinefunction(getattr(AsyncHub, name))]
+    assert doing == []
+
+
+def test_the_public_surface() -> None:
+    assert hubgate.__all__ == ["AsyncHub", "Hub"]
+    raised = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    assert raised | {"AsyncHub", "Hub"} == set(client.__all__)
+    assert all(name in (errors.__doc__ or "") for name in raised)
+    with pytest.raises(AttributeError):
+        hubgate.Nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_depth_of_a_delivery_goes_along_to_the_hub_alone(tmp_path: Path) -> None:
+    from tests.bed.hostile import answer, as_json, hostile
+    from tests.client.test_hostile_answers import ME
+
+    context = delivery_depth.set(3)
+    try:
+        with hostile(answer(404)) as other, hostile(as_json(200, ME), answer(302, location=other.url)) as server:
+            with Hub(server.url, "hf_x", retries=0) as hub:
+                hub.whoami()
+                assert server.seen[0].headers["x-hubgate-depth"] == "3"
+                with pytest.raises(errors.HubgateError):
+                    hub.download("ada/x", "y", tmp_path / "y")
+            assert all("x-hubgate-depth" not in seen.headers for seen in other.seen)
+    finally:
+        delivery_depth.reset(context)

@@ -1,0 +1,102 @@
+"""What is tried again, and what is not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bed.driving import impatient
+from tests.bed.hostile import FACES, answer, as_json, hostile, reset, through
+from tests.client.test_hostile_answers import ME, WEBHOOK, make, who
+
+from hubgate import Hub
+from hubgate.client import errors, retrying
+from hubgate.client.wire import Response
+
+faces = pytest.mark.parametrize("face", FACES)
+MADE = as_json(200, {"webhook": WEBHOOK})
+NOW = as_json(503, {"error": "Busy."}, retry_after="0")
+
+
+@pytest.fixture(autouse=True)
+def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits are half as long as they can be, and short."""
+    monkeypatch.setattr(retrying, "_FIRST", 0.01)
+
+
+@faces
+def test_a_question_is_asked_again(face: Any, tmp_path: Path) -> None:
+    with hostile(reset, NOW, answer(502), as_json(429, {}, retry_after="0"), as_json(200, ME)) as server:
+        assert through(face, server.url, who, tmp_path, retries=4).name == "ada"
+        assert len(server.seen) == 5
+
+
+def test_not_for_ever(tmp_path: Path) -> None:
+    with hostile(NOW) as server:
+        with pytest.raises(errors.HubFailure, match="Busy"):
+            through(FACES[0], server.url, who, tmp_path, retries=2)
+        assert len(server.seen) == 3
+
+
+@pytest.mark.parametrize("first", [NOW, as_json(429, {"error": "Later."}, retry_after="0")])
+def test_a_change_is_made_again_where_the_hub_did_nothing(first: bytes, tmp_path: Path) -> None:
+    with hostile(first, MADE) as server:
+        assert through(FACES[0], server.url, make, tmp_path, retries=1).id == "w1"
+        assert len(server.seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "raised"),
+    [
+        (reset, errors.ConnectionLost),
+        (answer(502), errors.HubFailure),
+        (answer(503), errors.HubFailure),
+        (as_json(503, {}, retry_after="0", x_error_code="OutcomeUnknown"), errors.HubFailure),
+    ],
+)
+def test_a_change_whose_fate_is_unknown_is_made_once(first: Any, raised: type[Exception], tmp_path: Path) -> None:
+    with hostile(first, MADE) as server:
+        with pytest.raises(raised):
+            through(FACES[0], server.url, make, tmp_path, retries=3)
+        assert len(server.seen) == 1
+
+
+def test_what_was_deleted_the_first_time_is_deleted(tmp_path: Path) -> None:
+    with hostile(reset, as_json(404, {"error": "There is no such webhook."})) as server:
+        assert through(FACES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1) is None
+    with hostile(as_json(404, {"error": "There is no such webhook."})) as server, pytest.raises(errors.NotFound):
+        through(FACES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1)
+
+
+def test_a_hub_that_starts_meanwhile_is_reached(tmp_path: Path) -> None:
+    """Connection refused is safe for everything, for nothing was sent."""
+    with hostile(MADE) as server, hostile(b"") as gone:
+        gone.close()
+        waits: list[float] = []
+        hub = impatient(Hub(gone.url, "hf_x", retries=3, config_folder=tmp_path), waits.append)
+        with hub, pytest.raises(errors.Unreachable):
+            make(hub)
+        assert len(waits) == 3
+        assert server.seen == []
+
+
+def test_waits_grow_and_obey_the_hub() -> None:
+    def none() -> float:
+        return 0.0
+
+    assert [retrying.wait(tries, None, none) for tries in (1, 2, 3)] == [0.005, 0.01, 0.02]
+    assert retrying.wait(20, None, lambda: 1.0) == 8.0
+    assert retrying.wait(1, 7.0, none) == 7.0
+    assert retrying.wait(1, 61.0, none) is None
+
+
+def test_retry_after_in_both_forms() -> None:
+    assert retrying.retry_after("120", 0) == 120
+    assert retrying.retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 10) == 50
+    assert retrying.retry_after("Thu, 01 Jan 1970 00:00:00 GMT", 10) == 0
+    assert retrying.retry_after("soon", 0) is None
+    assert retrying.retry_after(None, 0) is None
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 412, 422])
+def test_a_refusal_is_final(status: int) -> None:
+    assert not retrying.may_repeat_after_answer(Response(status, {}, ""), repeatable=True)
