@@ -190,7 +190,7 @@ def test_w22_nothing_is_inflated(here: Guarded, encoding: str) -> None:
 def test_w23_endless_heads_are_cut(here: Guarded, head: bytes, piece: bytes) -> None:
     pouring = Pouring(head, piece)
     with serving(pouring) as server:
-        one, _took = tried(here, f"http://127.0.0.1:{server.port}/", seconds=5)
+        one, _took = tried(here, f"http://127.0.0.1:{server.port}/", seconds=1.5)
         assert pouring.ended.wait(20)
     assert pouring.sent < ENDLESS / 4
     assert (one["status"], one["state"]) == (None, "retrying")

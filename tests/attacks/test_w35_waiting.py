@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,10 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def http_date(hub: RunningHub, seconds: int) -> str:
+    return formatdate(hub.clock() / 1_000_000 + seconds, usegmt=True)
+
+
 def test_w35_retry_after_is_kept_within_a_day(hub: RunningHub, receiver: Receiver) -> None:
     receiver.status = 503
     least, most = timedelta(seconds=4), timedelta(seconds=6.1)
@@ -46,7 +51,10 @@ def test_w35_retry_after_is_kept_within_a_day(hub: RunningHub, receiver: Receive
         "٣٦٠٠": (least, most),
         "9" * 2000: (least, DAY),
         "Wed, 21 Oct 2015 07:28:00 GMT": (least, most),
-        "Fri, 31 Dec 9999 23:59:59 GMT": (least, DAY),
+        "Fri, 31 Dec 9999 23:59:59 GMT": (DAY, DAY),
+        http_date(hub, 1800): (timedelta(minutes=30), timedelta(minutes=30)),
+        http_date(hub, 90_000): (DAY, DAY),
+        "Fri, 31 Dec 2999 99:99:99 GMT": (least, most),
         "Fri, 31 Dec 99999999 23:59:59 GMT": (least, DAY),
     }
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:

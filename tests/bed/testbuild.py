@@ -143,20 +143,22 @@ async def _parts(request: HubRequest) -> JsonResponse:
 
 
 def arm_failpoints() -> None:
-    """`TEST_FAILPOINTS=name:hits` kills the process at that hit of the failpoint, as SIGKILL from outside would."""
+    """`TEST_FAILPOINTS=name:hits` kills the process at that hit of the failpoint, as SIGKILL from outside would;
+    `name:hits:SIGSTOP` freezes it there.
+    """
     for item in filter(None, os.environ.get(FAILPOINTS, "").split(",")):
-        name, _, hits = item.partition(":")
-        failpoint.armed[name] = _killer(int(hits))
+        name, hits, *how = item.split(":")
+        failpoint.armed[name] = _signaller(int(hits), signal.Signals[how[0]] if how else signal.SIGKILL)
 
 
-def _killer(hits: int) -> Callable[[], None]:
+def _signaller(hits: int, how: signal.Signals) -> Callable[[], None]:
     left = hits
 
     def hit() -> None:
         nonlocal left
         left -= 1
         if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), how)
 
     return hit
 

@@ -70,13 +70,14 @@ class Scene:
 
     def deliver(self, **variables: str) -> "subprocess.Popen[bytes]":
         """`hubgate deliver` of the test build; it is running when this returns."""
-        process = subprocess.Popen(
-            [*TEST_DELIVER, *self.flags],
-            cwd=self.store.folder,
-            env=environment(**{**QUICK, **variables}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        with (self.store.folder / "deliver.log").open("ab") as errors:
+            process = subprocess.Popen(
+                [*TEST_DELIVER, *self.flags],
+                cwd=self.store.folder,
+                env=environment(**{**QUICK, **variables}),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
         assert process.stdout is not None
         with process.stdout:
             line = process.stdout.readline()

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -28,7 +29,7 @@ MOMENTS = (
     "storage.after_commit",
 )
 
-LEASED = "SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL"
+LEFT = "SELECT count(*), count(lease_token) FROM deliveries WHERE state <> 'delivered'"
 ATTEMPTS = "SELECT delivery_id, number, at, status FROM attempts ORDER BY delivery_id, number"
 
 
@@ -79,8 +80,10 @@ def test_one_of_two_is_frozen_past_its_lease(store: Store, watchers: Watchers) -
     patient = {"TEST_PACE": "8,4"}
     with scene.hub("--deliver", "off") as hub, scene.client(hub) as ada, scene.delivering(**patient) as frozen:
         acknowledged = scene.changed(ada, "ada/one", "ada/two", times=2)
-        # Stopped while it waits for answers, and not while it holds the database.
-        until(lambda: watchers.waiting == 3 and scene.rows(LEASED) == [(3,)])
+        # Stopped while it waits for three answers and has nothing else to do; three more wait behind those.
+        until(lambda: watchers.waiting == 3 and scene.rows(LEFT) == [(6, 3)])
+        quiet = time.monotonic()
+        until(lambda: time.monotonic() > quiet + 1)
         frozen.send_signal(signal.SIGSTOP)
         with scene.delivering(**patient):
             until(scene.is_settled, 40)
@@ -91,6 +94,27 @@ def test_one_of_two_is_frozen_past_its_lease(store: Store, watchers: Watchers) -
             until(scene.is_settled, 40)
         assert [row for row in scene.rows(ATTEMPTS) if row[0] in {row[0] for row in written}] == written
     scene.check(acknowledged)
+
+
+def test_one_of_two_is_frozen_while_it_writes(store: Store, watchers: Watchers) -> None:
+    """PostgreSQL takes its locks from it after a while. A file has to wait until it is killed or goes on."""
+    scene = make_scene(store, watchers)
+    # Behind the leases of its loops: among claims and notes.
+    armed = {"TEST_FAILPOINTS": "storage.before_commit:14:SIGSTOP"}
+    with scene.hub("--deliver", "off") as hub, scene.delivering(), scene.delivering(**armed) as frozen:
+        load = ChangeLoad(scene, hub.url).start()
+        until(lambda: is_stopped(frozen.pid), 40)
+        if store.url.startswith("sqlite"):
+            frozen.kill()
+        load.wait_for(load.acknowledged + 5)
+        acknowledged = load.stop()
+        until(scene.is_settled, 60)
+    scene.check(acknowledged)
+
+
+def is_stopped(pid: int) -> bool:
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return found.stdout.startswith("T")
 
 
 def test_told_to_stop_it_gives_back_what_it_cannot_finish(store: Store, watchers: Watchers) -> None:

@@ -223,6 +223,17 @@ def test_changed_switched_and_deleted(hub: RunningHub, browser: httpx.Client, pr
     assert browser.get(at).status_code == 404
 
 
+def test_the_events_tab_does_not_tell_whether_a_hidden_repo_is_there(
+    hub: RunningHub, browser: httpx.Client, program: httpx.Client
+) -> None:
+    with api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
+        make_repo(eve, "hidden", private=True)
+    webhook = make_webhook(program, URL, "model:eve/hidden", "model:eve/absent")
+    shown = browser.get(f"{ROOT}/{webhook['id']}/events").text
+    there, absent = (re.sub("hidden|absent", "x", line) for line in shown.splitlines() if "eve/" in line)
+    assert there == absent
+
+
 def test_activity(hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver) -> None:
     webhook = make_webhook(program, receiver.url, "user:ada", secret="whsec_aHVzaGh1c2g=")
     at = f"{ROOT}/{webhook['id']}"
@@ -326,6 +337,9 @@ def test_a_suspended_one_goes_on_with_one_click(
         r"Suspended after five days of failures. Fix the receiver, then re-enable and replay (\d+) events?\.", shown
     )
     assert "■ Suspended" in shown
+    home = browser.get("/").text
+    assert f'href="{at}">See why' in home
+    assert "Webhook suspended:" in home
     receiver.status, receiver.received[:] = 200, []
     back = press(browser, at, f"{at}/enable")
     assert f"Enabled. {count} event{'' if count == '1' else 's'} on the way again." in seen(browser, back)
@@ -334,6 +348,7 @@ def test_a_suspended_one_goes_on_with_one_click(
     assert "ada/while-suspended" in [one.json["repo"]["name"] for one in receiver.received]
     told = {log["id"]: log["state"] for log in program.get(f"{API}/{webhook['id']}/logs").json()}
     assert all(told[one.headers["webhook-id"]] == "delivered" for one in receiver.received)
+    assert "See why" not in browser.get("/").text
     # Again, by a second press: nothing more.
     assert "Enabled." in seen(browser, browser.post(f"{at}/enable", data=Page(browser.get(at)).hidden("/theme")))
     assert settle(hub) == 0

@@ -107,7 +107,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *operator_pages.routes(pages, hub.accounts, hub.oauth),
         *profiles.routes(pages, hub.accounts, hub.repos),
         *door_pages.routes(pages, hub.accounts, hub.oauth),
-        *home.routes(pages, hub.accounts, hub.repos),
+        *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),
         *repo_pages.routes(pages, hub.repos),
         *theme.routes(pages),
         *extra_routes,

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
 from hubgate.server.clock import SECOND
@@ -69,7 +70,7 @@ def judge(tried: Try, backoff: Sequence[int], attempts_before: int, now: int, ch
     wait = delay(backoff, attempts_before, chance)
     if wait is None or tried.status == GONE:
         return Verdict(FAILED, None)
-    return Verdict(RETRYING, now + max(wait, _asked_wait(tried.answer)))
+    return Verdict(RETRYING, now + max(wait, _asked_wait(tried.answer, now)))
 
 
 def delay(backoff: Sequence[int], attempts_before: int, chance: float) -> int | None:
@@ -78,9 +79,13 @@ def delay(backoff: Sequence[int], attempts_before: int, chance: float) -> int | 
     return int(backoff[attempts_before] * (1 - JITTER + 2 * JITTER * chance))
 
 
-def _asked_wait(answer: Answer | None) -> int:
-    """Retry-After in seconds, up to a day (attack W35); a date there is passed over."""
-    said = answer.header("retry-after") if answer else None
-    if said is None or not re.fullmatch(r"\s*\d{1,20}\s*", said, re.ASCII):
+def _asked_wait(answer: Answer | None, now: int) -> int:
+    """Retry-After, seconds or a date (RFC 9110 10.2.3), up to a day (attack W35)."""
+    said = (answer.header("retry-after") or "").strip() if answer else ""
+    if re.fullmatch(r"\d{1,20}", said, re.ASCII):
+        return min(int(said) * SECOND, LONGEST_WAIT)
+    try:
+        until = int(parsedate_to_datetime(said).timestamp()) * SECOND
+    except (ValueError, OverflowError):
         return 0
-    return min(int(said) * SECOND, LONGEST_WAIT)
+    return min(max(until - now, 0), LONGEST_WAIT)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hubgate.server.accounts.form_once import OneUse, use_up
-from hubgate.server.clock import SECOND
+from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
@@ -19,10 +19,12 @@ from hubgate.server.webhooks.managing.checking import (
     check_url,
     check_watched,
 )
+from hubgate.server.webhooks.managing.store import Troubled
 from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, Watch, Webhook
 from hubgate.server.webhooks.sealed import new_key, sealed_secret
 
 NO_SUCH = "There is no such webhook."
+FAILING_FOR = HOUR
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,12 @@ async def every(webhooks: Webhooks, owner: Owner) -> list[Kept]:
         return [Kept(webhook, watches.get(webhook.id, [])) for webhook in found]
 
     return await webhooks.db.read_long(unit)
+
+
+async def troubled(webhooks: Webhooks, user_id: str, most: int) -> list[Troubled]:
+    """Those that need a user: suspended, or failing for longer than a restart takes."""
+    before = webhooks.clock() - FAILING_FOR
+    return await webhooks.db.read_long(lambda tx: store.troubled(tx, user_id, before, most))
 
 
 async def held(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:

@@ -151,6 +151,31 @@ async def owners_of(tx: Tx, webhook_id: str) -> list[Addressed]:
     return [Addressed(*row) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class Troubled:
+    """`organization` is the name of one that owns it."""
+
+    id: str
+    url: str | None
+    state: str
+    organization: str | None
+
+
+async def troubled(tx: Tx, user_id: str, failing_before: int, most: int) -> list[Troubled]:
+    """Suspended, or failing for a while: the user's own and those of organizations the user administers."""
+    rows = await tx.all(
+        f"""
+        SELECT w.id, w.url, w.state, o.name FROM webhooks w LEFT JOIN organizations o ON o.id = w.org_id
+        WHERE (w.user_id = :user_id OR w.org_id IN (
+                SELECT m.org_id FROM memberships m WHERE m.user_id = :user_id AND m.role = {int(Role.ADMIN)}))
+            AND (w.state = '{SUSPENDED}' OR w.state = '{ENABLED}' AND w.failing_since < :failing_before)
+        ORDER BY w.id LIMIT :most
+        """,
+        {"user_id": user_id, "failing_before": failing_before, "most": most},
+    )
+    return [Troubled(*row) for row in rows]
+
+
 # By the name its target has now. One that is gone keeps the name it was watched by, and so does a repo that the owner
 # of the webhook may not see: how it is really spelled, or called since, would tell that it is there (attack W30).
 _WATCHES = """
