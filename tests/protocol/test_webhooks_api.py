@@ -349,6 +349,27 @@ def test_of_an_organization_for_its_admins(hub: RunningHub, receiver: Receiver) 
         assert admin.get(path.replace("acme", "nobody")).status_code == 404
 
 
+def test_w31_what_was_not_sent_is_not_shown_to_those_who_lost_the_right(hub: RunningHub, receiver: Receiver) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="read")
+    with api(hub, make_token(hub, bob)) as member, api(hub, make_token(hub, ada)) as admin:
+        webhook = make_webhook(member, receiver.url, "org:acme")
+        at = f"{PATH}/{webhook['id']}/logs"
+        make_repo(admin, "acme/tiny", private=True)
+        settle(hub)
+        receiver.status = 500
+        committed(admin, "acme/tiny", {"a.txt": b"one"})
+        settle(hub)
+        failed, delivered = (log["id"] for log in member.get(at).json())
+        assert member.get(f"{at}/{failed}").json()["payload"]
+        assert admin.delete("/api/organizations/acme/members/bob").status_code == 200
+        shown = [member.get(f"{at}/{one}").json() for one in (failed, delivered)]
+        assert [(one["state"], one["payload"] is None) for one in shown] == [("retrying", True), ("delivered", False)]
+        hub.clock.advance(10)
+        assert settle(hub) == 0
+        assert member.get(f"{at}/{failed}").json()["reason"] == "forbidden"
+
+
 def test_the_scope(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, scopes=("openid", "webhooks", "manage-repos"))

@@ -9,10 +9,11 @@ from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.activity import store
 from hubgate.server.webhooks.activity.store import Filter, Logged
 from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering import store as deliveries
 from hubgate.server.webhooks.delivering.request import SECRET, SIGNATURE, plain_headers, with_webhook
 from hubgate.server.webhooks.managing.checking import Mend
 from hubgate.server.webhooks.managing.managing import Owner
-from hubgate.server.webhooks.model import STATES, Webhook
+from hubgate.server.webhooks.model import DELIVERED, STATES, Webhook
 
 CURSOR = (int,)
 NO_SUCH = "There is no such delivery."
@@ -34,7 +35,7 @@ class Request:
 @dataclass(frozen=True)
 class InFull:
     logged: Logged
-    # As it was sent; None once the event was dropped.
+    # As it was sent; None once the event was dropped, or if it was not sent and may not be read any more.
     payload: bytes | None
     tries: Sequence[Row]
     request: Request
@@ -87,12 +88,21 @@ async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> InFull:
         logged = await store.one(tx, webhook.id, delivery_id, now)
         if logged is None:
             raise NotFound(NO_SUCH)
-        body = await store.body(tx, delivery_id)
+        body = await store.body(tx, delivery_id) if await _may_show(tx, webhook, logged) else None
         tries = await store.tries(tx, delivery_id)
         payload = None if body is None else with_webhook(body, webhook.id)
         return InFull(logged, payload, tries, _request(webhook, logged, tries))
 
     return await webhooks.db.read_long(unit)
+
+
+async def _may_show(tx: Tx, webhook: Webhook, logged: Logged) -> bool:
+    """What was delivered is known. Of the rest only what the owner may still read (attack W31)."""
+    if logged.is_test or logged.state == DELIVERED:
+        return True
+    row = await store.origin(tx, webhook.id, logged.id)
+    about = (row["owner_id"], row["private"]) if row else (None, None)
+    return about[0] is not None and await deliveries.may_know(tx, webhook.id, *about)
 
 
 def _request(webhook: Webhook, logged: Logged, tries: Sequence[Row]) -> Request:

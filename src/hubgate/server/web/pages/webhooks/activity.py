@@ -117,7 +117,7 @@ def routes(frame: Frame) -> list[Route]:
         kept = await frame.kept(request, desk)
         full = await reading.one(webhooks, kept.webhook, request.param("delivery"))
         if full.payload is None:
-            raise NotFound("The payload is no longer kept.")
+            raise NotFound("There is no payload to show: it is no longer kept, or it may not be read any more.")
         name = f"attachment; filename={full.logged.id}.json"
         return Response(full.payload, media_type="application/json", headers={"content-disposition": name})
 
