@@ -1,5 +1,6 @@
 """A web process: opens the hub's resources, serves until told to stop, closes them."""
 
+import asyncio
 import socket
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from hubgate.server.worker.servers import SERVERS
 def main(build: Callable[[Hub], ASGIApp] = build_app) -> None:
     """`build` is how the test build adds its own routes; nothing else differs."""
     listen_fd, ready_fd = int(sys.argv[1]), int(sys.argv[2])
-    exit_as_child(_serve(listen_fd, ready_fd, build))
+    exit_as_child(_serve(listen_fd, ready_fd, build), asyncio.run)
 
 
 async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp]) -> None:
