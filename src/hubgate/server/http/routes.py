@@ -179,7 +179,13 @@ def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, li
         return
     segment = segments[at]
     if child := node.fixed.get(segment):
-        yield from _walk(child, segments, at + 1)
+        is_known = False
+        for place in _walk(child, segments, at + 1):
+            is_known = True
+            yield place
+        if is_known and at == 0:
+            # Nobody's account has this name (accounts/names.py): GET /oauth/token is 405 and no repo.
+            return
     for ending, child in sorted(node.endings.items(), key=lambda item: -len(item[0])):
         value = segment.removesuffix(ending) if ending else segment
         if value and segment.endswith(ending):
