@@ -160,15 +160,22 @@ class RouteTable:
             if parameter is None:
                 if "{" in segment or "}" in segment:
                     raise ValueError(f"{path}: {segment} is neither fixed nor one parameter")
-                node = node.fixed.setdefault(segment, _Node())
+                node = _child(node.fixed, segment)
             elif parameter.group(2):
                 if position < len(segments) or parameter.group(3):
                     raise ValueError(f"{path}: {segment} takes the rest, so nothing may follow")
                 node.rest = node.rest or _Node()
                 node = node.rest
             else:
-                node = node.endings.setdefault(parameter.group(3), _Node())
+                node = _child(node.endings, parameter.group(3))
         return node
+
+
+def _child(children: dict[str, _Node], name: str) -> _Node:
+    found = children.get(name)
+    if found is None:
+        found = children[name] = _Node()
+    return found
 
 
 def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, list[str]]]:

@@ -1,6 +1,7 @@
 """A web process: opens the hub's resources, serves until told to stop, closes them."""
 
 import asyncio
+import gc
 import socket
 import sys
 from collections.abc import Callable
@@ -29,8 +30,11 @@ async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp])
     hub = await open_hub(settings)
     listener = socket.socket(fileno=listen_fd)
     listener.setblocking(False)
+    app = build(hub)
+    # Modules and routes stay: the collector need not stop answers to look through them again and again.
+    gc.freeze()
     try:
-        await SERVERS[settings.server](build(hub), listener, stop, lambda: report_ready(ready_fd))
+        await SERVERS[settings.server](app, listener, stop, lambda: report_ready(ready_fd))
     finally:
         await hub.close()
 
