@@ -79,20 +79,40 @@ async def update(tx: Tx, webhook: Webhook) -> None:
     )
 
 
+async def sealed(tx: Tx, after: str, most: int) -> Sequence[Row]:
+    """id, secret, old_secret, private_key of the next, in the order of their ids."""
+    return await tx.all(
+        "SELECT id, secret, old_secret, private_key FROM webhooks WHERE id > :after ORDER BY id LIMIT :most",
+        {"after": after, "most": most},
+    )
+
+
+async def reseal(tx: Tx, webhook_id: str, column: str, old: bytes, new: bytes) -> bool:
+    """Whether it was still as it was read. `column` is one of those of `sealed`."""
+    sql = f"UPDATE webhooks SET {column} = :new WHERE id = :id AND {column} = :old"
+    return await tx.exec(sql, {"id": webhook_id, "old": old, "new": new}) == 1
+
+
 async def enable(tx: Tx, webhook_id: str) -> None:
-    """With a clean slate: neither the breaker nor the days of failure count on."""
+    """With a clean slate."""
+    await tx.exec(f"UPDATE webhooks SET state = '{ENABLED}', suspended_at = NULL WHERE id = :id", {"id": webhook_id})
+    await forgive(tx, webhook_id)
+
+
+async def forgive(tx: Tx, webhook_id: str) -> None:
+    """Neither the breaker nor the days of failure count on."""
     await tx.exec(
-        f"""
-        UPDATE webhooks SET state = '{ENABLED}', failing_since = NULL, warned_at = NULL, suspended_at = NULL,
-            failures = 0, closed_until = 0
-        WHERE id = :id
+        """
+        UPDATE webhooks SET failing_since = NULL, warned_at = NULL, failures = 0, closed_until = 0 WHERE id = :id
         """,
         {"id": webhook_id},
     )
 
 
 async def disable(tx: Tx, webhook_id: str) -> None:
-    await tx.exec(f"UPDATE webhooks SET state = '{DISABLED}', suspended_at = NULL WHERE id = :id", {"id": webhook_id})
+    """Out of the line too: whoever looks for work must not step over it for as long as it is off."""
+    sql = f"UPDATE webhooks SET state = '{DISABLED}', suspended_at = NULL, next_due_at = NULL WHERE id = :id"
+    await tx.exec(sql, {"id": webhook_id})
 
 
 async def suspend(tx: Tx, webhook_id: str, now: int) -> bool:
