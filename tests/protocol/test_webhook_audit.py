@@ -16,7 +16,7 @@ from tests.bed.watching import Receiver, make_webhook, receiving, settle
 from hubgate.server.accounts.model import Organization
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Forbidden
-from hubgate.server.webhooks.managing import managing
+from hubgate.server.webhooks.managing import managing, removing
 from hubgate.server.webhooks.managing.managing import Owner, Wanted
 
 PATH = "/api/organizations/acme/settings/webhooks"
@@ -131,7 +131,7 @@ def test_who_is_no_admin_any_more_changes_nothing(hub: RunningHub) -> None:
             lambda opened: managing.create(opened.webhooks, owner, wanted, actor),
             lambda opened: managing.update(opened.webhooks, owner, webhook["id"], wanted, actor),
             lambda opened: managing.switch(opened.webhooks, owner, webhook["id"], actor, on=False),
-            lambda opened: managing.delete(opened.webhooks, owner, webhook["id"], actor),
+            lambda opened: removing.delete(opened.webhooks, owner, webhook["id"], actor),
         ):
             with pytest.raises(Forbidden):
                 hub.call(deed)

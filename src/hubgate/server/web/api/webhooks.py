@@ -22,7 +22,7 @@ from hubgate.server.web.own_account import require_own
 from hubgate.server.webhooks.activity import again, reading
 from hubgate.server.webhooks.activity.store import Filter
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.managing import managing
+from hubgate.server.webhooks.managing import managing, removing
 from hubgate.server.webhooks.managing.managing import Kept, Owner
 from hubgate.server.webhooks.model import STATES
 
@@ -73,7 +73,7 @@ class _Api:
         return await self._switched(request, owner, on=False)
 
     async def delete(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        await managing.delete(self._webhooks, owner, request.param("id"), actor_of(request))
+        await removing.delete(self._webhooks, owner, request.param("id"), actor_of(request))
         return JsonResponse({})
 
     async def logs(self, request: HubRequest, owner: Owner) -> ASGIApp:

@@ -41,8 +41,8 @@ class Logged:
         return origin if is_id(origin) else None
 
 
-# Lanes of an ordered webhook that something holds, each from where on. Found once for all the rows of a list: a lane may
-# be a hundred thousand long.
+# Lanes of an ordered webhook that something holds, each from where on. Found once for all the rows of a list: a lane
+# may be a hundred thousand long.
 _HELD = f"""
     WITH held AS MATERIALIZED (
         SELECT p.repo_id, min(p.repo_seq) AS held_from FROM deliveries p JOIN webhooks o ON o.id = p.webhook_id

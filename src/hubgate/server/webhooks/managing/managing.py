@@ -175,18 +175,6 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     return await webhooks.db.write_long(unit)
 
 
-async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor) -> None:
-    now = webhooks.clock()
-
-    async def unit(tx: Tx) -> None:
-        await auditing.begin(tx, owner.org_id, actor)
-        gone = await held(tx, owner, webhook_id)
-        await store.remove(tx, webhook_id)
-        await auditing.tell(tx, gone, Kind.WEBHOOK_DELETE, "deleted", actor, now)
-
-    await webhooks.db.write_long(unit)
-
-
 async def get(webhooks: Webhooks, owner: Owner, webhook_id: str) -> Kept:
     async def unit(tx: Tx) -> Kept:
         found = await store.find(tx, webhook_id, owner.user_id, owner.org_id) if is_id(webhook_id) else None

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 from hubgate.server.accounts.roles import Role
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
+from hubgate.server.webhooks.model import CANCELLED, DISABLED, ENABLED, SUSPENDED, Watch, Webhook
 
 COLUMNS = ", ".join(f"w.{field.name}" for field in fields(Webhook))
 
@@ -121,9 +121,50 @@ async def suspend(tx: Tx, webhook_id: str, now: int) -> bool:
     return await tx.exec(sql, {"id": webhook_id, "now": now}) == 1
 
 
-async def remove(tx: Tx, webhook_id: str) -> None:
-    """With its deliveries, by reference."""
-    await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})
+async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
+    """Of a user or an organization, in the order in which everyone locks them."""
+    sql = "SELECT id FROM webhooks WHERE user_id = :owner_id OR org_id = :owner_id ORDER BY id"
+    return [row["id"] for row in await tx.all(sql, {"owner_id": owner_id})]
+
+
+async def abandon(tx: Tx, webhook_id: str, now: int) -> None:
+    """Nobody's from here on: it watches nothing and sends nothing, and what is in the air is nobody's to write down."""
+    await tx.exec(
+        f"""
+        UPDATE webhooks SET user_id = NULL, org_id = NULL, url = NULL, secret = NULL, old_secret = NULL,
+            old_secret_until = NULL, state = '{DISABLED}', next_due_at = NULL
+        WHERE id = :id
+        """,
+        {"id": webhook_id},
+    )
+    await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": webhook_id})
+    await tx.exec(
+        f"""
+        UPDATE deliveries SET state = '{CANCELLED}', due_at = NULL, lease_token = NULL, lease_until = NULL,
+            ended_at = :now
+        WHERE webhook_id = :id AND lease_until IS NOT NULL
+        """,
+        {"id": webhook_id, "now": now},
+    )
+
+
+async def any_abandoned(tx: Tx) -> str | None:
+    row = await tx.one("SELECT id FROM webhooks WHERE user_id IS NULL AND org_id IS NULL LIMIT 1")
+    return row["id"] if row else None
+
+
+async def drop_abandoned(tx: Tx, webhook_id: str, most: int) -> None:
+    """Some of its deliveries with their tries, by reference; itself once no more than those were left."""
+    dropped = await tx.exec(
+        """
+        DELETE FROM deliveries WHERE id IN (
+            SELECT id FROM deliveries WHERE webhook_id = :id ORDER BY seq LIMIT :most
+        )
+        """,
+        {"id": webhook_id, "most": most},
+    )
+    if dropped < most:
+        await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})
 
 
 async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch]) -> None:

@@ -27,7 +27,7 @@ from hubgate.server.web.pages.webhooks.frame import ONE, Desk, Frame, name_of
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import reading
 from hubgate.server.webhooks.activity.store import Filter
-from hubgate.server.webhooks.managing import managing, resuming
+from hubgate.server.webhooks.managing import managing, removing, resuming
 from hubgate.server.webhooks.managing.managing import Kept, Wanted
 from hubgate.server.webhooks.model import SUSPENDED
 
@@ -145,7 +145,7 @@ def routes(frame: Frame) -> list[Route]:
         name = name_of(kept.webhook)
         if typed != name:
             return await ask_delete(request, desk, {"name": f"Type {name}, as it is written here."}, typed)
-        await managing.delete(webhooks, desk.owner, kept.webhook.id, actor_of(request))
+        await removing.delete(webhooks, desk.owner, kept.webhook.id, actor_of(request))
         return frame.pages.see(desk.root, f"Deleted the webhook to {name}.")
 
     return [
