@@ -292,3 +292,13 @@ def test_a_new_address_begins_anew(hub: RunningHub, receiver: Receiver, ada: htt
     assert ada.post(path, json={"url": receiver.url}).status_code == 200
     assert settle(hub) == 12
     assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}
+
+
+def test_all_that_a_dead_worker_had_is_released_at_once(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    for _ in range(40):
+        make_webhook(ada, receiver.url, "user:ada")
+    for number in range(8):
+        make_repo(ada, f"tiny{number}")
+    assert len(claimed(hub)) == 320
+    hub.clock.advance(31)
+    assert within(hub, release_lost) == 320
