@@ -21,8 +21,6 @@ from hubgate.server.webhooks.model import ALIVE, ENABLED, OWNER_TYPES, PENDING, 
 
 WAITS_SECONDS = 20.0
 _LOOKS_EVERY = 0.1
-# Of the newest repos it watches, for one that its owner may read.
-_LOOKED_AT = 20
 _SAMPLE_OLD, _SAMPLE_NEW = "0" * 39 + "1", "0" * 39 + "2"
 
 
@@ -78,13 +76,12 @@ async def test(webhooks: Webhooks, kept: Kept) -> str:
 
 
 async def _newest(tx: Tx, webhook: Webhook) -> Snapshot | None:
-    for row in await store.newest_repos(tx, webhook.id, _LOOKED_AT):
-        if await deliveries.may_know(tx, webhook.id, row["owner_id"], row["private"]):
-            tags = msgspec.json.decode(row["tags"], type=list[str])
-            name = f"{row['owner_name']}/{row['name']}"
-            private = bool(row["private"])
-            return Snapshot(row["id"], row["type"], name, row["owner_id"], private, row["head_sha"], tags)
-    return None
+    row = await store.newest_repo(tx, webhook.id)
+    if row is None:
+        return None
+    tags = msgspec.json.decode(row["tags"], type=list[str])
+    name = f"{row['owner_name']}/{row['name']}"
+    return Snapshot(row["id"], row["type"], name, row["owner_id"], bool(row["private"]), row["head_sha"], tags)
 
 
 def _sample(kept: Kept) -> Snapshot:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.delivering.store import ALIVE
+from hubgate.server.webhooks.entitled.store import MAY_KNOW
 from hubgate.server.webhooks.model import HOLDS_LANE, PARKED
 
 
@@ -176,17 +177,23 @@ async def origin(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
     )
 
 
-async def newest_repos(tx: Tx, webhook_id: str, most: int) -> Sequence[Row]:
-    """What a webhook watches, the last changed first: id, type, name, owner_id, owner_name, private, head_sha, tags."""
-    return await tx.all(
-        """
-        SELECT r.id, r.type, r.name, r.owner_id, COALESCE(u.name, o.name) AS owner_name, r.private, r.head_sha, r.tags
-        FROM repos r LEFT JOIN users u ON u.id = r.owner_id LEFT JOIN organizations o ON o.id = r.owner_id
-        WHERE r.id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
-            OR r.owner_id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
-        ORDER BY r.updated_at DESC, r.id DESC LIMIT :most
+_KNOWN = MAY_KNOW.replace(":private", "r.private").replace(":owner_id", "r.owner_id")
+
+
+async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:
+    """What changed last of all that a webhook watches and its owner may read: id, type, name, owner_id, owner_name,
+    private, head_sha, tags.
+    """
+    return await tx.one(
+        f"""
+        SELECT r.id, r.type, r.name, r.owner_id, COALESCE(ru.name, o.name) AS owner_name, r.private, r.head_sha, r.tags
+        FROM repos r LEFT JOIN users ru ON ru.id = r.owner_id LEFT JOIN organizations o ON o.id = r.owner_id
+        WHERE (r.id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
+                OR r.owner_id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id))
+            AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = :id AND {_KNOWN})
+        ORDER BY r.updated_at DESC, r.id DESC LIMIT 1
         """,
-        {"id": webhook_id, "most": most},
+        {"id": webhook_id},
     )
 
 
