@@ -29,8 +29,10 @@ async def hold(tx: Tx, webhook_id: str) -> Webhook | None:
 
 
 async def of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> list[Webhook]:
+    """The oldest first; ids made within one second are in no order."""
+    whose = "w.user_id = :user_id OR w.org_id = :org_id"
     rows = await tx.all(
-        f"SELECT {COLUMNS} FROM webhooks w WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY w.id",
+        f"SELECT {COLUMNS} FROM webhooks w WHERE {whose} ORDER BY w.created_at, w.id",
         {"user_id": user_id, "org_id": org_id},
     )
     return [Webhook(*row) for row in rows]
