@@ -122,7 +122,8 @@ async def watched(
         while await fan_out.step():
             continue
         wanted = Wanted(url=url, watched=[("user", user.name)], secret=SECRET)
-        await some_at_once(lambda _: managing.create(hub.webhooks, Owner(user_id=user.id), wanted), range(webhooks))
+        owner = Owner(user_id=user.id)
+        await some_at_once(lambda _: managing.create(hub.webhooks, owner, wanted, SYSTEM), range(webhooks))
         yield Watching(hub, made)
 
 

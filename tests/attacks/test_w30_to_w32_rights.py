@@ -113,6 +113,22 @@ def test_w30_a_test_tells_of_nothing_private(hub: RunningHub, receiver: Receiver
     assert all(b"Secret" not in one.body for one in receiver.received)
 
 
+def test_w30_a_test_tells_of_what_is_public_behind_much_that_is_not(hub: RunningHub, receiver: Receiver) -> None:
+    with (
+        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
+        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+    ):
+        make_repo(owner, "open")
+        for number in range(21):
+            hub.clock.advance(1)
+            make_repo(owner, f"secret{number}", private=True)
+        settle(hub)
+        webhook = make_webhook(eve, receiver.url, "user:ada")
+        with delivering(hub, deliver):
+            assert eve.post(f"{PATH}/{webhook['id']}/test").json()["status"] == 200
+    assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/open"]
+
+
 def test_w30_what_happened_in_private_stays_there(hub: RunningHub, receiver: Receiver) -> None:
     """Nothing is fanned out for a while, and the repo is public by the time it is."""
     with (

@@ -166,7 +166,7 @@ def make_scene(store: Store, watchers: Watchers) -> Scene:
             for name, (who, watched, _) in ENTITLED.items():
                 kind, _, target = watched.partition(":")
                 asked = Wanted(url=watchers.url(name), watched=[(kind, target)])
-                kept = await managing.create(hub.webhooks, managing.Owner(user_id=people[who].id), asked)
+                kept = await managing.create(hub.webhooks, managing.Owner(user_id=people[who].id), asked, SYSTEM)
                 names[kept.webhook.id] = name
             return Scene(store, watchers, token, names)
         finally:

@@ -13,6 +13,7 @@ from tests.faults.conftest import Store
 from tests.faults.scene import Scene, make_scene
 from tests.faults.watchers import Watchers, watching
 
+from hubgate.server.audit.model import SYSTEM
 from hubgate.server.opened import open_hub
 from hubgate.server.storage.schema.webhooks import webhooks
 from hubgate.server.webhooks.managing import managing
@@ -33,7 +34,7 @@ def add_watchers(scene: Scene, count: int) -> None:
             row = await hub.db.one("SELECT user_id FROM webhooks LIMIT 1")
             assert row is not None
             wanted = Wanted(pull=True, watched=[("user", "ada")])
-            kept = await managing.create(hub.webhooks, managing.Owner(user_id=row["user_id"]), wanted)
+            kept = await managing.create(hub.webhooks, managing.Owner(user_id=row["user_id"]), wanted, SYSTEM)
         finally:
             await hub.close()
         async with opened(scene.store.url) as db:
@@ -107,7 +108,7 @@ def add_hanging(scene: Scene, hanging: Watchers, count: int) -> None:
             for number in range(count):
                 url = f"http://127.0.2.{number % 50 + 1}:{port}{number}"
                 wanted = Wanted(url=url, watched=[("user", "ada")])
-                await managing.create(hub.webhooks, managing.Owner(user_id=row["user_id"]), wanted)
+                await managing.create(hub.webhooks, managing.Owner(user_id=row["user_id"]), wanted, SYSTEM)
         finally:
             await hub.close()
 

@@ -418,3 +418,28 @@ def test_of_an_organization(hub: RunningHub, ada: User, browser: httpx.Client, r
             assert member.get(at + tail).status_code == 403
             assert visitor.get(at + tail).headers["location"].startswith("/login?next=")
         assert member.get(root).status_code == 403
+
+
+def test_saving_leaves_alone_what_was_not_touched(
+    hub: RunningHub, program: httpx.Client, browser: httpx.Client, receiver: Receiver
+) -> None:
+    """A name that another repo has by now is not watched by accident; kinds that only programs name stay."""
+    make_repo(program, "tiny")
+    webhook = make_webhook(program, receiver.url, "model:ada/tiny", "kernel:ada/x")
+    page = f"{ROOT}/{webhook['id']}/settings"
+    settle(hub)
+    assert program.request("DELETE", "/api/repos/delete", json={"name": "tiny"}).status_code == 200
+    make_repo(program, "tiny")
+    settle(hub)
+    told = len(receiver.received)
+    fields = {"url": receiver.url, "domains": ["repo"], "watched": "model:ada/tiny\r\nkernel:ada/x\r\n"}
+    assert submit(browser, page, page, **fields).status_code == 303
+    assert program.get(f"{API}/{webhook['id']}").json()["webhook"]["domains"] == ["repo"]
+    committed(program, "ada/tiny", {"a.txt": b"a"})
+    settle(hub)
+    assert len(receiver.received) == told, "the new repo of that name is not the one that was chosen"
+    fields["watched"] = "model:ada/tiny\r\nkernel:ada/x\r\nuser:eve"
+    assert submit(browser, page, page, **fields).status_code == 303
+    committed(program, "ada/tiny", {"a.txt": b"b"})
+    settle(hub)
+    assert len(receiver.received) == told + 1, "written anew, it is"

@@ -257,3 +257,48 @@ def test_a_disabled_webhook_uses_no_quota(hub: RunningHub, receiver: Receiver, a
     settle(hub)
     assert len(receiver.received) == 30
     assert [log["seq"] if "seq" in log else log["state"] for log in logs(ada, webhook)][:2] == ["skipped", "delivered"]
+
+
+def test_a_worker_that_died_leaves_nothing_of_a_webhook_that_is_off(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client
+) -> None:
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    path = f"/api/settings/webhooks/{webhook['id']}"
+    make_repo(ada, "tiny")
+    assert len(claimed(hub)) == 1
+    ada.post(f"{path}/disable")
+    hub.clock.advance(31)
+    assert within(hub, release_lost) == 1
+    (log,) = logs(ada, webhook)
+    assert (log["state"], log.get("reason"), log["nextAttemptAt"]) == ("skipped", "disabled", None)
+    ada.post(f"{path}/enable")
+    hub.clock.advance(3600)
+    assert settle(hub) == 0
+
+
+def test_a_new_address_begins_anew(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    """Neither the breaker that the old one opened nor its days of failure are held against it."""
+    with receiving() as old:
+        old.status = 500
+        webhook = make_webhook(ada, old.url, "user:ada")
+        for number in range(12):
+            make_repo(ada, f"tiny{number}")
+        assert settle(hub) == 12
+    hub.clock.advance(6)
+    assert settle(hub) == 0, "the breaker is open"
+    path = f"/api/settings/webhooks/{webhook['id']}"
+    assert ada.post(path, json={"domains": ["repo"]}).status_code == 200
+    assert settle(hub) == 0
+    assert ada.post(path, json={"url": receiver.url}).status_code == 200
+    assert settle(hub) == 12
+    assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}
+
+
+def test_all_that_a_dead_worker_had_is_released_at_once(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    for _ in range(40):
+        make_webhook(ada, receiver.url, "user:ada")
+    for number in range(8):
+        make_repo(ada, f"tiny{number}")
+    assert len(claimed(hub)) == 320
+    hub.clock.advance(31)
+    assert within(hub, release_lost) == 320

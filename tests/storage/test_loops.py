@@ -71,6 +71,23 @@ async def test_a_dead_holder_is_followed(storage: Engine, clock: FrozenClock) ->
         assert follower.steps == 1
 
 
+async def test_a_clock_that_is_set_back_stops_no_loop(storage: Engine, clock: FrozenClock) -> None:
+    """Whoever lives goes on, and nobody waits for a dead holder until the clock has come as far again."""
+    stop = asyncio.Event()
+    async with opened(storage.fresh_url()) as db:
+        expires_at = clock() + LEASE_SECONDS * SECOND
+        assert await db.write(lambda tx: store.acquire(tx, "test", "the dead", clock(), expires_at))
+        clock.advance(-24 * 3600)
+        follower = Counted(clock, stop, 3, seconds=-3600)
+        await asyncio.wait_for(LoopRunner(db, clock, stop).run([follower.loop()]), 20)
+        assert follower.steps == 3
+        # Clocks of two machines that differ a little take nothing from each other.
+        expires_at = clock() + LEASE_SECONDS * SECOND
+        assert await db.write(lambda tx: store.acquire(tx, "test", "ahead", clock(), expires_at))
+        behind = clock() - LEASE_SECONDS * SECOND
+        assert not await db.write(lambda tx: store.acquire(tx, "test", "behind", behind, clock()))
+
+
 async def test_a_holder_renews_in_time_and_not_at_every_step(storage: Engine, clock: FrozenClock) -> None:
     stop, left = asyncio.Event(), []
     async with opened(storage.fresh_url()) as db:

@@ -20,10 +20,11 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import ServerSecret, existing_secret
 from hubgate.server.settings import Settings
-from hubgate.server.storage.database import Database
+from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
 from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.managing import removing as webhook_removing
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Hub:
             limiter=self.limiter,
             base_url=settings.base_url,
             signup=settings.signup,
-            take_along=partial(repo_removing.deleted_with_owner, settings.base_url),
+            take_along=partial(_taken_along, settings.base_url),
         )
 
     @cached_property
@@ -127,6 +128,12 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
     transport = transport_for(settings.smtp_url, settings.data_dir)
     outbox = Outbox(db, secret, clock, transport, sender, settings.base_url)
     return Hub(settings, clock, db, secret, outbox, egress_for(settings))
+
+
+async def _taken_along(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
+    """What goes with an account that is deleted, and is not simply dropped."""
+    await repo_removing.deleted_with_owner(base_url, tx, owner_id, now)
+    await webhook_removing.deleted_with_owner(tx, owner_id, now)
 
 
 def egress_for(settings: Settings) -> Egress:

@@ -8,6 +8,7 @@ from hubgate.server.audit.reseal import reseal as reseal_audit
 from hubgate.server.clock import iso
 from hubgate.server.oauth.keys.model import SigningKey, state_of
 from hubgate.server.opened import Hub
+from hubgate.server.webhooks.managing.resealing import reseal as reseal_webhooks
 
 
 def configure(subjects: Any) -> None:
@@ -43,6 +44,7 @@ def _reseal(options: argparse.Namespace) -> int:
     async def everything(hub: Hub) -> int:
         # The keys last: they refuse when one is lost, and all else is resealed by then.
         others = await hub.outbox.reseal() + await reseal_audit(hub.db, hub.secret)
+        others += await reseal_webhooks(hub.db, hub.secret)
         return others + await hub.keys.reseal()
 
     count = leaf.with_hub(options, everything)

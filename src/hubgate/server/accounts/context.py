@@ -22,7 +22,7 @@ class Accounts:
     base_url: str
     # open, invite or closed.
     signup: str
-    # What the owner of this id has beyond accounts goes in the unit that deletes it: its repos.
+    # What the owner of this id has beyond accounts goes in the unit that deletes it: its repos and webhooks.
     take_along: TakenAlong
 
     def link(self, path: str) -> str:

@@ -34,6 +34,14 @@ class Kind(Enum):
     REPO_DELETE = "repo.delete"
     REPO_MOVE = "repo.move"
     REPO_UPDATE_SETTINGS = "repo.update_settings"
+    WEBHOOK_CREATE = "webhook.create"
+    WEBHOOK_UPDATE = "webhook.update"
+    WEBHOOK_ENABLE = "webhook.enable"
+    WEBHOOK_DISABLE = "webhook.disable"
+    WEBHOOK_SUSPEND = "webhook.suspend"
+    WEBHOOK_DELETE = "webhook.delete"
+    WEBHOOK_SET_SECRET = "webhook.set_secret"  # noqa: S105
+    WEBHOOK_DELETE_SECRET = "webhook.delete_secret"  # noqa: S105
     # An exchange, granted or refused.
     OAUTH_TOKEN = "oauth.token"  # noqa: S105
     REVOKE_TOKENS = "oauth.revoke_tokens"

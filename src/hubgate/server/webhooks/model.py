@@ -1,6 +1,7 @@
 """A webhook and its deliveries as they are stored, and the numbers that rule them."""
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
 
@@ -85,3 +86,8 @@ class Webhook:
     last_trigger_at: int | None
     suspended_at: int | None
     created_at: int
+
+    @property
+    def host(self) -> str:
+        """Where it sends to, whole, with the port; empty where events are only fetched."""
+        return urlsplit(self.url).netloc if self.url else ""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from hubgate.server.secret import ServerSecret
+from hubgate.server.secret import CannotOpen, ServerSecret
 
 PUBLIC_PREFIX = "whpk_"
 
@@ -32,6 +32,16 @@ def new_key(secret: ServerSecret, webhook_id: str) -> tuple[bytes, str]:
 @lru_cache(maxsize=1024)
 def opened_key(secret: ServerSecret, webhook_id: str, sealed: bytes) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(secret.open(sealed, _place(webhook_id, "key")))
+
+
+def resealed(secret: ServerSecret, webhook_id: str, what: str, sealed: bytes) -> bytes | None:
+    """Under the first of the server's keys; None where it is, or where nothing opens it. `what`: "secret" or "key"."""
+    if secret.is_sealed_with_first(sealed):
+        return None
+    try:
+        return secret.seal(secret.open(sealed, _place(webhook_id, what)), _place(webhook_id, what))
+    except CannotOpen:
+        return None
 
 
 def _place(webhook_id: str, what: str) -> str:

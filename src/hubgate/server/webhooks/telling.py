@@ -1,15 +1,16 @@
 """Mail to the owner of a webhook that keeps failing: half-way to its suspension, and when it is suspended.
 
-Written in the unit that suspends it; an organization's webhook tells its admins.
+Written in the unit that suspends it; an organization's webhook tells its admins, and the audit log.
 """
 
 from urllib.parse import urlsplit
 
+from hubgate.server.audit.model import SYSTEM, Kind
 from hubgate.server.clock import iso
 from hubgate.server.mail import texts
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.managing import store
+from hubgate.server.webhooks.managing import auditing, store
 from hubgate.server.webhooks.managing.store import Addressed
 from hubgate.server.webhooks.model import SUSPENDED_AFTER
 
@@ -29,6 +30,9 @@ async def half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_since: i
 
 
 async def suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -> None:
+    webhook = await store.hold(tx, webhook_id)
+    if webhook is not None:
+        await auditing.tell(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock())
     for owner in await store.owners_of(tx, webhook_id):
         mail = texts.webhook_suspended(owner.email, _host(owner), waiting, _link(webhooks, owner, webhook_id))
         await webhooks.outbox.add(tx, mail)

@@ -58,7 +58,7 @@ class LoopRunner:
         now = self.clock()
         lasts = loop.lease_seconds * SECOND
         expires_at = now + lasts
-        if held_until - now > lasts // 2:
+        if lasts // 2 < held_until - now <= lasts:
             # An idle hub must not write to its disk every second only to stay the holder.
             return held_until
         return (

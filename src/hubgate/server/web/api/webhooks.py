@@ -6,6 +6,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.http.render import JsonResponse
@@ -21,7 +22,7 @@ from hubgate.server.web.own_account import require_own
 from hubgate.server.webhooks.activity import again, reading
 from hubgate.server.webhooks.activity.store import Filter
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.managing import managing
+from hubgate.server.webhooks.managing import managing, removing
 from hubgate.server.webhooks.managing.managing import Kept, Owner
 from hubgate.server.webhooks.model import STATES
 
@@ -55,24 +56,24 @@ class _Api:
 
     async def create(self, request: HubRequest, owner: Owner) -> ASGIApp:
         given = await request.read_json(shapes.NewWebhook)
-        return self._wrapped(await managing.create(self._webhooks, owner, shapes.wanted(given)))
+        return self._wrapped(await managing.create(self._webhooks, owner, shapes.wanted(given), actor_of(request)))
 
     async def one(self, request: HubRequest, owner: Owner) -> ASGIApp:
         return self._wrapped(await self._kept(request, owner))
 
     async def update(self, request: HubRequest, owner: Owner) -> ASGIApp:
         given = await request.read_json(shapes.WebhookChanges)
-        wanted = shapes.wanted(given)
-        return self._wrapped(await managing.update(self._webhooks, owner, request.param("id"), wanted))
+        wanted, actor = shapes.wanted(given), actor_of(request)
+        return self._wrapped(await managing.update(self._webhooks, owner, request.param("id"), wanted, actor))
 
     async def enable(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        return self._wrapped(await managing.switch(self._webhooks, owner, request.param("id"), on=True))
+        return await self._switched(request, owner, on=True)
 
     async def disable(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        return self._wrapped(await managing.switch(self._webhooks, owner, request.param("id"), on=False))
+        return await self._switched(request, owner, on=False)
 
     async def delete(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        await managing.delete(self._webhooks, owner, request.param("id"))
+        await removing.delete(self._webhooks, owner, request.param("id"), actor_of(request))
         return JsonResponse({})
 
     async def logs(self, request: HubRequest, owner: Owner) -> ASGIApp:
@@ -97,6 +98,11 @@ class _Api:
     async def _sent(self, kept: Kept, delivery_id: str) -> ASGIApp:
         logged = await again.awaited(self._webhooks, kept.webhook, delivery_id)
         return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
+
+    async def _switched(self, request: HubRequest, owner: Owner, *, on: bool) -> ASGIApp:
+        return self._wrapped(
+            await managing.switch(self._webhooks, owner, request.param("id"), actor_of(request), on=on)
+        )
 
     async def _kept(self, request: HubRequest, owner: Owner) -> Kept:
         return await managing.get(self._webhooks, owner, request.param("id"))

@@ -10,7 +10,7 @@ from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.activity import store
-from hubgate.server.webhooks.activity.reading import NO_SUCH
+from hubgate.server.webhooks.activity.reading import NO_SUCH, NOBODY, may_know_again
 from hubgate.server.webhooks.activity.store import Logged
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as deliveries
@@ -21,9 +21,6 @@ from hubgate.server.webhooks.model import ALIVE, ENABLED, OWNER_TYPES, PENDING, 
 
 WAITS_SECONDS = 20.0
 _LOOKS_EVERY = 0.1
-# Of the newest repos it watches, for one that its owner may read.
-_LOOKED_AT = 20
-_NOBODY = "0" * 24
 _SAMPLE_OLD, _SAMPLE_NEW = "0" * 39 + "1", "0" * 39 + "2"
 
 
@@ -36,8 +33,7 @@ async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> str:
         row = await store.origin(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
         if row is None:
             raise NotFound(NO_SUCH)
-        known = row["is_test"] or await deliveries.may_know(tx, webhook.id, row["owner_id"], row["private"])
-        if not known:
+        if not await may_know_again(tx, webhook, row):
             raise Forbidden("The owner of this webhook may no longer read that repo.")
         await _queue(tx, webhook, new, delivery_id, dict(_copied(row)), now)
 
@@ -80,20 +76,19 @@ async def test(webhooks: Webhooks, kept: Kept) -> str:
 
 
 async def _newest(tx: Tx, webhook: Webhook) -> Snapshot | None:
-    for row in await store.newest_repos(tx, webhook.id, _LOOKED_AT):
-        if await deliveries.may_know(tx, webhook.id, row["owner_id"], row["private"]):
-            tags = msgspec.json.decode(row["tags"], type=list[str])
-            name = f"{row['owner_name']}/{row['name']}"
-            private = bool(row["private"])
-            return Snapshot(row["id"], row["type"], name, row["owner_id"], private, row["head_sha"], tags)
-    return None
+    row = await store.newest_repo(tx, webhook.id)
+    if row is None:
+        return None
+    tags = msgspec.json.decode(row["tags"], type=list[str])
+    name = f"{row['owner_name']}/{row['name']}"
+    return Snapshot(row["id"], row["type"], name, row["owner_id"], bool(row["private"]), row["head_sha"], tags)
 
 
 def _sample(kept: Kept) -> Snapshot:
     watch = kept.watched[0]
     in_namespace = watch.type in OWNER_TYPES
     name = f"{watch.name}/example" if in_namespace else watch.name
-    return Snapshot(_NOBODY, "model" if in_namespace else watch.type, name, _NOBODY, False, _SAMPLE_NEW, ())
+    return Snapshot(NOBODY, "model" if in_namespace else watch.type, name, NOBODY, False, _SAMPLE_NEW, ())
 
 
 async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[str, object], now: int) -> None:
@@ -129,7 +124,7 @@ async def awaited(
     """What its first try came to, if that is known soon."""
     with_patience = asyncio.get_running_loop().time() + seconds
     while True:
-        logged = await webhooks.db.read(lambda tx: store.one(tx, webhook.id, delivery_id, webhooks.clock()))
+        logged = await webhooks.db.read_long(lambda tx: store.one(tx, webhook.id, delivery_id, webhooks.clock()))
         if logged is None or logged.attempts > 0 or logged.state not in ALIVE:
             return logged
         if asyncio.get_running_loop().time() >= with_patience:

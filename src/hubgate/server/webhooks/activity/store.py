@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.delivering.store import ALIVE
+from hubgate.server.webhooks.entitled.store import MAY_KNOW
 from hubgate.server.webhooks.model import HOLDS_LANE, PARKED
 
 
@@ -41,17 +42,23 @@ class Logged:
         return origin if is_id(origin) else None
 
 
+# Lanes of an ordered webhook that something holds, each from where on. Found once for all the rows of a list: a lane
+# may be a hundred thousand long.
+_HELD = f"""
+    WITH held AS MATERIALIZED (
+        SELECT p.repo_id, min(p.repo_seq) AS held_from FROM deliveries p JOIN webhooks o ON o.id = p.webhook_id
+        WHERE p.webhook_id = :webhook_id AND o.ordered = 1 AND p.{ALIVE} AND p.replay_of = ''
+            AND p.tried_at > CAST(:now AS bigint) - {HOLDS_LANE}
+        GROUP BY p.repo_id
+    )
+"""
 _DURATION = "(SELECT a.duration_ms FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number DESC LIMIT 1)"
 # What may not leave although nothing is wrong with it: its webhook's breaker is open, or one before it holds the lane.
 _STATE = f"""
-    CASE WHEN d.{ALIVE} AND d.lease_until IS NULL AND EXISTS (
-        SELECT 1 FROM webhooks w WHERE w.id = d.webhook_id AND (w.closed_until > :now OR (
-            w.ordered = 1 AND d.attempts = 0 AND d.replay_of = '' AND EXISTS (
-                SELECT 1 FROM deliveries p
-                WHERE p.webhook_id = d.webhook_id AND p.repo_id = d.repo_id AND p.repo_seq < d.repo_seq AND p.{ALIVE}
-                    AND p.replay_of = '' AND p.tried_at > CAST(:now AS bigint) - {HOLDS_LANE}
-            )
-        ))
+    CASE WHEN d.{ALIVE} AND d.lease_until IS NULL AND (
+        (SELECT w.closed_until FROM webhooks w WHERE w.id = :webhook_id) > :now
+        OR d.attempts = 0 AND d.replay_of = ''
+            AND d.repo_seq > (SELECT h.held_from FROM held h WHERE h.repo_id = d.repo_id)
     ) THEN '{PARKED}' ELSE d.state END
 """
 _DERIVED = {"duration_ms": _DURATION, "state": _STATE}
@@ -73,7 +80,10 @@ async def page(tx: Tx, webhook_id: str, wanted: Filter, before: int, most: int, 
     """The newest first."""
     condition, values = _matching(webhook_id, wanted, now)
     rows = await tx.all(
-        f"SELECT {_COLUMNS} FROM deliveries d WHERE {condition} AND d.seq < :before ORDER BY d.seq DESC LIMIT :most",
+        f"""
+        {_HELD} SELECT {_COLUMNS} FROM deliveries d
+        WHERE {condition} AND d.seq < :before ORDER BY d.seq DESC LIMIT :most
+        """,
         {**values, "before": before, "most": most},
     )
     return [Logged(*row) for row in rows]
@@ -83,7 +93,10 @@ async def newer(tx: Tx, webhook_id: str, wanted: Filter, after: int, most: int, 
     """Those right above a place in the list; the newest first."""
     condition, values = _matching(webhook_id, wanted, now)
     rows = await tx.all(
-        f"SELECT {_COLUMNS} FROM deliveries d WHERE {condition} AND d.seq > :after ORDER BY d.seq LIMIT :most",
+        f"""
+        {_HELD} SELECT {_COLUMNS} FROM deliveries d
+        WHERE {condition} AND d.seq > :after ORDER BY d.seq LIMIT :most
+        """,
         {**values, "after": after, "most": most},
     )
     return [Logged(*row) for row in reversed(rows)]
@@ -91,13 +104,13 @@ async def newer(tx: Tx, webhook_id: str, wanted: Filter, after: int, most: int, 
 
 async def count(tx: Tx, webhook_id: str, wanted: Filter, now: int) -> int:
     condition, values = _matching(webhook_id, wanted, now)
-    row = await tx.one(f"SELECT count(*) AS deliveries FROM deliveries d WHERE {condition}", values)
+    row = await tx.one(f"{_HELD} SELECT count(*) AS deliveries FROM deliveries d WHERE {condition}", values)
     return int(row["deliveries"]) if row else 0
 
 
 def _matching(webhook_id: str, wanted: Filter, now: int) -> tuple[str, dict[str, str | int]]:
-    conditions: list[str] = ["d.webhook_id = :id"]
-    values: dict[str, str | int] = {"id": webhook_id, "now": now}
+    conditions: list[str] = ["d.webhook_id = :webhook_id"]
+    values: dict[str, str | int] = {"webhook_id": webhook_id, "now": now}
     for column, expression, value in (("state", _STATE, wanted.state), ("scope", "d.scope", wanted.scope)):
         if value:
             conditions.append(f"{expression} = :{column}")
@@ -123,7 +136,7 @@ async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> 
 
 async def one(tx: Tx, webhook_id: str, delivery_id: str, now: int) -> Logged | None:
     row = await tx.one(
-        f"SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND d.webhook_id = :webhook_id",
+        f"{_HELD} SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND d.webhook_id = :webhook_id",
         {"id": delivery_id, "webhook_id": webhook_id, "now": now},
     )
     return Logged(*row) if row else None
@@ -164,17 +177,23 @@ async def origin(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
     )
 
 
-async def newest_repos(tx: Tx, webhook_id: str, most: int) -> Sequence[Row]:
-    """What a webhook watches, the last changed first: id, type, name, owner_id, owner_name, private, head_sha, tags."""
-    return await tx.all(
-        """
-        SELECT r.id, r.type, r.name, r.owner_id, COALESCE(u.name, o.name) AS owner_name, r.private, r.head_sha, r.tags
-        FROM repos r LEFT JOIN users u ON u.id = r.owner_id LEFT JOIN organizations o ON o.id = r.owner_id
-        WHERE r.id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
-            OR r.owner_id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
-        ORDER BY r.updated_at DESC, r.id DESC LIMIT :most
+_KNOWN = MAY_KNOW.replace(":private", "r.private").replace(":owner_id", "r.owner_id")
+
+
+async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:
+    """What changed last of all that a webhook watches and its owner may read: id, type, name, owner_id, owner_name,
+    private, head_sha, tags.
+    """
+    return await tx.one(
+        f"""
+        SELECT r.id, r.type, r.name, r.owner_id, COALESCE(ru.name, o.name) AS owner_name, r.private, r.head_sha, r.tags
+        FROM repos r LEFT JOIN users ru ON ru.id = r.owner_id LEFT JOIN organizations o ON o.id = r.owner_id
+        WHERE (r.id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
+                OR r.owner_id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id))
+            AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = :id AND {_KNOWN})
+        ORDER BY r.updated_at DESC, r.id DESC LIMIT 1
         """,
-        {"id": webhook_id, "most": most},
+        {"id": webhook_id},
     )
 
 

@@ -9,11 +9,14 @@ from hubgate.server.webhooks.delivering.leases import store as leases
 from hubgate.server.webhooks.delivering.outcome import delay
 from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.delivering.results.store import Attempt
+from hubgate.server.webhooks.managing import store as managing_store
+from hubgate.server.webhooks.model import ENABLED
 
 INTERRUPTED = "The hub was interrupted before it knew the outcome."
 
 
 async def release_lost(webhooks: Webhooks) -> int:
+    """All of them: one process that died may have had thousands in the air."""
     now, pace = webhooks.clock(), webhooks.pace
 
     async def unit(tx: Tx) -> int:
@@ -29,6 +32,7 @@ async def release_lost(webhooks: Webhooks) -> int:
             tx, [Attempt(one, before + 1, now, "", "", None, 0, INTERRUPTED, b"") for one, before in tries.items()]
         )
         await leases.release(tx, [(row["id"], row["lease_token"], now + _wait(tries[row["id"]])) for row in lost], now)
+        await _skip_switched_off(tx, sorted({row["webhook_id"] for row in lost}), now)
         await queue.replan(tx, {row["webhook_id"] for row in lost}, now)
         return len(lost)
 
@@ -38,4 +42,15 @@ async def release_lost(webhooks: Webhooks) -> int:
 
     if not await webhooks.db.read(lambda tx: leases.lost(tx, now, pace.lease, 1)):
         return 0
-    return await webhooks.db.write_long(unit)
+    released = 0
+    while some := await webhooks.db.write_long(unit):
+        released += some
+    return released
+
+
+async def _skip_switched_off(tx: Tx, webhook_ids: list[str], now: int) -> None:
+    """What was in the air when its webhook was switched off, and came down only now, is skipped like the rest."""
+    for webhook_id in webhook_ids:
+        webhook = await managing_store.hold(tx, webhook_id)
+        if webhook is not None and webhook.state != ENABLED:
+            await queue.skip_all(tx, webhook_id, webhook.state, now)

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hubgate.server.accounts.form_once import OneUse, use_up
+from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.managing import store
+from hubgate.server.webhooks.managing import auditing, store
 from hubgate.server.webhooks.managing.checking import (
     Mend,
     check_domains,
@@ -25,6 +26,8 @@ from hubgate.server.webhooks.sealed import new_key, sealed_secret
 
 NO_SUCH = "There is no such webhook."
 FAILING_FOR = HOUR
+# What an owner sets, beside the secret and what is watched; called alike on the wire.
+_SET = ("url", "domains", "ordered")
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Wanted:
     ordered: bool | None = None
 
 
-async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, use: OneUse | None = None) -> Kept:
+async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, actor: Actor, use: OneUse | None = None) -> Kept:
     """`use` is of a form whose answer shows the secret: sent again, it makes nothing."""
     now = webhooks.clock()
     webhook_id = new_id(now)
@@ -86,6 +89,7 @@ async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, use: OneUse |
     watched = check_watched(wanted.watched or ())
 
     async def unit(tx: Tx) -> Kept:
+        await auditing.begin(tx, owner.org_id, actor)
         if use is not None:
             await use_up(tx, use)
         if not await store.hold_owner(tx, owner.user_id, owner.org_id):
@@ -93,12 +97,15 @@ async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, use: OneUse |
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.per_owner:
             raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
+        await auditing.tell(tx, webhook, Kind.WEBHOOK_CREATE, "created", actor, now)
         return await _with_watches(tx, webhook, watched)
 
     return await webhooks.db.write(unit)
 
 
-async def update(webhooks: Webhooks, owner: Owner, webhook_id: str, wanted: Wanted, use: OneUse | None = None) -> Kept:
+async def update(
+    webhooks: Webhooks, owner: Owner, webhook_id: str, wanted: Wanted, actor: Actor, use: OneUse | None = None
+) -> Kept:
     """Existing clients send an empty `watched` where nothing is to change. `use` is as in `create`."""
     if wanted.pull and wanted.url is not None:
         raise Mend("url", "Say where to, or pull instead.")
@@ -109,6 +116,7 @@ async def update(webhooks: Webhooks, owner: Owner, webhook_id: str, wanted: Want
     sealed = _sealed(webhooks, webhook_id, wanted.secret)
 
     async def unit(tx: Tx) -> Kept:
+        await auditing.begin(tx, owner.org_id, actor)
         if use is not None:
             await use_up(tx, use)
         before = await held(tx, owner, webhook_id)
@@ -127,18 +135,31 @@ async def update(webhooks: Webhooks, owner: Owner, webhook_id: str, wanted: Want
                 old_secret_until=now + overlap * SECOND if rotates else None,
             )
         await store.update(tx, after)
-        if watched is None:
-            return Kept(after, await store.watches_of(tx, webhook_id))
-        return await _with_watches(tx, after, watched)
+        if after.url != before.url:
+            # What the old address did is not held against the new one.
+            await store.forgive(tx, webhook_id)
+            await queue.replan(tx, [webhook_id], now)
+        watched_before = await store.watches_of(tx, webhook_id)
+        kept = Kept(after, watched_before) if watched is None else await _with_watches(tx, after, watched)
+        changed = [name for name in _SET if getattr(before, name) != getattr(after, name)]
+        changed += ["watched"] if list(kept.watched) != watched_before else []
+        await auditing.tell_update(tx, before, after, changed, actor, now)
+        if wanted.secret:
+            overlap_told = {"overlapSeconds": overlap} if after.old_secret else {}
+            await auditing.tell(tx, after, Kind.WEBHOOK_SET_SECRET, "set the secret of", actor, now, overlap_told)
+        elif before.secret and not after.secret:
+            await auditing.tell(tx, after, Kind.WEBHOOK_DELETE_SECRET, "removed the secret of", actor, now)
+        return kept
 
     return await webhooks.db.write(unit)
 
 
-async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, *, on: bool) -> Kept:
+async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor, *, on: bool) -> Kept:
     """Off, what is queued is skipped and can be replayed; on, only what comes after is sent."""
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> Kept:
+        await auditing.begin(tx, owner.org_id, actor)
         before = await held(tx, owner, webhook_id)
         if on:
             await store.enable(tx, webhook_id)
@@ -146,17 +167,12 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, *, on: bool)
             await store.disable(tx, webhook_id)
             await queue.skip_all(tx, webhook_id, DISABLED, now)
         state = ENABLED if on else DISABLED
+        if before.state != state:
+            kind, does = (Kind.WEBHOOK_ENABLE, "enabled") if on else (Kind.WEBHOOK_DISABLE, "disabled")
+            await auditing.tell(tx, before, kind, does, actor, now)
         return Kept(replace(before, state=state), await store.watches_of(tx, webhook_id))
 
     return await webhooks.db.write_long(unit)
-
-
-async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str) -> None:
-    async def unit(tx: Tx) -> None:
-        await held(tx, owner, webhook_id)
-        await store.remove(tx, webhook_id)
-
-    await webhooks.db.write_long(unit)
 
 
 async def get(webhooks: Webhooks, owner: Owner, webhook_id: str) -> Kept:

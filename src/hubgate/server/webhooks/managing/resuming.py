@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.managing import store
+from hubgate.server.webhooks.managing import auditing, store
 from hubgate.server.webhooks.managing.managing import Kept, Owner, held
 from hubgate.server.webhooks.model import ENABLED, SUSPENDED, Webhook
 
@@ -17,19 +18,21 @@ class Resumed:
     queued: int
 
 
-async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str) -> Resumed:
+async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor) -> Resumed:
     """What failed or was skipped since the suspension is queued anew. Asked twice, the second finds it enabled and
     queues nothing.
     """
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> Resumed:
+        await auditing.begin(tx, owner.org_id, actor)
         before = await held(tx, owner, webhook_id)
         watches = await store.watches_of(tx, webhook_id)
         if before.state != SUSPENDED or before.suspended_at is None:
             return Resumed(Kept(before, watches), 0)
         await store.enable(tx, webhook_id)
         queued = await queue.requeue_missed(tx, webhook_id, before.suspended_at, now)
+        await auditing.tell(tx, before, Kind.WEBHOOK_ENABLE, "enabled", actor, now, {"queued": queued})
         return Resumed(Kept(replace(before, state=ENABLED, suspended_at=None), watches), queued)
 
     return await webhooks.db.write_long(unit)

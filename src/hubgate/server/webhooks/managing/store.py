@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 from hubgate.server.accounts.roles import Role
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
+from hubgate.server.webhooks.model import CANCELLED, DISABLED, ENABLED, SUSPENDED, Watch, Webhook
 
 COLUMNS = ", ".join(f"w.{field.name}" for field in fields(Webhook))
 
@@ -29,8 +29,10 @@ async def hold(tx: Tx, webhook_id: str) -> Webhook | None:
 
 
 async def of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> list[Webhook]:
+    """The oldest first; ids made within one second are in no order."""
+    whose = "w.user_id = :user_id OR w.org_id = :org_id"
     rows = await tx.all(
-        f"SELECT {COLUMNS} FROM webhooks w WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY w.id",
+        f"SELECT {COLUMNS} FROM webhooks w WHERE {whose} ORDER BY w.created_at, w.id",
         {"user_id": user_id, "org_id": org_id},
     )
     return [Webhook(*row) for row in rows]
@@ -79,20 +81,40 @@ async def update(tx: Tx, webhook: Webhook) -> None:
     )
 
 
+async def sealed(tx: Tx, after: str, most: int) -> Sequence[Row]:
+    """id, secret, old_secret, private_key of the next, in the order of their ids."""
+    return await tx.all(
+        "SELECT id, secret, old_secret, private_key FROM webhooks WHERE id > :after ORDER BY id LIMIT :most",
+        {"after": after, "most": most},
+    )
+
+
+async def reseal(tx: Tx, webhook_id: str, column: str, old: bytes, new: bytes) -> bool:
+    """Whether it was still as it was read. `column` is one of those of `sealed`."""
+    sql = f"UPDATE webhooks SET {column} = :new WHERE id = :id AND {column} = :old"
+    return await tx.exec(sql, {"id": webhook_id, "old": old, "new": new}) == 1
+
+
 async def enable(tx: Tx, webhook_id: str) -> None:
-    """With a clean slate: neither the breaker nor the days of failure count on."""
+    """With a clean slate."""
+    await tx.exec(f"UPDATE webhooks SET state = '{ENABLED}', suspended_at = NULL WHERE id = :id", {"id": webhook_id})
+    await forgive(tx, webhook_id)
+
+
+async def forgive(tx: Tx, webhook_id: str) -> None:
+    """Neither the breaker nor the days of failure count on."""
     await tx.exec(
-        f"""
-        UPDATE webhooks SET state = '{ENABLED}', failing_since = NULL, warned_at = NULL, suspended_at = NULL,
-            failures = 0, closed_until = 0
-        WHERE id = :id
+        """
+        UPDATE webhooks SET failing_since = NULL, warned_at = NULL, failures = 0, closed_until = 0 WHERE id = :id
         """,
         {"id": webhook_id},
     )
 
 
 async def disable(tx: Tx, webhook_id: str) -> None:
-    await tx.exec(f"UPDATE webhooks SET state = '{DISABLED}', suspended_at = NULL WHERE id = :id", {"id": webhook_id})
+    """Out of the line too: whoever looks for work must not step over it for as long as it is off."""
+    sql = f"UPDATE webhooks SET state = '{DISABLED}', suspended_at = NULL, next_due_at = NULL WHERE id = :id"
+    await tx.exec(sql, {"id": webhook_id})
 
 
 async def suspend(tx: Tx, webhook_id: str, now: int) -> bool:
@@ -101,9 +123,50 @@ async def suspend(tx: Tx, webhook_id: str, now: int) -> bool:
     return await tx.exec(sql, {"id": webhook_id, "now": now}) == 1
 
 
-async def remove(tx: Tx, webhook_id: str) -> None:
-    """With its deliveries, by reference."""
-    await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})
+async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
+    """Of a user or an organization, in the order in which everyone locks them."""
+    sql = "SELECT id FROM webhooks WHERE user_id = :owner_id OR org_id = :owner_id ORDER BY id"
+    return [row["id"] for row in await tx.all(sql, {"owner_id": owner_id})]
+
+
+async def abandon(tx: Tx, webhook_id: str, now: int) -> None:
+    """Nobody's from here on: it watches nothing and sends nothing, and what is in the air is nobody's to write down."""
+    await tx.exec(
+        f"""
+        UPDATE webhooks SET user_id = NULL, org_id = NULL, url = NULL, secret = NULL, old_secret = NULL,
+            old_secret_until = NULL, state = '{DISABLED}', next_due_at = NULL
+        WHERE id = :id
+        """,
+        {"id": webhook_id},
+    )
+    await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": webhook_id})
+    await tx.exec(
+        f"""
+        UPDATE deliveries SET state = '{CANCELLED}', due_at = NULL, lease_token = NULL, lease_until = NULL,
+            ended_at = :now
+        WHERE webhook_id = :id AND lease_until IS NOT NULL
+        """,
+        {"id": webhook_id, "now": now},
+    )
+
+
+async def any_abandoned(tx: Tx) -> str | None:
+    row = await tx.one("SELECT id FROM webhooks WHERE user_id IS NULL AND org_id IS NULL LIMIT 1")
+    return row["id"] if row else None
+
+
+async def drop_abandoned(tx: Tx, webhook_id: str, most: int) -> None:
+    """Some of its deliveries with their tries, by reference; itself once no more than those were left."""
+    dropped = await tx.exec(
+        """
+        DELETE FROM deliveries WHERE id IN (
+            SELECT id FROM deliveries WHERE webhook_id = :id ORDER BY seq LIMIT :most
+        )
+        """,
+        {"id": webhook_id, "most": most},
+    )
+    if dropped < most:
+        await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})
 
 
 async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch]) -> None:

@@ -1,9 +1,13 @@
-"""Deliveries and events are kept for as long as the operator says, then dropped in small batches."""
+"""Deliveries and events are kept for as long as the operator says, then dropped in small batches; so is what is left of
+deleted webhooks.
+"""
 
 from dataclasses import dataclass
 
 from hubgate.server.clock import DAY
+from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.managing import store as managing_store
 from hubgate.server.webhooks.retention import store
 
 EVERY_SECONDS = 60.0
@@ -23,4 +27,11 @@ class Retention:
             await write(lambda tx: store.drop_deliveries(tx, before, BATCH)),
             await write(lambda tx: store.drop_events(tx, before, BATCH)),
         ]
-        return BATCH in dropped
+        return await write(_drop_abandoned) or BATCH in dropped
+
+
+async def _drop_abandoned(tx: Tx) -> bool:
+    webhook_id = await managing_store.any_abandoned(tx)
+    if webhook_id is not None:
+        await managing_store.drop_abandoned(tx, webhook_id, BATCH)
+    return webhook_id is not None

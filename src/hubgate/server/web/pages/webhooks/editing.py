@@ -1,10 +1,12 @@
 """One webhook's settings: address, what it watches, its secret; switched on and off; its kinds of events."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
 
+from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.form_once import AlreadyUsed
 from hubgate.server.errors import FieldErrors
@@ -25,7 +27,7 @@ from hubgate.server.web.pages.webhooks.frame import ONE, Desk, Frame, name_of
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import reading
 from hubgate.server.webhooks.activity.store import Filter
-from hubgate.server.webhooks.managing import managing, resuming
+from hubgate.server.webhooks.managing import managing, removing, resuming
 from hubgate.server.webhooks.managing.managing import Kept, Wanted
 from hubgate.server.webhooks.model import SUSPENDED
 
@@ -59,7 +61,10 @@ def routes(frame: Frame) -> list[Route]:
         kept, draft = await frame.kept(request, desk), sent(request.form_fields)
         try:
             asked = wanted(draft, webhooks.egress, pull=kept.webhook.url is None)
-            await managing.update(webhooks, desk.owner, kept.webhook.id, asked)
+            if draft.watched.strip() == drafted(kept).watched:
+                # Untouched, each stays bound to what it was: a name that was taken anew is not watched by accident.
+                asked = replace(asked, watched=None)
+            await managing.update(webhooks, desk.owner, kept.webhook.id, asked, actor_of(request))
         except FieldErrors as error:
             return show(request, desk, kept, draft, error.fields)
         return frame.pages.see(f"{desk.at(kept.webhook)}/settings", "Saved.")
@@ -73,11 +78,11 @@ def routes(frame: Frame) -> list[Route]:
     async def switch(request: HubRequest, desk: Desk, *, on: bool) -> Response:
         kept = await frame.kept(request, desk)
         if on and kept.webhook.state == SUSPENDED:
-            resumed = await resuming.resume(webhooks, desk.owner, kept.webhook.id)
+            resumed = await resuming.resume(webhooks, desk.owner, kept.webhook.id, actor_of(request))
             events = f"{resumed.queued:,} event{'' if resumed.queued == 1 else 's'}"
             said = f"Enabled. {events} on the way again." if resumed.queued else "Enabled."
         else:
-            await managing.switch(webhooks, desk.owner, kept.webhook.id, on=on)
+            await managing.switch(webhooks, desk.owner, kept.webhook.id, actor_of(request), on=on)
             said = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
         return frame.pages.see(desk.at(kept.webhook), said)
 
@@ -110,7 +115,7 @@ def routes(frame: Frame) -> list[Route]:
         try:
             use = form_once.check_number(frame.accounts, desk.user, form.get(form_once.FIELD))
             asked = new_secret(kind, form.get("secret"), overlap)
-            await managing.update(webhooks, desk.owner, kept.webhook.id, asked, use)
+            await managing.update(webhooks, desk.owner, kept.webhook.id, asked, actor_of(request), use)
         except FieldErrors as error:
             return await show_secret(request, desk, kept, error.fields, kind=kind, overlap=overlap)
         except AlreadyUsed as error:
@@ -124,7 +129,7 @@ def routes(frame: Frame) -> list[Route]:
 
     async def remove(request: HubRequest, desk: Desk) -> Response:
         kept = await frame.kept(request, desk)
-        await managing.update(webhooks, desk.owner, kept.webhook.id, Wanted(secret=""))
+        await managing.update(webhooks, desk.owner, kept.webhook.id, Wanted(secret=""), actor_of(request))
         said = "The secret is removed. Deliveries are signed with the webhook's own key."
         return frame.pages.see(f"{desk.at(kept.webhook)}/settings", said)
 
@@ -140,7 +145,7 @@ def routes(frame: Frame) -> list[Route]:
         name = name_of(kept.webhook)
         if typed != name:
             return await ask_delete(request, desk, {"name": f"Type {name}, as it is written here."}, typed)
-        await managing.delete(webhooks, desk.owner, kept.webhook.id)
+        await removing.delete(webhooks, desk.owner, kept.webhook.id, actor_of(request))
         return frame.pages.see(desk.root, f"Deleted the webhook to {name}.")
 
     return [

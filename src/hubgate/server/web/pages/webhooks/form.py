@@ -10,7 +10,7 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
 from hubgate.server.webhooks.managing.checking import Mend, check_domains, check_secret, check_url, check_watched
 from hubgate.server.webhooks.managing.managing import Kept, Wanted
-from hubgate.server.webhooks.model import DOMAINS, OWNER_TYPES, REPO_TYPES
+from hubgate.server.webhooks.model import DOMAINS, WATCHABLE
 
 MAKE, OWN, NONE = "make", "own", "none"
 DOMAIN_WORDS = {"repo": "Repos: made, moved, deleted, pushed to, set differently", "discussion": "Discussions"}
@@ -111,7 +111,7 @@ def _watched(text: str) -> list[tuple[str, str]]:
         kind, colon, name = line.partition(":")
         if not colon:
             kind, name = _by_path(line)
-        if kind.strip().lower() not in (*OWNER_TYPES, *REPO_TYPES):
+        if kind.strip().lower() not in WATCHABLE:
             raise Mend("watched", f"{line[:60]}: {_EXAMPLE}")
         found.append((kind.strip().lower(), name.strip()))
     return found

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.responses import Response
 from starlette.types import ASGIApp
@@ -60,7 +59,7 @@ OfOwner = Callable[[HubRequest, Desk], Awaitable[ASGIApp]]
 
 def name_of(webhook: Webhook) -> str:
     """What people call it: the host it sends to, whole; of one that only keeps events, its id."""
-    return urlsplit(webhook.url).netloc if webhook.url else webhook.id
+    return webhook.host or webhook.id
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
+from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.form_once import AlreadyUsed
 from hubgate.server.errors import FieldErrors, Unprocessable
@@ -51,7 +52,7 @@ def routes(frame: Frame) -> list[Route]:
         try:
             use = form_once.check_number(frame.accounts, desk.user, form.get(form_once.FIELD))
             asked = with_secret(wanted(draft, frame.webhooks.egress), draft.secret_kind, form.get("secret"))
-            kept = await managing.create(frame.webhooks, desk.owner, asked, use)
+            kept = await managing.create(frame.webhooks, desk.owner, asked, actor_of(request), use)
         except FieldErrors as error:
             return show(request, desk, draft, error.fields)
         except AlreadyUsed as error:

@@ -1,0 +1,53 @@
+"""An organization's webhooks: changed by its admins alone, and each change in its log.
+
+The log names the host a webhook sends to and what was changed, never the rest of an address or a secret: it is kept for
+longer than either.
+"""
+
+from typing import Any
+
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.record import record
+from hubgate.server.errors import Forbidden, NotFound
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.model import Webhook
+
+
+async def begin(tx: Tx, org_id: str | None, actor: Actor) -> None:
+    """`access` judged the caller when the request came in; whoever was demoted since changes nothing."""
+    if org_id is None:
+        return
+    organization = await org_store.begin_change(tx, org_id)
+    if organization is None:
+        raise NotFound("This organization is gone.")
+    if actor.user_id is not None and await org_store.role_of(tx, org_id, actor.user_id) is not Role.ADMIN:
+        raise Forbidden(f"You are no longer an admin of {organization.name}.")
+
+
+async def tell(
+    tx: Tx, webhook: Webhook, kind: Kind, does: str, actor: Actor, now: int, data: dict[str, Any] | None = None
+) -> None:
+    """`does` is a verb: the webhook follows it."""
+    if webhook.org_id is None:
+        return
+    about = {"webhook": webhook.id, **({"host": webhook.host} if webhook.host else {}), **(data or {})}
+    await record(tx, webhook.org_id, kind, f"{does} the webhook {_called(webhook)}", actor, now, about)
+
+
+async def tell_update(tx: Tx, before: Webhook, after: Webhook, changed: list[str], actor: Actor, now: int) -> None:
+    """All but the secret, of which there is an entry of its own."""
+    if not changed or before.org_id is None:
+        return
+    about: dict[str, Any] = {"webhook": before.id, "changed": changed}
+    if after.host:
+        about["host"] = after.host
+    if before.host and before.host != after.host:
+        about["from"] = before.host
+    text = f"changed the webhook {_called(before)}: {', '.join(changed)}"
+    await record(tx, before.org_id, Kind.WEBHOOK_UPDATE, text, actor, now, about)
+
+
+def _called(webhook: Webhook) -> str:
+    return f"to {webhook.host}" if webhook.host else webhook.id

@@ -1,0 +1,44 @@
+"""Replacing the server secret keeps what webhooks sign with."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.bed.engines import SECRET_KEY, settings_for
+from tests.bed.operator import Operator
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+NEW = "a new secret of more than thirty-two characters"
+PATH = "/api/settings/webhooks"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def test_secrets_and_keys_are_resealed(operator: Operator, receiver: Receiver) -> None:
+    url = operator.variables["HUBGATE_DATABASE_URL"]
+    with running(settings_for(url, operator.data_dir, egress_allow="127.0.0.0/8")) as hub:
+        token = make_token(hub, make_user(hub, "ada"))
+        with api(hub, token) as ada:
+            keyed = make_webhook(ada, receiver.url, "user:ada")
+            shared = make_webhook(ada, receiver.url, "user:ada", secret="first")
+            changed = ada.post(f"{PATH}/{shared['id']}", json={"secret": "second", "overlapSeconds": 600})
+            assert changed.status_code == 200
+    both = f"{NEW},{SECRET_KEY}"
+    # Two private keys, a secret and the one before it, and the key that signs ID tokens.
+    assert operator.json("admin", "keys", "reseal", HUBGATE_SECRET_KEY=both) == {"resealed": 5}
+    assert operator.json("admin", "keys", "reseal", HUBGATE_SECRET_KEY=both) == {"resealed": 0}
+    with running(settings_for(url, operator.data_dir, egress_allow="127.0.0.0/8", secret_key=NEW)) as hub:
+        with api(hub, token) as ada:
+            secrets = {one["id"]: one.get("secret") for one in ada.get(PATH).json()}
+            assert secrets == {keyed["id"]: None, shared["id"]: "second"}
+            make_repo(ada, "tiny")
+            assert settle(hub) == 2
+        signed = {one.headers["x-hubgate-webhook"]: one.headers["webhook-signature"] for one in receiver.received}
+        assert signed[keyed["id"]].startswith("v1a,")
+        assert signed[shared["id"]].count("v1,") == 2

@@ -1,0 +1,140 @@
+"""Each change of an organization's webhooks leaves one entry in its log: who, what and where to, and no secret."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.organizations import entries_of
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+from hubgate.server.accounts.model import Organization
+from hubgate.server.audit.model import Actor
+from hubgate.server.errors import Forbidden
+from hubgate.server.webhooks.managing import managing, removing
+from hubgate.server.webhooks.managing.managing import Owner, Wanted
+
+PATH = "/api/organizations/acme/settings/webhooks"
+WATCHED = [{"type": "org", "name": "acme"}]
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def told(hub: RunningHub, organization: Organization) -> list[tuple[str, str, str, dict[str, Any]]]:
+    """Who, type, message and data of what is about webhooks."""
+    found = [entry for entry in entries_of(hub, organization) if entry["type"].startswith("webhook.")]
+    return [(entry["author_name"], entry["type"], entry["message"], entry["data"]) for entry in found]
+
+
+def test_every_change_and_nothing_else(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as admin:
+
+        def post(path: str, **body: Any) -> dict[str, Any]:
+            hub.clock.advance(1)
+            answer = admin.post(path, json=body)
+            assert answer.status_code == 200, answer.text
+            said: dict[str, Any] = answer.json()["webhook"]
+            return said
+
+        made = post(PATH, url="https://ci.example/hook?key=sesame", watched=WATCHED, secret="open")
+        at, webhook = f"{PATH}/{made['id']}", made["id"]
+        post(at, watched=[])
+        post(at, watched=WATCHED, url=made["url"], domains=["repo", "discussion"])
+        post(at, url="https://other.example:8443/", watched=[*WATCHED, {"type": "user", "name": "ada"}])
+        post(at, domains=["repo"], ordered=True)
+        post(at, secret="sesame-2", overlapSeconds=60)
+        post(at, secret="")
+        post(at, secret="")
+        for deed in ("disable", "disable", "enable", "enable"):
+            post(f"{at}/{deed}")
+        hub.clock.advance(1)
+        assert admin.delete(at).status_code == 200
+        make_webhook(admin, "https://mine.example/", "user:ada")
+        here = {"webhook": webhook, "host": "other.example:8443"}
+        there = "to other.example:8443"
+        assert told(hub, acme) == [
+            (
+                "ada",
+                "webhook.create",
+                "created the webhook to ci.example",
+                {"webhook": webhook, "host": "ci.example"},
+            ),
+            (
+                "ada",
+                "webhook.update",
+                "changed the webhook to ci.example: url, watched",
+                {**here, "from": "ci.example", "changed": ["url", "watched"]},
+            ),
+            (
+                "ada",
+                "webhook.update",
+                f"changed the webhook {there}: domains, ordered",
+                {**here, "changed": ["domains", "ordered"]},
+            ),
+            ("ada", "webhook.set_secret", f"set the secret of the webhook {there}", {**here, "overlapSeconds": 60}),
+            ("ada", "webhook.delete_secret", f"removed the secret of the webhook {there}", here),
+            ("ada", "webhook.disable", f"disabled the webhook {there}", here),
+            ("ada", "webhook.enable", f"enabled the webhook {there}", here),
+            ("ada", "webhook.delete", f"deleted the webhook {there}", here),
+        ]
+        exported = admin.get("/api/organizations/acme/audit-log/export").text
+        assert "other.example" in exported
+        for secret in ("sesame", "open"):
+            assert secret not in exported
+
+
+def test_a_suspension_is_the_hubs_and_its_end_an_admins(hub: RunningHub, receiver: Receiver) -> None:
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    receiver.status = 410
+    with api(hub, make_token(hub, ada)) as admin, browser_of(hub, ada) as browser:
+        webhook = admin.post(PATH, json={"url": receiver.url, "watched": WATCHED}).json()["webhook"]
+        hub.clock.advance(1)
+        make_repo(admin, "acme/tiny")
+        settle(hub)
+        hub.clock.advance(1)
+        page = f"/organizations/acme/settings/webhooks/{webhook['id']}"
+        submit(browser, page, f"{page}/enable")
+    host = receiver.url.split("/")[2]
+    assert [entry[:3] for entry in told(hub, acme)[1:]] == [
+        ("system", "webhook.suspend", f"suspended the webhook to {host}"),
+        ("ada", "webhook.enable", f"enabled the webhook to {host}"),
+    ]
+
+
+def test_who_is_no_admin_any_more_changes_nothing(hub: RunningHub) -> None:
+    """The right was looked at when the request came in, and is again in the unit that changes something."""
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, bob="write")
+    owner, actor = Owner(org_id=acme.id), Actor("bob", bob.id)
+    with api(hub, make_token(hub, ada)) as admin:
+        webhook = admin.post(PATH, json={"url": "https://ci.example/", "watched": WATCHED}).json()["webhook"]
+        wanted = Wanted(url="https://evil.example/", watched=[("org", "acme")])
+        for deed in (
+            lambda opened: managing.create(opened.webhooks, owner, wanted, actor),
+            lambda opened: managing.update(opened.webhooks, owner, webhook["id"], wanted, actor),
+            lambda opened: managing.switch(opened.webhooks, owner, webhook["id"], actor, on=False),
+            lambda opened: removing.delete(opened.webhooks, owner, webhook["id"], actor),
+        ):
+            with pytest.raises(Forbidden):
+                hub.call(deed)
+        found: httpx.Response = admin.get(PATH)
+        assert found.json() == [webhook]
+    assert len(told(hub, acme)) == 1

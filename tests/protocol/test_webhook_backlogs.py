@@ -1,0 +1,124 @@
+"""Webhooks with very much behind them: what their owners ask is still answered."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, browser_of, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import make_webhook, receiving, settle
+
+from hubgate.server.accounts import own_account
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.opened import Hub
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.delivering.claiming import Claim, claim
+from hubgate.server.webhooks.delivering.noting import note
+from hubgate.server.webhooks.delivering.sending import Sender
+from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.retention.dropping import Retention
+
+COUNT = 10_000
+PATH = "/api/settings/webhooks"
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+def copy_delivery(hub: RunningHub, count: int, state: str = "pending", only: str = "") -> None:
+    """So many more of the one there is, or there is of `only`, behind it in its lane."""
+    same = "webhook_id, repo_id, repo_type, repo_name, scope, action, depth, is_test, replay_of, reason, due_at"
+
+    async def unit(tx: Tx) -> None:
+        await tx.exec(
+            f"""
+            WITH RECURSIVE numbers AS (
+                SELECT 1 AS n UNION ALL SELECT n + 1 FROM numbers WHERE n < CAST(:count AS bigint)
+            )
+            INSERT INTO deliveries (id, event_id, seq, repo_seq, state, attempts, created_at, {same})
+            SELECT d.id || n, d.event_id || n, d.seq + n, d.repo_seq + n, CAST(:state AS text), 0, d.created_at, {same}
+            FROM deliveries d, numbers WHERE CAST(:only AS text) IN ('', d.webhook_id)
+            """,
+            {"count": count, "state": state, "only": only},
+        )
+        sql = "UPDATE webhooks SET last_seq = last_seq + CAST(:count AS bigint) WHERE CAST(:only AS text) IN ('', id)"
+        await tx.exec(sql, {"count": count, "only": only})
+
+    hub.call(lambda opened: opened.db.write_long(unit))
+
+
+def test_a_lane_of_thousands(hub: RunningHub) -> None:
+    """Which of them are parked, while one holds it and after, is not found out by comparing each with each."""
+    user = make_user(hub, "ada")
+    with api(hub, make_token(hub, user)) as ada, browser_of(hub, user) as browser:
+        with receiving() as closed:
+            webhook = make_webhook(ada, closed.url, "user:ada", ordered=True)
+        make_repo(ada, "tiny")
+        settle(hub)
+        copy_delivery(hub, COUNT)
+        began = time.monotonic()
+        for waits, parked in (("parked", COUNT), ("pending", 0)):
+            at = f"{PATH}/{webhook['id']}/logs"
+            states = ("parked", waits, "retrying")
+            found = [len(ada.get(at, params={"state": state, "limit": 3}).json()) for state in states]
+            assert found == [min(parked, 3), 3, 1]
+            page = browser.get(f"/settings/webhooks/{webhook['id']}?state=parked")
+            assert f"{parked:,} deliveries" in page.text
+            assert ada.get(at, params={"limit": 1}).json()[0]["state"] == waits
+            hub.clock.advance(301)
+        assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("whole_account", [False, True], ids=["a webhook", "its user"])
+def test_deletion_waits_for_no_backlog(hub: RunningHub, whole_account: bool) -> None:
+    """It is gone for its owner and sends nothing more at once; what it leaves goes bit by bit."""
+    user = make_user(hub, "ada")
+    counted = (
+        "SELECT (SELECT count(*) FROM webhooks), (SELECT count(*) FROM deliveries), (SELECT count(*) FROM attempts)"
+    )
+
+    def left() -> tuple[int, ...]:
+        row = hub.call(lambda opened: opened.db.one(counted))
+        assert row is not None
+        return tuple(row)
+
+    async def drop(opened: Hub) -> None:
+        while await Retention(opened.webhooks, 30).step():
+            pass
+
+    with receiving() as receiver, api(hub, make_token(hub, user)) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada")
+        make_webhook(ada, receiver.url, "user:ada")
+        make_repo(ada, "tiny")
+        settle(hub)
+        copy_delivery(hub, 1500, only=webhook["id"])
+        make_repo(ada, "next")
+        (fanned,) = hub.call(lambda opened: _claimed(opened, webhook["id"]))
+        result = hub.call(lambda opened: Sender(opened.webhooks, silence_seconds=0).send(fanned))
+        if whole_account:
+            hub.call(lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
+        else:
+            assert ada.delete(f"{PATH}/{webhook['id']}").status_code == 200
+            assert ada.get(f"{PATH}/{webhook['id']}").status_code == 404
+            assert len(ada.get(PATH).json()) == 1
+        webhooks, deliveries, attempts = left()
+        assert deliveries > 900, "not in the time of whoever asked"
+        hub.call(lambda opened: note(opened.webhooks, [result]))
+        assert left() == (webhooks, deliveries, attempts), "nobody writes down what came of it"
+        sent = len(receiver.received)
+        settle(hub)
+        assert all(one.headers["x-hubgate-webhook"] != webhook["id"] for one in receiver.received[sent:])
+        hub.call(drop)
+        assert left()[:2] == ((0, 0) if whole_account else (1, 2))
+
+
+async def _claimed(opened: Hub, webhook_id: str) -> list[Claim]:
+    while await FanOut(opened.webhooks).step():
+        pass
+    return [one for one in await claim(opened.webhooks, 64) if one.webhook_id == webhook_id][:1]
