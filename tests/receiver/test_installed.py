@@ -1,42 +1,18 @@
 """`pip install hubgate` on a machine that has nothing: the built wheel, few packages, and a receiver in ten lines."""
 
 import re
-import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 from tests.bed.processes import ROOT
 from tests.bed.receivers import EXAMPLES, PORT_OF_ITS_OWN, SECRET, Script
+from tests.receiver.conftest import run
 
 from hubgate.receiver.testing import signed
 
-LOCK = ROOT / "requirements/clients/hubgate.txt"
 MOST_PACKAGES = 10
-
-
-def run(*command: str | Path) -> str:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("installed")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
-    (wheel,) = folder.glob("*.whl")
-    uv = Path(sys.executable).parent / "uv"
-    made = folder / "venv/bin/python"
-    run(uv, "venv", "--quiet", "--python", sys.executable, folder / "venv")
-    # `make setup` has fetched them already.
-    run(uv, "pip", "install", "--quiet", "--offline", "--python", made, "--require-hashes", "-r", LOCK)
-    run(uv, "pip", "install", "--quiet", "--offline", "--no-deps", "--python", made, wheel)
-    run(uv, "pip", "check", "--python", made)
-    return made
 
 
 def test_the_lock_is_of_what_the_package_needs() -> None:

@@ -172,6 +172,8 @@ class _Worker:
         self._woken.set()
 
     async def _pause(self, seconds: float) -> None:
+        if self._stopping:
+            return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(max(seconds, 0.0), LOOK_SECONDS)):
                 await self._woken.wait()
