@@ -31,7 +31,9 @@ def said(where: tuple[str, int], *lines: bytes, body: bytes = b"", length: int |
     with socket.create_connection(where, timeout=15) as connection:
         connection.sendall(head + body)
         answer = b""
-        while piece := connection.recv(65536):
+        while b"\r\n\r\n" not in answer:
+            piece = connection.recv(65536)
+            assert piece, "hung up without an answer"
             answer += piece
     return int(answer.split()[1])
 

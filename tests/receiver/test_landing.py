@@ -69,6 +69,13 @@ def test_names_cannot_break_out(client: httpx.Client) -> None:
     assert "x" * 100 not in page
 
 
+def test_names_cannot_forge_lines_of_the_log(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "hubgate.receiver"):
+        post(client, "/webhooks/train", signed("repo.create", name="ada/x\nWARNING forged", secret=SECRET))
+    (line,) = caplog.messages
+    assert line == "/webhooks/train repo create ada/xWARNING forged: done, 200"
+
+
 def test_a_lone_half_of_a_character_is_shown_as_one(client: httpx.Client) -> None:
     post(client, "/webhooks/train", signed("repo.create", name="ada/\ud800", secret=SECRET))
     assert client.get("/").status_code == 200

@@ -85,6 +85,13 @@ def test_what_no_handler_is_for_is_not_sent_again(app: WebhooksServer) -> None:
         assert (passed.status, passed.json()) == (200, {"status": "no handler for it"})
 
 
+def test_a_scope_without_end_costs_nothing(app: WebhooksServer) -> None:
+    app.on("a")(handler)
+    with Deliverer(app) as deliver:
+        endless = {"event": {"scope": "a" + "." * 900_000, "action": "x"}, "repo": {"type": "model", "name": "a/b"}}
+        assert deliver(endless).json() == "called"
+
+
 def test_the_rest_of_them_all(app: WebhooksServer) -> None:
     app.on("*")(handler)
     app.on("repo", type="model")(lambda: "repo")

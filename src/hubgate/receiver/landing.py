@@ -161,7 +161,7 @@ def _row(entry: Entry) -> str:
         f'<span class="muted">{entry.status or ""}{took}</span></td>'
         f'<td class="what">{_foreign(entry.what or "not read")}<br><span class="muted">{escape(entry.path)}</span></td>'
         f'<td class="repo">{_foreign(entry.repo)}</td>'
-        f'<td class="minor"><code>{escape(_shown(entry.delivery_id))}</code></td></tr>'
+        f'<td class="minor"><code>{escape(entry.delivery_id)}</code></td></tr>'
     )
 
 
@@ -176,10 +176,4 @@ def _table(label: str, heads: list[str], rows: list[str]) -> str:
 
 
 def _foreign(text: str) -> str:
-    return f"<bdi>{escape(_shown(text))}</bdi>"
-
-
-def _shown(text: str) -> str:
-    """Without what could turn the line around or hide in it, and not without end."""
-    kept = "".join(mark for mark in text if mark.isprintable())
-    return kept if len(kept) <= 100 else kept[:99] + "…"
+    return f"<bdi>{escape(text)}</bdi>"

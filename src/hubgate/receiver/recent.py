@@ -10,6 +10,7 @@ from hubgate.receiver.payload import WebhookPayload
 MOST = 50
 # Anybody can send what is refused; it must not push out what was let in.
 MOST_REFUSED = 10
+MOST_LETTERS = 100
 
 
 @dataclass(frozen=True)
@@ -65,4 +66,11 @@ def entry(
     seconds: float | None = None,
 ) -> Entry:
     what = f"{payload.event.scope} {payload.event.action}" if payload else ""
-    return Entry(path, what, payload.repo.name if payload else "", delivery_id or "", outcome, status, seconds)
+    name = payload.repo.name if payload else ""
+    return Entry(path, plain(what), plain(name), plain(delivery_id or ""), outcome, status, seconds)
+
+
+def plain(text: str) -> str:
+    """What others wrote, for one line of a log or a page: nothing that ends or turns the line, and not without end."""
+    kept = "".join(mark for mark in text[: 2 * MOST_LETTERS] if mark.isprintable())
+    return kept if len(kept) <= MOST_LETTERS else kept[: MOST_LETTERS - 1] + "…"

@@ -10,6 +10,8 @@ PREFIX = "/webhooks/"
 # Where handlers registered by kind share one address.
 EVENTS = PREFIX + "events"
 EVERYTHING = "*"
+# A scope of a million dots is nobody's.
+DEEPEST = 8
 
 
 @dataclass
@@ -38,10 +40,9 @@ class Endpoint:
 
 def kinds_of(payload: WebhookPayload) -> Iterator[str]:
     """`repo.content.update`, `repo.content`, `repo`, `*`: a scope nobody knows yet falls back to one that is known."""
-    kind = payload.kind
-    while kind:
-        yield kind
-        kind = kind.rpartition(".")[0]
+    parts = payload.kind.split(".", DEEPEST)[:DEEPEST]
+    for length in range(len(parts), 0, -1):
+        yield ".".join(parts[:length])
     yield EVERYTHING
 
 
