@@ -4,7 +4,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,7 +35,15 @@ def post(client: httpx.Client, path: str, delivery: Signed) -> httpx.Response:
 class Script:
     """A program that receives, as its user runs it. `addresses` are those it prints."""
 
-    def __init__(self, file: Path, *arguments: str, python: str = sys.executable, **variables: str) -> None:
+    def __init__(
+        self,
+        file: Path,
+        *arguments: str,
+        python: str = sys.executable,
+        passed: Sequence[int] = (),
+        **variables: str,
+    ) -> None:
+        """`passed` are open files it inherits."""
         quiet = {"HUBGATE_NO_EXPERIMENTAL_WARNING": "1", **variables}
         self.errors_file = file.with_suffix(".err")
         with self.errors_file.open("ab") as errors:
@@ -45,6 +53,7 @@ class Script:
                 env=environment(**quiet),
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                pass_fds=passed,
                 text=True,
             )
         self.url = ""

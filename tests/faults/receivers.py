@@ -37,20 +37,31 @@ async def on_loop(request: Request):
     await asyncio.sleep(random.random() / 50)
     note("ended", request)
 
-app.launch(port=int(sys.argv[1]))
+if sys.argv[1] == "port":
+    app.launch(port=int(sys.argv[2]))
+else:
+    # On a socket that outlives it: who comes while nobody is there waits a moment.
+    import contextlib, socket, uvicorn
+    held = socket.socket(fileno=int(sys.argv[2]))
+    print("at http://127.0.0.1", *(f"POST http://127.0.0.1{path}" for path in app.addresses), sep="\\n", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[held])
 """
 PATHS = ("/webhooks/in_thread", "/webhooks/on_loop")
 
 
 class Receiver:
-    """Always on the same port."""
+    """Always on the same port; with `held`, on a socket that stays open while the receiver is down."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, held: bool = False) -> None:
         self.folder = folder
         self.file = folder / "receiver.py"
         self.file.write_text(PROGRAM)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.port: int = self._socket.getsockname()[1]
+        self._held = held
+        if not held:
+            self._socket.close()
         # How often each delivery was running when the process was killed.
         self.cut_short: Counter[str] = Counter()
         self._process: Script | None = None
@@ -60,7 +71,9 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        self._process = Script(self.file, str(self.port), WEBHOOK_SECRET=SECRET).wait_for(len(PATHS))
+        where = ("socket", str(self._socket.fileno())) if self._held else ("port", str(self.port))
+        passed = (self._socket.fileno(),) if self._held else ()
+        self._process = Script(self.file, *where, passed=passed, WEBHOOK_SECRET=SECRET).wait_for(len(PATHS))
 
     def kill(self) -> None:
         assert self._process is not None
@@ -74,6 +87,7 @@ class Receiver:
         return process.stop()
 
     def end(self) -> None:
+        self._socket.close()
         if self._process is not None:
             self._process.kill()
 
