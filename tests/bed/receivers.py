@@ -93,7 +93,7 @@ class Script:
 def script(file: Path, text: str, *arguments: str, addresses: int = 1, **variables: str) -> Iterator[Script]:
     """Written to `file` and run until it listens on a port of its own."""
     file.write_text(PORT_OF_ITS_OWN + text)
-    running = Script(file, *arguments, **variables)
+    running = Script(file, *arguments, python=sys.executable, passed=(), **variables)
     try:
         yield running.wait_for(addresses)
     finally:
