@@ -50,7 +50,7 @@ contract: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.protocol.contract
 	@$(BIN)/python -m tests.protocol.golden
 
-bench: $(VENV)/dev.stamp
+bench: $(VENV)/dev.stamp $(VENV)/bench.stamp
 	@$(BIN)/python -m bench
 
 # Public clients that tests run against the hub, each in an environment of its own.
@@ -64,7 +64,9 @@ lock: $(VENV)/dev.stamp
 	$(foreach client,$(CLIENTS),$(COMPILE) requirements/clients/$(client).in -o requirements/clients/$(client).txt &&) true
 	$(COMPILE) requirements/clients/git-lfs/go.in -o requirements/clients/git-lfs/go.txt
 	$(BIN)/python -m tests.bed.git_lfs lock
-	$(BIN)/python -m tests.bed.node lock
+	$(BIN)/python -m tests.bed.node lock clients
+	$(COMPILE) requirements/bench/queues.in -o requirements/bench/queues.txt
+	$(BIN)/python -m tests.bed.node lock bench
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -94,12 +96,20 @@ $(VENV)/clients.stamp: $(CLIENTS:%=$(VENV)/clients/%.stamp) $(VENV)/clients/js.s
 
 $(VENV)/clients/js.stamp: requirements/clients/js/package.json requirements/clients/js/package-lock.json | $(VENV)/dev.stamp
 	@echo "Installing the JavaScript clients"
-	@$(BIN)/python -m tests.bed.node install
+	@$(BIN)/python -m tests.bed.node install clients
 	@touch $@
 
 $(VENV)/clients/git-lfs.stamp: $(wildcard requirements/clients/git-lfs/*) | $(VENV)/dev.stamp
 	@echo "Building git-lfs (a minute or two)"
 	@$(BIN)/python -m tests.bed.git_lfs install
+	@touch $@
+
+# Queues that deliveries are measured beside.
+$(VENV)/bench.stamp: requirements/bench/queues.txt $(wildcard requirements/bench/js/*) | $(VENV)/dev.stamp
+	@echo "Installing what is measured beside the hub"
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/bench/queues
+	@$(BIN)/uv pip install --quiet --python $(VENV)/bench/queues --require-hashes -r $<
+	@$(BIN)/python -m tests.bed.node install bench
 	@touch $@
 
 $(VENV)/clients/%.stamp: requirements/clients/%.txt | $(VENV)/dev.stamp

@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bench import (
@@ -17,12 +17,14 @@ from bench import (
     serving,
     sqlite_lookups,
     sqlite_writes,
+    webhook_peers,
+    webhooks,
     whoami,
 )
 from bench.ground import Ground, ground
 from bench.harness import Budget, Table
 
-SUBJECTS: dict[str, Callable[[Ground], list[Table]]] = {
+SUBJECTS: dict[str, Callable[[Ground], Iterable[Table]]] = {
     "sqlite-writes": sqlite_writes.measure,
     "sqlite-lookups": sqlite_lookups.measure,
     "postgres-writes": postgres_writes.measure,
@@ -34,7 +36,9 @@ SUBJECTS: dict[str, Callable[[Ground], list[Table]]] = {
     "oauth": oauth.measure,
     "exchange": exchange.measure,
     "repos": repos.measure,
+    "webhooks": webhooks.measure,
 }
+ON_POSTGRES = ("postgres", "whoami", "oauth", "exchange", "repos", "webhooks")
 FULL = Budget(rounds=5, scale=1.0)
 QUICK = Budget(rounds=3, scale=0.1)
 
@@ -44,10 +48,15 @@ def main() -> None:
     started = time.monotonic()
     with ground(options.dir, QUICK if options.quick else FULL) as here:
         facts = here.facts()
-        if any(name.startswith(("postgres", "whoami", "oauth", "exchange", "repos")) for name in options.subjects):
+        if any(
+            name.startswith(("postgres", "whoami", "oauth", "exchange", "repos", "webhooks"))
+            for name in options.subjects
+        ):
             facts |= here.postgres_facts()
         if "repos" in options.subjects:
             facts |= repos.facts()
+        if "webhooks" in options.subjects:
+            facts |= webhook_peers.facts()
         for name, value in facts.items():
             print(f"{name:<18} {value}")
         tables: list[Table] = []
@@ -73,8 +82,9 @@ def _options() -> argparse.Namespace:
     if unknown:
         parser.error(f"no subject {unknown[0]}; there are {', '.join(SUBJECTS)}")
     options.subjects = options.subjects or list(SUBJECTS)
-    if "repos" in options.subjects and (line := repos.missing()):
-        parser.error(line)
+    for subject, missing in (("repos", repos.missing), ("webhooks", webhook_peers.missing)):
+        if subject in options.subjects and (line := missing()):
+            parser.error(line)
     return options
 
 

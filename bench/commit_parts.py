@@ -16,6 +16,7 @@ from bench.harness import Table, table
 from bench.repo_hubs import USER, RepoHub
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.commits.committing import attributes_at, commit
 from hubgate.server.hub.commits.model import AddFile, Content, Request
@@ -68,7 +69,7 @@ async def _on_ground(hub: Hub) -> _Here:
     user = await account_store.user_by_name(hub.db, USER)
     assert user is not None
     wanted = creating.NewRepo(RepoType.MODEL, f"parts-{secrets.token_hex(4)}", license="mit")
-    repo = await creating.create(hub.repos, user, Owner("user", user.id, user.name), wanted)
+    repo = await creating.create(hub.repos, user, Owner("user", user.id, user.name), wanted, SYSTEM)
     first = repo.head_sha
     assert first is not None
     folder = hub.repos.folders.of(repo.id)

@@ -16,6 +16,8 @@ from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo
 from tests.bed.running import RunningHub
 
+from hubgate.server.accounts import store
+from hubgate.server.accounts.model import User
 from hubgate.server.scopes import NAMES
 
 SCOPES = tuple(sorted(NAMES))
@@ -195,6 +197,8 @@ PERSONAL = (
     ("GET", "/api/organizations/club/members"),
     ("GET", "/api/organizations/club/settings/applications"),
     ("GET", "/api/organizations/club/audit-log/export"),
+    ("GET", "/api/settings/webhooks"),
+    ("POST", "/api/settings/webhooks"),
 )
 
 
@@ -257,3 +261,65 @@ def test_o57_a_consented_token_of_a_reader(hub: RunningHub) -> None:
             assert program.get(f"/api/models/acme/{name}").status_code in (200, 404)
     with api(hub, make_token(hub, ada)) as script:
         assert [script.get(f"/api/models/acme/{name}").status_code for name in ("open", "secret")] == [200, 200]
+
+
+def test_o43_webhooks_of_the_organization_and_of_nobody_else(build: Build) -> None:
+    """By role and scope; the member's own, and those where they are admin elsewhere, are out of reach."""
+    world = build("admin")
+    spaces = {"acme": 200, "club": 403, "foreign": 403, "nobody": 404}
+    with world.program() as program:
+        for space, want in spaces.items():
+            path = f"/api/organizations/{space}/settings/webhooks"
+            # What is watched need not be the organization's: nobody is told of more than the organization may read.
+            made = program.post(path, json=hook("user:bob", "org:club", f"org:{space}"))
+            assert made.status_code == want, (space, made.text)
+            assert program.get(path).status_code == want, space
+            found = made.json()["webhook"]["id"] if want == 200 else "0" * 24
+            one = f"{path}/{found}"
+            tails = (
+                ("GET", ""),
+                ("POST", ""),
+                ("POST", "/disable"),
+                ("POST", "/enable"),
+                ("GET", "/logs"),
+                ("DELETE", ""),
+            )
+            for method, tail in tails:
+                answer = program.request(method, one + tail, json={} if method == "POST" else None)
+                assert answer.status_code == want, (space, method, tail)
+
+
+def test_o43_a_webhook_of_the_members_own_is_not_there(build: Build) -> None:
+    """Whichever door it is asked for at."""
+    world = build("admin")
+    with api(world.hub, make_token(world.hub, user_named(world, "bob"))) as bob:
+        mine = bob.post("/api/settings/webhooks", json=hook("user:bob")).json()["webhook"]
+        clubs = bob.post("/api/organizations/club/settings/webhooks", json=hook("org:club")).json()["webhook"]
+    with world.program() as program:
+        for webhook in (mine, clubs):
+            for method, tail in (("GET", ""), ("POST", ""), ("DELETE", ""), ("POST", "/test"), ("GET", "/logs")):
+                body = {} if method == "POST" else None
+                at_home = program.request(method, f"/api/settings/webhooks/{webhook['id']}{tail}", json=body)
+                there = program.request(
+                    method, f"/api/organizations/acme/settings/webhooks/{webhook['id']}{tail}", json=body
+                )
+                assert (at_home.status_code, there.status_code) == (403, 404), (method, tail)
+
+
+@pytest.mark.parametrize(("role", "scopes"), [("write", " ".join(SCOPES)), ("admin", "manage-repos profile")])
+def test_o43_webhooks_take_the_role_and_the_scope(build: Build, role: str, scopes: str) -> None:
+    world = build(role, scopes)
+    path = "/api/organizations/acme/settings/webhooks"
+    with world.program() as program:
+        assert [program.get(path).status_code, program.post(path, json=hook("org:acme")).status_code] == [403, 403]
+
+
+def hook(*watched: str) -> dict[str, object]:
+    named = [dict(zip(("type", "name"), one.split(":"), strict=True)) for one in watched]
+    return {"url": "https://ci.example/", "watched": named}
+
+
+def user_named(world: World, name: str) -> User:
+    found = world.hub.call(lambda opened: store.user_by_name(opened.db, name))
+    assert found is not None
+    return found

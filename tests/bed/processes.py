@@ -23,16 +23,10 @@ def environment(**more: str) -> dict[str, str]:
 
 def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run one command to its end."""
-    done = subprocess.run(
-        [*HUBGATE, *arguments],
-        cwd=cwd,
-        env=environment(**variables),
-        input=stdin,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    from tests.bed import warm
+
+    status, out, err = warm.run(arguments, cwd, environment(**variables), stdin, seconds=60)
+    return subprocess.CompletedProcess([*HUBGATE, *arguments], status, out.decode(), err.decode())
 
 
 class HubProcess:

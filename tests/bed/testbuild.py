@@ -29,6 +29,7 @@ from hubgate.server.paging import next_link, page_of, parse_page
 from hubgate.server.running import serve
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.limiter import Limit
+from hubgate.server.worker.supervise import Modules
 
 TABLE = "CREATE TABLE IF NOT EXISTS test_writes (name text PRIMARY KEY, value text NOT NULL)"
 FAILPOINTS = "TEST_FAILPOINTS"
@@ -142,20 +143,22 @@ async def _parts(request: HubRequest) -> JsonResponse:
 
 
 def arm_failpoints() -> None:
-    """`TEST_FAILPOINTS=name:hits` kills the process at that hit of the failpoint, as SIGKILL from outside would."""
+    """`TEST_FAILPOINTS=name:hits` kills the process at that hit of the failpoint, as SIGKILL from outside would;
+    `name:hits:SIGSTOP` freezes it there.
+    """
     for item in filter(None, os.environ.get(FAILPOINTS, "").split(",")):
-        name, _, hits = item.partition(":")
-        failpoint.armed[name] = _killer(int(hits))
+        name, hits, *how = item.split(":")
+        failpoint.armed[name] = _signaller(int(hits), signal.Signals[how[0]] if how else signal.SIGKILL)
 
 
-def _killer(hits: int) -> Callable[[], None]:
+def _signaller(hits: int, how: signal.Signals) -> Callable[[], None]:
     left = hits
 
     def hit() -> None:
         nonlocal left
         left -= 1
         if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), how)
 
     return hit
 
@@ -165,7 +168,11 @@ def main() -> None:
     hub_settings.add_to(parser)
     logs.configure()
     settings = hub_settings.read(parser.parse_args())
-    serve(settings, lambda ready, _: print(f"ready: {ready.base_url}", flush=True), web_module="tests.bed.testweb")
+    serve(
+        settings,
+        lambda ready, _: print(f"ready: {ready.base_url}", flush=True),
+        Modules("tests.bed.testweb", "tests.bed.testdeliver"),
+    )
 
 
 if __name__ == "__main__":

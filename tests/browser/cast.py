@@ -8,6 +8,7 @@ from tests.browser.cast_builders import add_builders
 from tests.browser.cast_devices import add_devices
 from tests.browser.cast_exchange import add_exchange
 from tests.browser.cast_repos import add_repos
+from tests.browser.cast_webhooks import add_webhooks
 
 from hubgate.server.accounts import own_account, signup, store
 from hubgate.server.accounts.model import Organization, User, Visitor
@@ -70,6 +71,7 @@ async def _assemble(hub: Hub) -> Cast:
     await add_repos(hub.repos, ada, bob, acme)
     await add_exchange(hub, acme, actor, [user.email for user in (ada, bob, long)])
     await add_devices(hub)
+    await add_webhooks(hub, ada, acme)
     cookies = {user.name: await _session(hub, user, LAPTOP) for user in (ada, bob, newcomer)}
     await _session(hub, ada, PHONE)
     await hub.outbox.finish()

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping
 
 from hubgate.server.accounts.model import Organization, User
+from hubgate.server.audit.model import SYSTEM
 from hubgate.server.hub.commits.committing import commit
 from hubgate.server.hub.commits.model import AddFile, Content, Delete, Request
 from hubgate.server.hub.context import Repos
@@ -107,12 +108,12 @@ async def add_repos(repos: Repos, ada: User, bob: User, acme: Organization) -> N
     await _made(repos, ada, own, "demo", RepoType.SPACE)
     gated = await _made(repos, bob, bobs, "gated-model", RepoType.MODEL)
     await _committed(repos, gated, bob, "Files", {"README.md": "# Ask first", "notes.txt": "for those inside\n"})
-    await configuring.configure(repos, gated, Changes(gated="manual"))
+    await configuring.configure(repos, gated, Changes(gated="manual"), SYSTEM)
 
 
 async def _made(repos: Repos, user: User, owner: Owner, name: str, kind: RepoType, *, private: bool = False) -> Repo:
     wanted = creating.NewRepo(kind, name, private, sdk="static" if kind is RepoType.SPACE else "")
-    return await creating.create(repos, user, owner, wanted)
+    return await creating.create(repos, user, owner, wanted, SYSTEM)
 
 
 async def _committed(

@@ -17,7 +17,7 @@ import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
 from starlette.responses import Response
 from tests.bed.processes import hub_process
-from tests.browser import cast_apps, cast_builders, cast_devices, cast_exchange, cast_repos
+from tests.browser import cast_apps, cast_builders, cast_devices, cast_exchange, cast_repos, cast_webhooks
 from tests.browser.cast import Cast, assemble
 
 from hubgate.cli import hub_settings
@@ -37,6 +37,7 @@ from hubgate.server.settings import load
 from hubgate.server.web.local_path import going_on
 from hubgate.server.web.pages.oauth.device import DevicePages
 from hubgate.server.web.rendering import Pages
+from hubgate.server.worker.supervise import Modules
 
 ERRORS: dict[str, Exception] = {
     "400": errors.BadRequest(
@@ -175,6 +176,27 @@ _DEVICES = {
     "device-done": Scene("/oauth/device/done", "ada"),
     "device-denied": Scene("/oauth/device/done?denied", "ada"),
 }
+_WEBHOOKS = {
+    "webhooks": Scene("/settings/webhooks", "ada"),
+    "webhooks-none": Scene("/settings/webhooks", "newcomer"),
+    "webhook-new": Scene("/settings/webhooks/new", "ada"),
+    "webhook": Scene(cast_webhooks.AT, "ada"),
+    "webhook-filtered": Scene(f"{cast_webhooks.AT}?state=stored&repo=acme/vision-tiny", "ada"),
+    "webhook-filter-mend": Scene(f"{cast_webhooks.AT}?state=odd", "ada", 422),
+    "webhook-settings": Scene(f"{cast_webhooks.AT}/settings", "ada"),
+    "webhook-events": Scene(f"{cast_webhooks.AT}/events", "ada"),
+    "webhook-secret": Scene(f"{cast_webhooks.AT}/secret", "ada"),
+    "webhook-secret-remove": Scene(f"{cast_webhooks.AT}/secret/remove", "ada"),
+    "webhook-delete": Scene(f"{cast_webhooks.AT}/delete", "ada"),
+    "webhook-suspended": Scene(cast_webhooks.SUSPENDED_AT, "ada"),
+    "webhook-disabled": Scene(cast_webhooks.DISABLED_AT, "ada"),
+    "delivery-retrying": Scene(cast_webhooks.RETRYING, "ada"),
+    "delivery-delivered": Scene(cast_webhooks.DELIVERED, "ada"),
+    "delivery-skipped": Scene(cast_webhooks.SKIPPED, "ada"),
+    "organization-webhooks": Scene("/organizations/acme/settings/webhooks", "ada"),
+    "organization-webhook": Scene(cast_webhooks.ACMES_AT, "ada"),
+    "docs-webhooks": Scene("/docs/webhooks"),
+}
 _ERRORS = {f"error-{name}": f"/stage/errors/{name}" for name in ERRORS}
 
 PAGES = (
@@ -188,6 +210,7 @@ PAGES = (
     | _REPOS
     | _EXCHANGE
     | _DEVICES
+    | _WEBHOOKS
 )
 # Error pages differ in words alone, so one stands for all where the layout is judged.
 LAYOUTS = {name: scene for name, scene in PAGES.items() if not name.startswith("error-")} | {
@@ -257,7 +280,9 @@ def main() -> None:
     logs.configure()
     settings = hub_settings.read(parser.parse_args())
     serve(
-        settings, lambda ready, _: print(f"ready: {ready.base_url}", flush=True), web_module="tests.browser.stage_web"
+        settings,
+        lambda ready, _: print(f"ready: {ready.base_url}", flush=True),
+        modules=Modules("tests.browser.stage_web"),
     )
 
 

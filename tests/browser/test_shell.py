@@ -44,19 +44,29 @@ def opened(browser: Browser, stage: Stage) -> Iterator[Opener]:
 
 
 @every_layout
-@both_themes
-def test_a_page_holds_to_the_rules(opened: Opener, scene: Scene, theme: str) -> None:
+def test_a_page_holds_to_the_rules(opened: Opener, scene: Scene) -> None:
     """Silent console, nothing for axe-core, nothing scrolls sideways, one primary button, targets that fit a thumb."""
-    page = opened(scene.who, color_scheme=theme).new_page()
+    page = opened(scene.who, color_scheme="light", reduced_motion="reduce").new_page()
     _expect_silence(page, scene)
     assert page.locator(".button-primary").count() <= 1
     for size in (DESKTOP, SMALLEST, PHONE):
         page.set_viewport_size(size)
         assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
-        if size != SMALLEST:
-            found = Axe().run(page)["violations"]
-            assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found] == []
     _expect_targets_for_thumbs(page)
+    # The API's document repeats one template hundreds of times; a few of each kind are as good.
+    page.evaluate("document.querySelectorAll('.operation:nth-of-type(n + 4)').forEach(one => one.remove())")
+    _expect_nothing_for_axe(page)
+    page.set_viewport_size(DESKTOP)
+    _expect_nothing_for_axe(page)
+    # Another theme has other colours and nothing else.
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("body")).to_have_css("background-color", CANVAS["dark"])
+    _expect_nothing_for_axe(page, runOnly=["color-contrast"])
+
+
+def _expect_nothing_for_axe(page: Page, **options: Any) -> None:
+    found = Axe().run(page, options={"resultTypes": ["violations"], **options})["violations"]
+    assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found] == []
 
 
 @pytest.mark.parametrize("scene", [PAGES[name] for name in PAGES if name not in LAYOUTS])
@@ -174,7 +184,7 @@ def test_skip_link_is_the_first_stop(opened: Opener) -> None:
 @both_themes
 def test_focus_is_visible_on_every_stop(opened: Opener, theme: str) -> None:
     page = opened(color_scheme=theme).new_page()
-    page.goto("/docs/api")
+    page.goto(PAGES["docs-sign-in"].address)
     for _ in range(page.locator("a, button, select, summary").locator("visible=true").count()):
         page.keyboard.press("Tab")
         outline = page.evaluate(

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import pytest
 from tests.bed.blocking import blocking
 from tests.bed.engines import SECRET_KEY, Engine, opened, settings_for
 from tests.bed.testbuild import TABLE
+from tests.faults.watchers import Watchers, watching
 
 from hubgate.server.doctor import examine
 
@@ -47,3 +49,9 @@ def make_store(url: str, folder: Path) -> Store:
 @pytest.fixture
 def store(engine: Engine, tmp_path: Path) -> Store:
     return make_store(engine.fresh_url(), tmp_path)
+
+
+@pytest.fixture
+def watchers() -> Iterator[Watchers]:
+    with watching() as started:
+        yield started

@@ -19,6 +19,7 @@ from hubgate.server.accounts import signup
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.accounts.tokens import personal
+from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events import store as event_store
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.creating import NewRepo, create
@@ -47,7 +48,8 @@ def make_repo(store: Store) -> Repo:
             candidate = Candidate("ada", "ada@example.org", PASSWORD)
             ada = await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
             token, _ = await personal.create(hub.accounts, ada, "test", TokenRole.WRITE, "127.0.0.1")
-            repo = await create(hub.repos, ada, Owner("user", ada.id, ada.name), NewRepo(RepoType.MODEL, "tiny"))
+            owner = Owner("user", ada.id, ada.name)
+            repo = await create(hub.repos, ada, owner, NewRepo(RepoType.MODEL, "tiny"), SYSTEM)
             return Repo(store, repo.id, token)
         finally:
             await hub.close()

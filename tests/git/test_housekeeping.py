@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from tests.bed.git import Work, run_git
-from tests.bed.repos import committed, make_repo
+from tests.bed.repos import committed, make_repo, send_large
 from tests.git.conftest import Scene
 
 from hubgate.server.clock import DAY, HOUR, SECOND
@@ -116,3 +116,29 @@ def test_clones_go_on_meanwhile(scene: Scene) -> None:
     work.git("push", "-q", "origin", "main")
     assert run_git(copy, "fetch", "-q", "origin", "main:main").returncode == 0
     assert Work(copy).head("main") == work.head()
+
+
+def test_a_large_file_goes_with_the_last_repo_that_has_it(scene: Scene) -> None:
+    shared, own, young = (b"large %d" % number for number in range(3))
+    for name in ("one", "two"):
+        make_repo(scene.client, name)
+        send_large(scene.client, f"ada/{name}", shared)
+    files = scene.hub.settings.data_dir / "lfs"
+    oids = [send_large(scene.client, "ada/one", content) for content in (shared, own, young)]
+    at = [files / oid[:2] / oid[2:4] / oid for oid in oids]
+    for place in at[:2]:
+        aged(scene, place, DAY)
+    aged(scene, at[2], DAY - HOUR)
+    # One that was set aside when its process died, and that a repo has.
+    kept = send_large(scene.client, "ada/two", b"set aside")
+    place, aside = files / kept[:2] / kept[2:4] / kept, files / "going" / kept
+    aside.parent.mkdir()
+    aged(scene, place, DAY).rename(aside)
+    tidy(scene)
+    assert [path.exists() for path in (*at, place, aside)] == [True, True, True, True, False]
+    assert scene.client.request("DELETE", "/api/repos/delete", json={"name": "one"}).status_code == 200
+    tidy(scene)
+    assert [path.exists() for path in at] == [True, False, True], "what is young may be on its way to a repo"
+    # It comes again, as it did before.
+    send_large(scene.client, "ada/two", own)
+    assert at[1].exists()

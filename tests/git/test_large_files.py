@@ -2,11 +2,13 @@
 
 import hashlib
 
+import pytest
 from tests.bed.packs import bands, blob, commands, commit, pack, push, tree
 from tests.bed.people import api
 from tests.bed.repos import make_repo, send_large
 from tests.git.conftest import Scene
 
+from hubgate.server.hub.git import inspecting
 from hubgate.server.hub.git.objects import pointer_text
 from hubgate.server.hub.repos.pushing import LARGEST_FILE
 
@@ -68,3 +70,29 @@ def test_what_only_looks_like_a_pointer(scene: Scene) -> None:
     work.commit("notes.txt", b"about: " + pointer_text("0" * 64, 5))
     work.git("push", "-q", "origin", "main")
     assert scene.refs() == {MAIN: work.head()}
+
+
+def test_many_pointers_and_one_without_its_file(scene: Scene) -> None:
+    contents = [b"weights %d" % number for number in range(130)]
+    oids = [send_large(scene.client, "ada/tiny", content) for content in contents[:-1]]
+    oids.append(hashlib.sha256(contents[-1]).hexdigest())
+    files = [blob(pointer_text(oid, len(content))) for oid, content in zip(oids, contents, strict=True)]
+    for count, reason in ((130, "refused, see above"), (129, None)):
+        root = tree(*(("100644", f"{number:03d}.bin", file) for number, file in enumerate(files[:count])))
+        head = commit(root)
+        body = commands([(None, head.sha, "refs/heads/many")]) + pack([*files[:count], root, head])
+        said = bands(push(scene.hub.url, scene.token, body).content)
+        assert (b"129.bin stands for the large file" in said[2]) == (reason is not None)
+        assert (b"ng refs/heads/many refused" in said[1]) == (reason is not None)
+
+
+def test_more_objects_than_a_push_may_have(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspecting, "MOST_OBJECTS", 5)
+    files = [blob(b"%d" % number) for number in range(6)]
+    root = tree(*(("100644", f"{number}.txt", file) for number, file in enumerate(files)))
+    head = commit(root)
+    body = commands([(None, head.sha, "refs/heads/many")]) + pack([*files, root, head])
+    assert (
+        b"ng refs/heads/many a push has at most 5 objects" in bands(push(scene.hub.url, scene.token, body).content)[1]
+    )
+    assert scene.in_quarantine == []

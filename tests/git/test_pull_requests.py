@@ -108,3 +108,17 @@ def test_an_app_that_may_discuss_pushes_to_it(scene: Scene, bobs: Work) -> None:
     only_reads = tokens_for(app, scene.ada, scope="openid read-repos")["access_token"]
     work.commit("even-more.txt")
     assert "403" in work.fails("push", scene.url("ada/mine", only_reads), "HEAD:refs/pr/1")
+
+
+def test_over_http_as_with_a_push(scene: Scene, bobs: Work) -> None:
+    """Only while it is open, also by a writer; and a number that no pull request has is none."""
+    token = make_token(scene.hub, make_user(scene.hub, "eve"))
+    with api(scene.hub, token) as eve:
+        for client in (eve, scene.client):
+            for number in ("2", "0", "01", "9" * 20, "9" * 5000, "x", "\u0661"):
+                answer = commit(client, "ada/tiny", {"a.txt": b"a"}, rev=f"refs/pr/{number}")
+                assert (answer.status_code, answer.headers["x-error-code"]) == (404, "RevisionNotFound"), number
+        assert commit(eve, "ada/tiny", {"a.txt": b"a"}, rev="refs/pr/1").status_code == 403
+    assert commit(scene.client, "ada/tiny", {"a.txt": b"a"}, rev="refs/pr/1").status_code == 200
+    set_status(scene, 1, "closed")
+    assert commit(scene.client, "ada/tiny", {"b.txt": b"b"}, rev="refs/pr/1").status_code == 404

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.organizations import invite_everywhere, put_into_organizations
-from tests.bed.people import browser_of, make_organization, make_user
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
 
 EMPTY = "Create a repo or connect an app."
@@ -74,3 +75,20 @@ def test_foreign_names_are_made_safe_to_look_at(hub: RunningHub) -> None:
     assert "\u202e" not in page
     assert "<b>Ada" not in page
     assert "<bdi>&lt;b&gt;Ada&lt;/b&gt; gnp.exe</bdi>" in page
+
+
+def test_repos_of_a_user_and_of_their_organizations(hub: RunningHub) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", bob, ada="read")
+    make_organization(hub, "others", bob)
+    with api(hub, make_token(hub, bob)) as client:
+        for name in ("acme/theirs", "others/public", "bobs"):
+            make_repo(client, name, private=name == "acme/theirs")
+    with api(hub, make_token(hub, ada)) as client:
+        make_repo(client, "mine")
+    with browser_of(hub, ada) as client:
+        main = main_of(client.get("/").text)
+    assert 'href="/ada/mine"' in main
+    assert 'href="/acme/theirs"' in main
+    assert "others/public" not in main
+    assert "bob/bobs" not in main

@@ -287,3 +287,14 @@ def test_a_gated_repo_shows_its_card_but_not_its_files(hub: RunningHub, tiny: st
         assert "inside the gate" not in main_of(visitor.get(f"/bob/gated/commit/{sha}"))
         assert "SHA-256" not in main_of(visitor.get("/bob/gated/blob/main/x.safetensors"))
         assert "What it is" in main_of(visitor.get("/bob/gated/blob/main/README.md"))
+
+
+def test_the_address_that_git_clones_leads_to_the_card(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as client:
+        make_repo(client, "rows", "dataset")
+        make_repo(client, "secret", private=True)
+    with browser_of(hub, ada) as owner, browser_of(hub) as anyone:
+        assert anyone.get("/datasets/ada/rows.git").headers["location"] == "/datasets/ada/rows"
+        assert owner.get("/ada/secret.git").headers["location"] == "/ada/secret"
+        assert [anyone.get(f"/ada/{name}.git").status_code for name in ("secret", "never")] == [404, 404]

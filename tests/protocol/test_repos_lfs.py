@@ -110,6 +110,10 @@ def test_signed_addresses_are_good_for_one_thing(hub: RunningHub) -> None:
         fetch = batch(ada, "download", (OID, 100))[0]["actions"]["download"]["href"]
         assert anyone.get(fetch).content == CONTENT
         assert anyone.put(fetch, content=CONTENT).status_code == 405
+        action = batch(ada, "download", (OID, 100))[0]["actions"]["download"]
+        hub.clock.advance(action["expires_in"])
+        assert anyone.get(action["href"]).status_code == 403, "a lost right is soon felt"
+        hub.clock.advance(-action["expires_in"])
         assert anyone.get(fetch.replace(ids[0], ids[1])).status_code == 403
         # The repo goes, and with it what its addresses were good for.
         late = batch(ada, "upload", (other, 5))[0]["actions"]["upload"]["href"]
@@ -205,3 +209,14 @@ def test_parts_are_few_however_large_the_files(on_sqlite: RunningHub) -> None:
         assert all("href" in one["actions"]["upload"] for one in said)
         first = said[0]["actions"]["upload"]["header"]
         assert (len(first) - 1) * int(first["chunk_size"]) >= 1 << 40
+
+
+def test_strangers_send_files_only_where_they_may_propose_something(on_sqlite: RunningHub) -> None:
+    tokens = [make_token(on_sqlite, make_user(on_sqlite, name)) for name in ("ada", "bob")]
+    with api(on_sqlite, tokens[0]) as ada, api(on_sqlite, tokens[1]) as bob:
+        make_repo(ada, "tiny")
+        asked = {"operation": "upload", "objects": [{"oid": OID, "size": 100}]}
+        address = "/ada/tiny.git/info/lfs/objects/batch"
+        assert bob.post(address, json=asked).status_code == 200
+        assert ada.put("/api/models/ada/tiny/settings", json={"discussionsDisabled": True}).status_code == 200
+        assert [client.post(address, json=asked).status_code for client in (bob, ada)] == [403, 200]

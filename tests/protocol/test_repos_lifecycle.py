@@ -125,3 +125,40 @@ def test_first_files_that_are_no_base64(hub: RunningHub, content: str) -> None:
         refused = ada.post("/api/repos/create", json={"name": "tiny", "files": files})
         assert (refused.status_code, "is not base64" in refused.json()["error"]) == (422, True)
         assert ada.get("/api/models/ada/tiny").status_code == 404
+
+
+def test_the_audit_log_of_an_organization_tells_of_its_repos(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    for name in ("acme", "other"):
+        make_organization(hub, name, ada)
+    with api(hub, make_token(hub, ada)) as client:
+        # So that the order of the entries is known.
+        client.event_hooks["response"].append(lambda _: hub.clock.advance(1))
+        make_repo(client, "acme/tiny", visibility="private")
+        settings = "/api/models/acme/tiny/settings"
+        for change in ({"private": False, "gated": "auto"}, {"gated": "auto"}, {"discussionsDisabled": True}):
+            assert client.put(settings, json=change).status_code == 200
+        # The old name leads to wherever it is.
+        for name, status in (("other/small", 200), ("ada/small", 200), ("other/small", 200), ("other/small", 409)):
+            asked = {"fromRepo": "acme/tiny", "toRepo": name}
+            assert client.post("/api/repos/move", json=asked).status_code == status
+        assert client.request("DELETE", "/api/repos/delete", json={"name": "other/small"}).status_code == 200
+        make_repo(client, "mine")
+
+        def told(organization: str) -> list[tuple[str, str]]:
+            found = client.get(f"/api/organizations/{organization}/audit-log/export").json()
+            return [(entry["type"], entry["message"]) for entry in reversed(found) if entry["type"].startswith("repo.")]
+
+        (moved,) = [entry for entry in told("acme") if entry[0] == "repo.move"]
+        assert moved == ("repo.move", "moved the model acme/tiny to other/small")
+        assert told("acme")[:3] == [
+            ("repo.create", "created the private model acme/tiny"),
+            ("repo.update_settings", "changed the settings of the model acme/tiny: public, gated (auto)"),
+            ("repo.update_settings", "changed the settings of the model acme/tiny: discussions off"),
+        ]
+        assert told("other") == [
+            ("repo.move", "moved the model acme/tiny to other/small"),
+            ("repo.move", "moved the model other/small to ada/small"),
+            ("repo.move", "moved the model ada/small to other/small"),
+            ("repo.delete", "deleted the model other/small"),
+        ]

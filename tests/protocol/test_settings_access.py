@@ -37,6 +37,16 @@ PAGES = [
     f"/settings/applications/{CLIENT}/secret/delete",
     f"/settings/applications/{CLIENT}/delete",
     f"/settings/applications/{CLIENT}/ask/scope",
+    "/settings/webhooks",
+    "/settings/webhooks/new",
+    f"/settings/webhooks/{ID}",
+    f"/settings/webhooks/{ID}/settings",
+    f"/settings/webhooks/{ID}/events",
+    f"/settings/webhooks/{ID}/secret",
+    f"/settings/webhooks/{ID}/secret/remove",
+    f"/settings/webhooks/{ID}/delete",
+    f"/settings/webhooks/{ID}/deliveries/{ID}",
+    f"/settings/webhooks/{ID}/deliveries/{ID}/payload",
 ]
 FORMS = [
     "/settings/profile",
@@ -63,6 +73,15 @@ FORMS = [
     f"/settings/applications/{CLIENT}/secret/end",
     f"/settings/applications/{CLIENT}/delete",
     f"/settings/applications/{CLIENT}/ask/scope",
+    "/settings/webhooks",
+    f"/settings/webhooks/{ID}/settings",
+    f"/settings/webhooks/{ID}/enable",
+    f"/settings/webhooks/{ID}/disable",
+    f"/settings/webhooks/{ID}/test",
+    f"/settings/webhooks/{ID}/secret",
+    f"/settings/webhooks/{ID}/secret/remove",
+    f"/settings/webhooks/{ID}/delete",
+    f"/settings/webhooks/{ID}/deliveries/{ID}/replay",
 ]
 
 
@@ -71,16 +90,15 @@ def token_id(hub: RunningHub, user: User) -> str:
 
 
 def _filled(path: str) -> str:
-    return path.replace("{id}", ID).replace("{name}", "acme").replace("{client_id}", CLIENT)
+    for name, value in (("id", ID), ("delivery", ID), ("name", "acme"), ("client_id", CLIENT)):
+        path = path.replace(f"{{{name}}}", value)
+    return path
 
 
 def test_every_page_and_form_is_examined_here(hub: RunningHub) -> None:
     async def addresses(opened: Hub) -> set[tuple[str, str]]:
         routes = [route for route in build_app(opened).table.routes if f"{route.path}/".startswith("/settings/")]
-        return {
-            (route.method, route.path.replace("{id}", ID).replace("{name}", "acme").replace("{client_id}", CLIENT))
-            for route in routes
-        }
+        return {(route.method, _filled(route.path)) for route in routes}
 
     assert hub.call(addresses) == {("GET", path) for path in PAGES} | {("POST", path) for path in FORMS}
 

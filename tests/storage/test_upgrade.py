@@ -102,8 +102,9 @@ async def build_previous(url: str) -> None:
         there = await db.tables() - {upgrade.VERSION_TABLE}
         # What is referred to before what refers to it.
         for table in [table for table in metadata.sorted_tables if table.name in there]:
-            # A column that a migration adds to a table has a default.
-            columns = {column.name: sample(column) for column in table.columns if column.server_default is None}
+            # A column that a migration adds to a table has a default or may be null.
+            known = [column for column in table.columns if column.server_default is None and not column.nullable]
+            columns = {column.name: sample(column) for column in known}
             names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
             sql = f"INSERT INTO {table.name} ({names}) VALUES ({values})"
             await db.write(lambda tx, sql=sql, columns=columns: tx.exec(sql, columns))

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.bed.clock import START
 
 from hubgate.server.hub.git.folders import Folders
+from hubgate.server.hub.git.objects import blob_of, repository
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import (
     Author,
@@ -51,6 +52,8 @@ async def test_all_that_a_commit_wrote_is_synced(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 100_000)
     blobs = [await write_blob(folder, b"2"), await write_blob_of(folder, tmp_path / "large")]
     assert len(unsynced(folder)) >= len(blobs), "with their commit"
+    assert blob_of(repository(folder), blobs[1]).data == b"x" * 100_000
+    assert not list(folder.glob("objects/pack/*")), "nothing half done is left"
     changes = [Remove("README.md"), Put("d/e/f.txt", blobs[0]), Put("new/large", blobs[1])]
     second = await write_commit(folder, Draft(first, changes, "A change", ADA, START))
     assert unsynced(folder) == set()

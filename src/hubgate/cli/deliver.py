@@ -3,12 +3,16 @@
 import argparse
 import asyncio
 import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from hubgate.cli import hub_settings
 from hubgate.server import logs
 from hubgate.server.running import prepared
 from hubgate.server.settings import Settings
 from hubgate.server.worker.deliver import run as run_loops
+
+RunLoops = Callable[[Settings, asyncio.Event, Callable[[], None]], Coroutine[Any, Any, None]]
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -17,21 +21,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     hub_settings.add_to(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, loops: RunLoops = run_loops) -> int:
+    """`loops` is how the test build is in more of a hurry."""
     logs.configure()
     settings = hub_settings.read(options)
     asked_to_stop: list[int] = []
     for number in STOP_SIGNALS:
         signal.signal(number, lambda caught, _: asked_to_stop.append(caught))
     with prepared(settings):
-        asyncio.run(_until_stopped(settings, asked_to_stop))
+        asyncio.run(_until_stopped(settings, asked_to_stop, loops))
     return 0
 
 
-async def _until_stopped(settings: Settings, asked_to_stop: list[int]) -> None:
+async def _until_stopped(settings: Settings, asked_to_stop: list[int], loops: RunLoops) -> None:
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     if asked_to_stop:
         return
-    await run_loops(settings, stop, on_ready=lambda: print("hubgate deliver is running. Ctrl-C stops it.", flush=True))
+    await loops(settings, stop, lambda: print("hubgate deliver is running. Ctrl-C stops it.", flush=True))

@@ -22,11 +22,13 @@ from hubgate.server.web.api import (
     audit,
     connected_apps,
     credentials,
+    event_schemas,
     exchanges,
     members,
     overviews,
     sessions,
     tokens,
+    webhooks,
     whoami,
 )
 from hubgate.server.web.api.repos import commits_list, contents, owned, uploads, validate_yaml
@@ -46,6 +48,7 @@ from hubgate.server.web.pages.operator import table as operator_pages
 from hubgate.server.web.pages.organizations import table as organization_pages
 from hubgate.server.web.pages.repos import table as repo_pages
 from hubgate.server.web.pages.settings import table as settings_pages
+from hubgate.server.web.pages.webhooks import table as webhook_pages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
 
@@ -61,6 +64,9 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *keys_http.routes(hub.keys),
         *token_endpoint.routes(hub.oauth),
         *device_start.routes(hub.oauth),
+        *webhooks.routes(hub.webhooks, hub.accounts),
+        *event_schemas.routes(settings.base_url),
+        *webhook_pages.routes(pages, hub.webhooks, hub.accounts),
         *userinfo.routes(settings.base_url),
         *revocation.routes(hub.oauth),
         *authorize.routes(pages, hub.oauth, csrf),
@@ -101,7 +107,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *operator_pages.routes(pages, hub.accounts, hub.oauth),
         *profiles.routes(pages, hub.accounts, hub.repos),
         *door_pages.routes(pages, hub.accounts, hub.oauth),
-        *home.routes(pages, hub.accounts, hub.repos),
+        *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),
         *repo_pages.routes(pages, hub.repos),
         *theme.routes(pages),
         *extra_routes,

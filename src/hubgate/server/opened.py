@@ -23,6 +23,7 @@ from hubgate.server.settings import Settings
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
+from hubgate.server.webhooks.context import Webhooks
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,20 @@ class Hub:
             folders=Folders(settings.data_dir / "repos"),
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
+        )
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        settings = self.settings
+        return Webhooks(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            egress=self.egress,
+            outbox=self.outbox,
+            base_url=settings.base_url,
+            quota=settings.webhook_quota,
+            per_owner=settings.webhooks_per_owner,
         )
 
     @property

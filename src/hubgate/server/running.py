@@ -26,18 +26,18 @@ from hubgate.server.worker import supervise
 Announce = Callable[[Settings, str | None], None]
 
 
-def serve(settings: Settings, announce: Announce, web_module: str = supervise.WEB) -> None:
+def serve(settings: Settings, announce: Announce, modules: supervise.Modules = supervise.MODULES) -> None:
     """Until a signal. `announce` is told the set-up link until there is an operator.
 
-    `web_module` is how the test build runs the same server with routes of its own.
+    `modules` is how the test build runs the same server with routes of its own.
     """
     with supervise.bind(settings.host, settings.port) as listener:
-        _serve_on(listener, with_actual_port(settings, listener.getsockname()[1]), announce, web_module)
+        _serve_on(listener, with_actual_port(settings, listener.getsockname()[1]), announce, modules)
 
 
-def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, web_module: str) -> None:
+def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, modules: supervise.Modules) -> None:
     with _figures(settings) as environment:
-        supervisor = supervise.Supervisor(settings, listener, web_module, environment)
+        supervisor = supervise.Supervisor(settings, listener, modules, environment)
         # Before anything is prepared: asyncio would answer Ctrl-C by cancelling whatever runs, and may lose it.
         supervisor.catch_signals()
         with prepared(settings):

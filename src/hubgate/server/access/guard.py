@@ -25,6 +25,7 @@ from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.clock import Clock
 from hubgate.server.errors import BadRequest, Unauthorized
+from hubgate.server.events import depth
 from hubgate.server.http.csrf import SESSION_COOKIE
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
@@ -57,6 +58,7 @@ class Guard:
         if route is None:
             request.state.caller = await self.browser(request)
             return
+        depth.enter(request.headers.get(depth.HEADER))
         query = request.scope["query_string"]
         if query and route.surface.value.cors and _names_a_token(query):
             # It would stand in logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).

@@ -30,6 +30,10 @@ class Kind(Enum):
     APP_REVOKE_EXCHANGE = "oauth.revoke_token_exchange"
     APP_GRANT_SCOPE = "oauth.grant_scope"
     APP_REVOKE_SCOPE = "oauth.revoke_scope"
+    REPO_CREATE = "repo.create"
+    REPO_DELETE = "repo.delete"
+    REPO_MOVE = "repo.move"
+    REPO_UPDATE_SETTINGS = "repo.update_settings"
     # An exchange, granted or refused.
     OAUTH_TOKEN = "oauth.token"  # noqa: S105
     REVOKE_TOKENS = "oauth.revoke_tokens"

@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -44,6 +45,11 @@ _PUBLIC_V6 = _networks("2000::/3")
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
     """Whether to connect. `allowed` are private networks the operator opened."""
+    return _is_allowed(address, tuple(allowed))
+
+
+@lru_cache(maxsize=4096)
+def _is_allowed(address: Address, allowed: tuple[Network, ...]) -> bool:
     judged = embedded_in(address)
     if judged is None:
         return False
@@ -52,6 +58,11 @@ def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
     if _within(judged, _PRIVATE):
         return _within(judged, allowed)
     return judged.version == 4 or _within(judged, _PUBLIC_V6)
+
+
+def is_public(address: Address) -> bool:
+    """Whether anyone on the Internet could dial it too, so that how it answers is no secret of this network."""
+    return is_allowed(address, ())
 
 
 def embedded_in(address: Address) -> Address | None:

@@ -5,11 +5,13 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 
-from hubgate.server.egress.addresses import Address, Network
-from hubgate.server.egress.exchange import Answer
-from hubgate.server.egress.pool import Pool
-from hubgate.server.egress.resolve import Checked, NotReached, Resolve, SystemResolver
-from hubgate.server.egress.target import Target, parse_target
+from hubgate.server.egress.addresses import Address, Network, is_allowed, is_public
+from hubgate.server.egress.exchange import Answer, Connection
+from hubgate.server.egress.own import Own
+from hubgate.server.egress.pool import Key, Pool
+from hubgate.server.egress.resolve import Checked, NoRoom, NotReached, Resolve, SystemResolver
+from hubgate.server.egress.room import Rooms
+from hubgate.server.egress.target import AddressRefused, Target, parse_target
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
@@ -26,8 +28,16 @@ class Egress:
     ) -> None:
         """`resolve` and `tls` are the network's far end, which tests replace."""
         self._system = SystemResolver() if resolve is None else None
-        self._checked = Checked(resolve or self._system or SystemResolver(), allowed, own)
+        self._allowed = allowed
+        self._checked = Checked(resolve or self._system or SystemResolver(), allowed, Own(own))
         self._pool = Pool(proxy, tls)
+        self._rooms = Rooms()
+
+    def check(self, url: str) -> None:
+        """What can be said of an address before it is used. Names are not looked up: where they lead may change."""
+        target = parse_target(url)
+        if target.literal is not None and not is_allowed(target.literal, self._allowed):
+            raise AddressRefused("it is private or reserved")
 
     async def get(self, url: str, headers: Mapping[str, str], *, seconds: float, cap: int) -> Answer:
         target = parse_target(url)
@@ -44,30 +54,49 @@ class Egress:
 
     async def _within(self, seconds: float, target: Target, request: bytes, cap: int) -> Answer:
         """One deadline over all phases: slow names, connections, headers and bodies share it (W19, W20, W25)."""
+        addresses: Sequence[Address] = ()
         try:
             async with asyncio.timeout(seconds):
-                return await self._send(target, request, cap)
-        except TimeoutError:
-            raise NotReached(f"no complete answer within {seconds:.0f} s") from None
+                addresses = await self._checked.addresses(target)
+                return await self._send(target, addresses, request, cap)
+        except (TimeoutError, NotReached) as error:
+            late = f"no complete answer within {seconds:.0f} s"
+            failure = error if isinstance(error, NotReached) else NotReached(late)
+            failure.is_public = bool(addresses) and all(map(is_public, addresses))
+            raise failure from None
 
-    async def _send(self, target: Target, request: bytes, cap: int) -> Answer:
-        addresses = await self._checked.addresses(target)
-        held = self._pool.take(target, addresses)
-        if held is not None:
-            key, connection = held
-            try:
-                answer = await connection.exchange(request, cap)
-            except NotReached:
-                # Kept alive by us, closed by the other side meanwhile: it has not seen this request.
-                if connection.has_begun_answering:
-                    raise
-            else:
-                self._pool.give_back(key, connection)
-                return answer
-        return await self._send_afresh(target, addresses, request, cap)
+    async def _send(self, target: Target, addresses: Sequence[Address], request: bytes, cap: int) -> Answer:
+        """To the first address that can be dialled and has room."""
+        failure: NotReached = NoRoom("too many requests are in the air to it")
+        for address in addresses:
+            async with self._rooms.entered(address) as has_room:
+                if not has_room:
+                    continue
+                answer = await self._on_kept(target, address, request, cap)
+                if answer is not None:
+                    return answer
+                try:
+                    key, connection = await self._pool.dial(target, address)
+                except NotReached as error:
+                    failure = error
+                    continue
+                return await self._exchanged(key, connection, request, cap)
+        raise failure
 
-    async def _send_afresh(self, target: Target, addresses: Sequence[Address], request: bytes, cap: int) -> Answer:
-        key, connection = await self._pool.dial(target, addresses)
+    async def _on_kept(self, target: Target, address: Address, request: bytes, cap: int) -> Answer | None:
+        """On a connection that was kept; None where there is none that still stands."""
+        held = self._pool.take(target, address)
+        if held is None:
+            return None
+        try:
+            return await self._exchanged(*held, request, cap)
+        except NotReached:
+            # Kept alive by us, closed by the other side meanwhile: it has not seen this request.
+            if held[1].has_begun_answering:
+                raise
+            return None
+
+    async def _exchanged(self, key: Key, connection: Connection, request: bytes, cap: int) -> Answer:
         try:
             answer = await connection.exchange(request, cap)
         except BaseException:

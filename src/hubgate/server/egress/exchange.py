@@ -46,6 +46,8 @@ class Connection(asyncio.Protocol):
 
     async def exchange(self, request: bytes, cap: int) -> Answer:
         self._begin(Answer(), cap)
+        # Until an answer says otherwise: a deadline that cuts this exchange short must close the connection with it.
+        self.is_reusable = False
         if self._transport is None or self._transport.is_closing():
             raise NotReached("the connection was closed")
         self._pending = asyncio.get_running_loop().create_future()

@@ -6,7 +6,6 @@ import functools
 import ssl
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -17,8 +16,9 @@ from hubgate.server.egress.target import Target
 
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 20.0
-MOST_IDLE = 256
-MOST_IDLE_PER_KEY = 8
+MOST_IDLE = 1024
+# As many as may be in the air to one address: a busy receiver is not dialled anew for each request.
+MOST_IDLE_PER_KEY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,56 +35,64 @@ class Pool:
     def __init__(self, proxy: str = "", tls: ssl.SSLContext | None = None) -> None:
         self._proxy = urlsplit(proxy) if proxy else None
         self._tls = tls
-        # The most recently used last.
-        self._idle: OrderedDict[Connection, tuple[Key, float]] = OrderedDict()
+        # The most recently used last, keys as well as what is kept for each.
+        self._idle: OrderedDict[Key, list[tuple[Connection, float]]] = OrderedDict()
+        self._count = 0
+        self._looked_at = 0.0
 
-    def take(self, target: Target, addresses: Sequence[Address]) -> tuple[Key, Connection] | None:
-        """The warmest idle connection to one of the addresses, which were checked just now."""
-        self._drop_stale()
-        wanted = {_key(target, address) for address in addresses}
-        for connection in reversed(self._idle):
-            key, _ = self._idle[connection]
-            if key in wanted:
-                del self._idle[connection]
+    def take(self, target: Target, address: Address) -> tuple[Key, Connection] | None:
+        """The warmest idle connection to the address, which was checked just now."""
+        key, oldest = _key(target, address), time.monotonic() - IDLE_SECONDS
+        while kept := self._idle.get(key):
+            connection, used_at = kept.pop()
+            self._taken_out(key)
+            if connection.is_reusable and used_at >= oldest:
                 return key, connection
+            connection.close()
         return None
 
-    async def dial(self, target: Target, addresses: Sequence[Address]) -> tuple[Key, Connection]:
-        """The first address that answers."""
-        failure = NotReached("no address")
-        for address in addresses:
-            try:
-                async with asyncio.timeout(CONNECT_SECONDS):
-                    return _key(target, address), await self._connected(target, address)
-            except TimeoutError:
-                failure = NotReached(f"{address} did not answer within {CONNECT_SECONDS:.0f} s")
-            except (OSError, ssl.SSLError, ssl.CertificateError) as error:
-                failure = NotReached(f"{address}: {error}")
-        raise failure
+    async def dial(self, target: Target, address: Address) -> tuple[Key, Connection]:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return _key(target, address), await self._connected(target, address)
+        except TimeoutError:
+            raise NotReached(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from None
+        except (OSError, ssl.SSLError, ssl.CertificateError) as error:
+            raise NotReached(f"{address}: {error}") from error
 
     def give_back(self, key: Key, connection: Connection) -> None:
         if not connection.is_reusable:
             return
-        self._idle[connection] = (key, time.monotonic())
-        same = [held for held, (other, _) in self._idle.items() if other == key]
-        for surplus in same[:-MOST_IDLE_PER_KEY]:
-            self._forget(surplus)
-        while len(self._idle) > MOST_IDLE:
-            self._forget(next(iter(self._idle)))
+        now = time.monotonic()
+        self._idle.setdefault(key, []).append((connection, now))
+        self._idle.move_to_end(key)
+        self._count += 1
+        if len(self._idle[key]) > MOST_IDLE_PER_KEY:
+            self._drop_first(key)
+        if self._count > MOST_IDLE:
+            self._drop_first(next(iter(self._idle)))
+        if now - self._looked_at > IDLE_SECONDS / 4:
+            self._looked_at = now
+            self._drop_stale(now - IDLE_SECONDS)
 
     def close(self) -> None:
-        for connection in list(self._idle):
-            self._forget(connection)
+        while self._idle:
+            self._drop_first(next(iter(self._idle)))
 
-    def _drop_stale(self) -> None:
-        oldest = time.monotonic() - IDLE_SECONDS
-        for connection, (_, used_at) in list(self._idle.items()):
-            if used_at < oldest or not connection.is_reusable:
-                self._forget(connection)
+    def _drop_stale(self, oldest: float) -> None:
+        for key in list(self._idle):
+            while (kept := self._idle.get(key)) and (kept[0][1] < oldest or not kept[0][0].is_reusable):
+                self._drop_first(key)
 
-    def _forget(self, connection: Connection) -> None:
-        del self._idle[connection]
+    def _drop_first(self, key: Key) -> None:
+        connection, _ = self._idle[key].pop(0)
+        self._taken_out(key)
         connection.close()
+
+    def _taken_out(self, key: Key) -> None:
+        self._count -= 1
+        if not self._idle[key]:
+            del self._idle[key]
 
     async def _connected(self, target: Target, address: Address) -> Connection:
         tls = (self._tls or _system_tls()) if target.is_tls else None

@@ -6,27 +6,36 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hubgate.server.egress.addresses import Address, Network, is_allowed
+from hubgate.server.egress.own import NOBODY, Own
 from hubgate.server.egress.target import Target
 
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 
 RESOLVE_SECONDS = 3.0
-# A look-up that hangs holds its thread until the system gives up; this many may hang before others have to wait.
-THREADS = 64
+# A look-up that hangs holds its thread until the system gives up. Whoever runs a slow name server for names of their
+# own has some of the threads at most (attack W25).
+THREADS = 256
+THREADS_PER_SITE = 32
 
 
 class NotReached(Exception):
     """No answer from the address: blocked, refused, unknown and timed out look alike outside (attack W18).
 
-    `cause` is for the operator's log.
+    `cause` is for the operator's log. `is_public` says that the address is one anybody could have dialled: of any other
+    not even how long it took may be told.
     """
 
     def __init__(self, cause: str) -> None:
         super().__init__("No answer from the address.")
         self.cause = cause
+        self.is_public = False
+
+
+class NoRoom(NotReached):
+    """Nothing was sent: as much as may be is in the air to that address, or waits for its name. Later it may go."""
 
 
 class SystemResolver:
@@ -39,6 +48,9 @@ class SystemResolver:
     async def __call__(self, host: str) -> Sequence[Address]:
         asked = self._asked.get(host)
         if asked is None:
+            same_site = sum(_site(other) == _site(host) for other in self._asked)
+            if same_site >= THREADS_PER_SITE or len(self._asked) >= THREADS:
+                raise NoRoom(f"{len(self._asked)} names are being resolved, {same_site} like {host}")
             loop = asyncio.get_running_loop()
             asked = self._asked[host] = loop.run_in_executor(self._threads, _look_up, host)
             asked.add_done_callback(lambda _: self._asked.pop(host, None))
@@ -47,6 +59,11 @@ class SystemResolver:
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _site(host: str) -> str:
+    """Names whose answers probably come from one name server."""
+    return ".".join(host.split(".")[-2:])
 
 
 def _look_up(host: str) -> Sequence[Address]:
@@ -61,15 +78,14 @@ class Checked:
 
     resolve: Resolve
     allowed: Sequence[Network] = ()
-    # The hub's own listener and public address: a delivery to ourselves would be a loop (attack W27).
-    own: frozenset[tuple[str, int]] = field(default_factory=frozenset)
+    own: Own = NOBODY
 
     async def addresses(self, target: Target) -> Sequence[Address]:
-        if (target.host, target.port) in self.own:
+        if self.own.is_named(target.host, target.port):
             raise NotReached("it is the hub itself")
         addresses = [target.literal] if target.literal else await self._resolved(target.host)
         for address in addresses:
-            if not is_allowed(address, self.allowed) or (str(address), target.port) in self.own:
+            if not is_allowed(address, self.allowed) or self.own.is_at(address, target.port):
                 raise NotReached(f"{address} is blocked")
         return addresses
 

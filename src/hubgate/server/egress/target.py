@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from hubgate.server.egress.addresses import Address
@@ -59,6 +60,7 @@ class Target:
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
+@lru_cache(maxsize=4096)
 def parse_target(url: str) -> Target:
     if len(url) > LONGEST_URL:
         raise AddressRefused(f"it is longer than {LONGEST_URL:,} characters")

@@ -26,6 +26,15 @@ class Kind(Enum):
     def __init__(self, row: Row) -> None:
         self.scope, self.action, self.extras, self.when = row.scope, row.action, row.extras, row.when
 
+    @property
+    def full_name(self) -> str:
+        return f"{self.scope}.{self.action}"
+
+    @property
+    def domain(self) -> str:
+        """Which of a webhook's domains it belongs to."""
+        return "discussion" if self.scope.startswith("discussion") else "repo"
+
     REPO_CREATE = Row("repo", "create", (), "a repo is made; its first commit is part of it")
     REPO_DELETE = Row("repo", "delete", (), "a repo is deleted")
     REPO_MOVE = Row("repo", "move", ("movedTo",), "a repo gets another name or owner")

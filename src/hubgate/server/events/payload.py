@@ -7,6 +7,11 @@ import msgspec
 
 from hubgate.server.events.kinds import Kind
 
+LARGEST = 256 * 1024
+# Of that, for the part that names the webhook, which comes last.
+_WEBHOOK_PART = 128
+# Of a change of more refs than fit, so many at most are told.
+MOST_REFS_TOLD = 1_000
 FOLDERS = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 
 
@@ -32,9 +37,22 @@ class RefChange(msgspec.Struct, frozen=True, rename="camel"):
 def body_of(kind: Kind, repo: Snapshot, extras: Mapping[str, Any], base_url: str) -> bytes:
     if set(extras) != set(kind.extras):
         raise ValueError(f"{kind.name} takes {kind.extras}")
-    return msgspec.json.encode(
-        {"event": {"action": kind.action, "scope": kind.scope}, "repo": _repo(kind, repo, base_url), **extras}
-    )
+    whole = {"event": {"action": kind.action, "scope": kind.scope}, "repo": _repo(kind, repo, base_url), **extras}
+    body = msgspec.json.encode(whole)
+    return body if len(body) <= LARGEST - _WEBHOOK_PART else _shortened(whole)
+
+
+def _shortened(whole: dict[str, Any]) -> bytes:
+    """The first refs, as many as fit, and `truncated`: a change is never refused because it is too large to tell."""
+    refs: Sequence[RefChange] = whole.get("updatedRefs", ())
+    shortened = {**whole, "updatedRefs": [], "truncated": True}
+    room = LARGEST - _WEBHOOK_PART - len(msgspec.json.encode(shortened))
+    for ref in refs[:MOST_REFS_TOLD]:
+        room -= len(msgspec.json.encode(ref)) + len(",")
+        if room < 0:
+            break
+        shortened["updatedRefs"].append(ref)
+    return msgspec.json.encode(shortened)
 
 
 def _repo(kind: Kind, repo: Snapshot, base_url: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hubgate.server.events.depth import depth_of_change
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import Snapshot
 from hubgate.server.storage.database import Row, Tx
@@ -10,8 +11,8 @@ from hubgate.server.storage.database import Row, Tx
 async def add(tx: Tx, event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int) -> None:
     await tx.exec(
         """
-        INSERT INTO events (id, repo_id, repo_seq, repo_type, owner_id, private, scope, action, body, created_at)
-        VALUES (:id, :repo_id, :seq, :repo_type, :owner_id, :private, :scope, :action, :body, :created_at)
+        INSERT INTO events (id, repo_id, repo_seq, repo_type, owner_id, private, scope, action, body, depth, created_at)
+        VALUES (:id, :repo_id, :seq, :repo_type, :owner_id, :private, :scope, :action, :body, :depth, :created_at)
         """,
         {
             "id": event_id,
@@ -23,6 +24,7 @@ async def add(tx: Tx, event_id: str, kind: Kind, repo: Snapshot, seq: int, body:
             "scope": kind.scope,
             "action": kind.action,
             "body": body,
+            "depth": depth_of_change(),
             "created_at": now,
         },
     )

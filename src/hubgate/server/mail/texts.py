@@ -57,3 +57,14 @@ def operator_asked(recipient: str, what: str, app: str, asker: str, link: str) -
 def operator_decided(recipient: str, what: str, app: str, granted: bool, link: str) -> Message:
     word, text = ("Granted", "You can use it now") if granted else ("Refused", "Ask again with another reason")
     return Message(recipient, f"{word}: {what} for {app}", f"{text}. See {link}")
+
+
+def webhook_failing(recipient: str, host: str, since: str, status: str, suspension: str, link: str) -> Message:
+    text = f"No success since {since}; last answer {status}. Suspension {suspension}. See {link}"
+    return Message(recipient, f"Webhook failing: {host}", text)
+
+
+def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Message:
+    events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"
+    text = f"{events}. Re-enable and replay: {link}"
+    return Message(recipient, f"Webhook suspended: {host}", text)

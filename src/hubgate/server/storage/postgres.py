@@ -145,7 +145,13 @@ class PostgresDatabase:
                     timeout=CONNECT_SECONDS,
                     command_timeout=STATEMENT_SECONDS,
                     statement_cache_size=512,
-                    server_settings={"application_name": "hubgate", "timezone": "UTC"},
+                    server_settings={
+                        "application_name": "hubgate",
+                        "timezone": "UTC",
+                        # A unit awaits nothing but its statements: whoever is silent inside one was frozen or cut off,
+                        # and must not keep its locks.
+                        "idle_in_transaction_session_timeout": str(int(STATEMENT_SECONDS * 1000)),
+                    },
                 )
             except asyncpg.TooManyConnectionsError as error:
                 # The server has no more to give: wait for one of our own to come back.

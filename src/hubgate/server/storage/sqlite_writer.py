@@ -11,7 +11,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +36,8 @@ class _Job:
     unit: Unit[Any]
     future: "asyncio.Future[Any]"
     long: bool
+    # A unit runs in the context of its caller, whoever's task drains the queue.
+    context: Context = field(default_factory=copy_context)
     outcome: Any = None
     error: BaseException | None = None
 
@@ -123,7 +126,7 @@ class SqliteWriter:
         execute = self._connection.execute
         execute("SAVEPOINT unit")
         try:
-            job.outcome = run_to_end(job.unit, self._connection)
+            job.outcome = job.context.run(run_to_end, job.unit, self._connection)
         except BaseException as error:
             job.error = error
             execute("ROLLBACK TO unit")

@@ -10,53 +10,79 @@ import sys
 from collections.abc import Callable
 
 from hubgate.server import logs
-from hubgate.server.audit.retention import Retention
+from hubgate.server.audit.retention import Retention as AuditRetention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import housekeeping
 from hubgate.server.opened import Hub, open_hub
 from hubgate.server.settings import Settings
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering.deliverer import IDLE_SECONDS, Deliverer
+from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.retention.dropping import EVERY_SECONDS, Retention
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
+from hubgate.server.worker.files import raise_file_limit
 from hubgate.server.worker.loops import Loop, LoopRunner
 from hubgate.server.worker.servers import GRACE_SECONDS
 from hubgate.server.worker.sweep import Sweep
 
 BACKGROUND_NICENESS = 10
+# Short, because watchers wait; and longer than any step of it takes.
+FAN_OUT_LEASE_SECONDS = 10
 
 
-async def run(settings: Settings, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
+def _as_it_is(webhooks: Webhooks) -> Webhooks:
+    return webhooks
+
+
+async def run(
+    settings: Settings,
+    stop: asyncio.Event,
+    on_ready: Callable[[], None],
+    paced: Callable[[Webhooks], Webhooks] = _as_it_is,
+) -> None:
+    """`paced` is how the test build is in more of a hurry."""
+    raise_file_limit()
     hub = await open_hub(settings)
+    webhooks = paced(hub.webhooks)
+    deliverer = Deliverer(webhooks, stop)
     loops = [
         Sweep(hub.db, hub.clock).loop(),
         Loop("mail", every_seconds=5, step=hub.outbox.send_due),
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
+        Loop("fan-out", IDLE_SECONDS, FanOut(webhooks, deliverer.wake.set).step, lease_seconds=FAN_OUT_LEASE_SECONDS),
+        Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
         *_audit(hub),
     ]
-    running = asyncio.create_task(LoopRunner(hub.db, hub.clock, stop).run(loops))
+    running = asyncio.gather(LoopRunner(hub.db, hub.clock, stop).run(loops), deliverer.run())
     on_ready()
+    running.add_done_callback(lambda _: stop.set())
     await stop.wait()
     # A step that waits for a database that hangs is left behind: its unit is saved whole or not at all.
     await asyncio.wait([running], timeout=GRACE_SECONDS)
     running.cancel()
     await hub.close()
+    if running.done() and not running.cancelled():
+        # A loop that ended by itself is a bug; the parent starts another process.
+        running.result()
 
 
 def _audit(hub: Hub) -> list[Loop]:
     loops = [Loop("seal", every_seconds=1, step=Sealer(hub.db, hub.clock, hub.secret).step)]
     if days := hub.settings.audit_retention_days:
-        retention = Retention(hub.db, hub.clock, hub.secret, days)
+        retention = AuditRetention(hub.db, hub.clock, hub.secret, days)
         loops.append(Loop("audit retention", every_seconds=3600, step=retention.step))
     return loops
 
 
-def main() -> None:
-    exit_as_child(_as_child(ready_fd=int(sys.argv[1])))
+def main(paced: Callable[[Webhooks], Webhooks] = _as_it_is) -> None:
+    exit_as_child(_as_child(int(sys.argv[1]), paced))
 
 
-async def _as_child(ready_fd: int) -> None:
+async def _as_child(ready_fd: int, paced: Callable[[Webhooks], Webhooks]) -> None:
     settings = settings_from_parent()
     logs.configure()
     os.nice(BACKGROUND_NICENESS)
-    await run(settings, stop_event(), lambda: report_ready(ready_fd))
+    await run(settings, stop_event(), lambda: report_ready(ready_fd), paced)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ class Loop:
     name: str
     every_seconds: float
     step: Callable[[], Awaitable[bool]]
+    # How long others wait for a runner that died.
+    lease_seconds: int = LEASE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,9 @@ class LoopRunner:
     async def _lease(self, loop: Loop, holder: str, held_until: int) -> int:
         """Until when the loop is ours; 0 while it is another's."""
         now = self.clock()
-        expires_at = now + LEASE_SECONDS * SECOND
-        if held_until - now > LEASE_SECONDS * SECOND // 2:
+        lasts = loop.lease_seconds * SECOND
+        expires_at = now + lasts
+        if held_until - now > lasts // 2:
             # An idle hub must not write to its disk every second only to stay the holder.
             return held_until
         return (

@@ -27,8 +27,17 @@ STOP_SECONDS = 9.0
 READY_SECONDS = 30.0
 FIRST_RESTART_SECONDS = 0.2
 LONGEST_RESTART_SECONDS = 10.0
-WEB = "hubgate.server.worker.web"
-DELIVER = "hubgate.server.worker.deliver"
+
+
+@dataclass(frozen=True)
+class Modules:
+    """What the children run."""
+
+    web: str = "hubgate.server.worker.web"
+    deliver: str = "hubgate.server.worker.deliver"
+
+
+MODULES = Modules()
 
 
 @dataclass
@@ -45,13 +54,13 @@ class _Child:
 class Supervisor:
     settings: Settings
     listener: socket.socket
-    web_module: str = WEB
+    modules: Modules = MODULES
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def __post_init__(self) -> None:
-        self._children = [_Child(self.web_module, listens=True) for _ in range(self.settings.workers)]
+        self._children = [_Child(self.modules.web, listens=True) for _ in range(self.settings.workers)]
         if self.settings.deliver == "child":
-            self._children.append(_Child(DELIVER, listens=False))
+            self._children.append(_Child(self.modules.deliver, listens=False))
         self._stopping = False
         # A signal writes to this pipe, so that waiting for one and for time is the same wait.
         self._wake_read, self._wake_write = os.pipe()

@@ -1,7 +1,5 @@
 """A web process: opens the hub's resources, serves until told to stop, closes them."""
 
-import contextlib
-import resource
 import socket
 import sys
 from collections.abc import Callable
@@ -12,6 +10,7 @@ from hubgate.server import logs
 from hubgate.server.app import build_app
 from hubgate.server.opened import Hub, open_hub
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
+from hubgate.server.worker.files import raise_file_limit
 from hubgate.server.worker.servers import SERVERS
 
 
@@ -24,7 +23,7 @@ def main(build: Callable[[Hub], ASGIApp] = build_app) -> None:
 async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp]) -> None:
     settings = settings_from_parent()
     logs.configure()
-    _raise_file_limit()
+    raise_file_limit()
     stop = stop_event()
     hub = await open_hub(settings)
     listener = socket.socket(fileno=listen_fd)
@@ -33,14 +32,6 @@ async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp])
         await SERVERS[settings.server](build(hub), listener, stop, lambda: report_ready(ready_fd))
     finally:
         await hub.close()
-
-
-def _raise_file_limit() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = hard if hard != resource.RLIM_INFINITY else 65536
-    # macOS names a hard limit it then refuses.
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ async def _pointer(repos: Repos, repo: Repo, oid: str, announced: int | None) ->
 
 async def _check_sent(repos: Repos, repo: Repo, oid: str, announced: int | None) -> int:
     size = await lfs_store.size_of(repos.db, repo.id, oid)
-    if size is None or not repos.large_files.has(oid, size):
+    if size is None or not await in_thread(repos.large_files.has, oid, size):
         raise Unprocessable(f"The large file {oid} was not uploaded to this repo.")
     if announced is not None and announced != size:
         raise Unprocessable(f"The large file {oid} has {size} bytes, not {announced}.")

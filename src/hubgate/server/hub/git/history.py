@@ -10,6 +10,7 @@ import pygit2
 from pygit2.enums import SortMode
 
 from hubgate.server.hub.git.objects import opened
+from hubgate.server.hub.git.recent import Recent
 
 # Beyond this many commits the search for the last change of a path ends, and the oldest one looked at is named.
 DEEPEST = 2_000
@@ -29,17 +30,8 @@ class Commit:
     author: str
 
 
-async def log(folder: Path, commit: str, skip: int, most: int) -> list[Commit]:
-    """Newest first."""
-
-    def work(repo: pygit2.Repository) -> list[Commit]:
-        return [described(found) for found in islice(_walk(repo, commit), skip, skip + most)]
-
-    return await opened(folder, work)
-
-
 async def recent(folder: Path, commit: str, skip: int, most: int) -> list[Commit]:
-    """The same in git's own order: the whole history is not read to show its beginning."""
+    """Newest first, in git's own order: the whole history is not read to show its beginning."""
 
     def work(repo: pygit2.Repository) -> list[Commit]:
         walk = repo.walk(commit, SortMode.NONE)
@@ -48,8 +40,17 @@ async def recent(folder: Path, commit: str, skip: int, most: int) -> list[Commit
     return await opened(folder, work)
 
 
+# What leads to a commit never changes, and each page of a history asks for its length.
+_COUNTED: Recent[tuple[str, str], int] = Recent(most=2 * 1024 * 1024, most_each=8)
+
+
 async def count(folder: Path, commit: str) -> int:
-    return await opened(folder, lambda repo: sum(1 for _ in _walk(repo, commit)))
+    key = (str(folder), commit)
+    found = _COUNTED.get(key)
+    if found is None:
+        found = await opened(folder, lambda repo: sum(1 for _ in repo.walk(commit, SortMode.NONE)))
+        _COUNTED.keep(key, found, 8)
+    return found
 
 
 async def last_changes(folder: Path, commit: str, paths: Sequence[str]) -> dict[str, Commit]:

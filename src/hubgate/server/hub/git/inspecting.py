@@ -4,7 +4,8 @@ which of them stand for large files, and whether its trees can be walked and nam
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from hubgate.server.hub.git import program
@@ -15,11 +16,19 @@ from hubgate.server.hub.git.weighing import Scales
 
 log = logging.getLogger("hubgate.git")
 
+# Of a push. Something is remembered of every tree.
+MOST_OBJECTS = 2_000_000
+# Nobody reads of more.
+MOST_BAD_POINTERS = 1_000
 LONGEST_WORK = 15 * 60
 LONGEST_SEARCH = 60
 _CHUNK = 64 * 1024
 _SHORTEST_POINTER = len(pointer_text("0" * 64, 0))
 _FORMAT = "%(objectname) %(objecttype) %(objectsize)"
+
+
+# What is wrong with each of these pointers, by the id of its blob; those that are fine are left out.
+JudgePointers = Callable[[Mapping[str, Pointer]], Awaitable[Mapping[str, str]]]
 
 
 @dataclass
@@ -28,9 +37,13 @@ class Findings:
 
     objects: int = 0
     too_large: dict[str, int] = field(default_factory=dict)
-    pointers: dict[str, Pointer] = field(default_factory=dict)
+    bad_pointers: dict[str, str] = field(default_factory=dict)
     too_much: list[str] = field(default_factory=list)
     bad_names: list[str] = field(default_factory=list)
+
+    @property
+    def too_many(self) -> bool:
+        return self.objects > MOST_OBJECTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +53,23 @@ class _Object:
     size: int
 
 
-async def inspect(quarantine: Quarantine, largest_file: int) -> Findings:
-    """Each object that came is looked at once, reachable or not: none gets into the repo unseen."""
+async def inspect(quarantine: Quarantine, largest_file: int, judge: JudgePointers) -> Findings:
+    """Each object that came is looked at once, reachable or not: none gets into the repo unseen. Pointers are judged
+    as they come: millions of them fit into a small pack, and not into memory.
+    """
     findings, scales = Findings(), Scales()
-    async for objects in _listed(quarantine):
-        findings.objects += len(objects)
-        for item in objects:
-            if item.type == "blob" and item.size > largest_file:
-                findings.too_large[item.sha] = item.size
-        await in_thread(_read, quarantine, objects, findings, scales)
+    listed = _listed(quarantine)
+    async with aclosing(listed):
+        async for objects in listed:
+            findings.objects += len(objects)
+            if findings.too_many:
+                return findings
+            for item in objects:
+                if item.type == "blob" and item.size > largest_file:
+                    findings.too_large[item.sha] = item.size
+            pointers = await in_thread(_read, quarantine, objects, findings, scales)
+            if pointers and len(findings.bad_pointers) < MOST_BAD_POINTERS:
+                findings.bad_pointers |= await judge(pointers)
     findings.bad_names += [sha.hex() for sha in scales.bad_names]
     return findings
 
@@ -103,7 +124,7 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
     return found
 
 
-async def _listed(quarantine: Quarantine) -> AsyncIterator[list[_Object]]:
+async def _listed(quarantine: Quarantine) -> AsyncGenerator[list[_Object], None]:
     process = await program.start(
         ["cat-file", f"--batch-check={_FORMAT}", "--batch-all-objects", "--unordered"],
         quarantine.folder,
@@ -133,12 +154,14 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:
         yield [begun]
 
 
-def _read(quarantine: Quarantine, objects: Sequence[_Object], findings: Findings, scales: Scales) -> None:
-    odb = quarantine.opened().odb
+def _read(quarantine: Quarantine, objects: Sequence[_Object], findings: Findings, scales: Scales) -> dict[str, Pointer]:
+    """The pointers among them."""
+    odb, pointers = quarantine.opened().odb, dict[str, Pointer]()
     for item in objects:
         if item.type == "blob" and _SHORTEST_POINTER <= item.size <= LONGEST_POINTER:
             pointer = read_pointer(odb.read(item.sha)[1])
             if pointer is not None:
-                findings.pointers[item.sha] = pointer
+                pointers[item.sha] = pointer
         elif item.type == "tree" and scales.weigh(odb, bytes.fromhex(item.sha)).is_too_much:
             findings.too_much.append(item.sha)
+    return pointers

@@ -15,7 +15,7 @@ import pygit2
 
 from hubgate.server.errors import NotFound, Unavailable
 from hubgate.server.hub.git.objects import repository
-from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.threads import in_long_thread, in_thread
 
 FOLDER = "incoming"
 
@@ -50,7 +50,7 @@ class Quarantine:
 
     async def land(self) -> None:
         """Into the repo, for good: on return they survive a power cut."""
-        await in_thread(self._land)
+        await in_long_thread(self._land)
 
     def _land(self) -> None:
         target = self.folder / "objects/pack"

@@ -12,5 +12,13 @@ T = TypeVar("T")
 _THREADS = ThreadPoolExecutor(8, thread_name_prefix="git")
 
 
+# What takes minutes for a large file, putting it together, syncing it: all of the others would soon be at it.
+_LONG = ThreadPoolExecutor(4, thread_name_prefix="git-long")
+
+
+async def in_long_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_LONG, lambda: work(*args, **kwargs))
+
+
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return await asyncio.get_running_loop().run_in_executor(_THREADS, lambda: work(*args, **kwargs))

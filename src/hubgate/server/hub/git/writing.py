@@ -3,6 +3,7 @@
 A blob is synced with the commit that puts it somewhere; commits and tags are synced when they are returned.
 """
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from pygit2.enums import FileMode, ObjectType
 
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.hub.git.loose import LARGE, write_loose
 from hubgate.server.hub.git.objects import repository, tree_of
 from hubgate.server.hub.git.syncing import sync_objects
 from hubgate.server.hub.git.threads import in_thread
@@ -59,7 +61,12 @@ async def write_blob(folder: Path, content: bytes) -> str:
 
 async def write_blob_of(folder: Path, file: Path) -> str:
     """The content of a file on disk, however large."""
-    return await in_thread(lambda: str(repository(folder).create_blob_fromdisk(str(file))))
+    return await in_thread(_blob_of, folder, file)
+
+
+def _blob_of(folder: Path, file: Path) -> str:
+    with file.open("rb") as source:
+        return write_loose(folder, source, file.stat().st_size)
 
 
 async def write_commit(folder: Path, draft: Draft) -> str:
@@ -196,6 +203,12 @@ def _set(builder: pygit2.TreeBuilder, name: str, tree: str | None) -> None:
         builder.remove(name)
 
 
+def _blob(repo: pygit2.Repository, folder: Path, content: bytes) -> str:
+    if len(content) < LARGE:
+        return str(repo.create_blob(content))
+    return write_loose(folder, io.BytesIO(content), len(content))
+
+
 FilesByPath = Mapping[str, bytes]
 
 
@@ -204,7 +217,7 @@ async def write_first_commit(folder: Path, files: FilesByPath, message: str, aut
 
     def work() -> str:
         repo = repository(folder)
-        puts = [Put(path, str(repo.create_blob(content))) for path, content in files.items()]
+        puts = [Put(path, _blob(repo, folder, content)) for path, content in files.items()]
         return commit_in(folder, Draft(None, puts, message, author, now))
 
     return await in_thread(work)

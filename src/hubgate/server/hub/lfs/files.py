@@ -5,7 +5,7 @@ had been counted and hashed.
 import hashlib
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,14 @@ class LargeFiles:
             return self.at(oid).stat().st_size == size
         except FileNotFoundError:
             return False
+
+    @property
+    def aside(self) -> Path:
+        """Where files wait that may have to go (`forgetting`)."""
+        return self.root / "going"
+
+    def all(self) -> Iterator[Path]:
+        yield from self.root.glob("??/??/*")
 
     def draft(self) -> Path:
         """A place to write to, on the same file system."""

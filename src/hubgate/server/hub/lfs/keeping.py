@@ -37,10 +37,8 @@ async def keep_content(repos: Repos, repo: Repo, content: Content) -> str:
 
 async def keep(repos: Repos, content: Content) -> Kept:
     oid, blob_sha, draft = await in_thread(_drafted, repos, content)
-    if repos.large_files.has(oid, content.size):
-        draft.unlink(missing_ok=True)
-    else:
-        await repos.large_files.keep(draft, oid)
+    # Also over the same file: one that no repo has may be about to go (`forgetting`).
+    await repos.large_files.keep(draft, oid)
     return Kept(oid, content.size, blob_sha)
 
 

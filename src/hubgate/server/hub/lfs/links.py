@@ -14,6 +14,8 @@ from hubgate.server.secret import ServerSecret
 
 # Long enough for a large file on a slow line: what counts is when the upload begins.
 LASTS = 6 * 3600 * SECOND
+# Who loses the right to read keeps a link for no longer than this; git-lfs asks for a new one when it has run out.
+DOWNLOAD_SECONDS = 900
 _PURPOSE = "lfs-link"
 
 

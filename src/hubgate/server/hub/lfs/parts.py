@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from hubgate.server.errors import Unprocessable
-from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.threads import in_long_thread, in_thread
 from hubgate.server.hub.lfs.files import LargeFiles
 
 PART = 64 * 1024 * 1024
@@ -60,7 +60,7 @@ async def take(files: LargeFiles, upload: str, number: int, length: int, parts: 
 async def complete(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:
     if len(fingerprints) != count_of(size):
         raise Unprocessable(f"This file has {count_of(size)} parts.")
-    await in_thread(_joined, files, upload, oid, size, fingerprints)
+    await in_long_thread(_joined, files, upload, oid, size, fingerprints)
 
 
 def _joined(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """Statements on which repos may use which large files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hubgate.server.storage.database import Database, Tx
 
@@ -24,23 +24,41 @@ async def size_of(tx: Tx | Database, repo_id: str, oid: str) -> int | None:
     return int(row["size"]) if row else None
 
 
+async def sizes_of(tx: Tx, repo_id: str, oids: Sequence[str]) -> dict[str, int]:
+    """Of those the repo was sent."""
+    found: dict[str, int] = {}
+    for given in _in_batches(oids):
+        rows = await tx.all(_SIZES, {"repo_id": repo_id, **given})
+        found |= {row["oid"]: int(row["size"]) for row in rows}
+    return found
+
+
+async def linked_among(tx: Tx, oids: Sequence[str]) -> set[str]:
+    """Those that any repo has."""
+    found: set[str] = set()
+    for given in _in_batches(oids):
+        found |= {row["oid"] for row in await tx.all(_LINKED, given)}
+    return found
+
+
+_AT_ONCE = 100
+_MARKS = ", ".join(f":oid_{number}" for number in range(_AT_ONCE))
+_SIZES = f"SELECT oid, size FROM lfs_links WHERE repo_id = :repo_id AND oid IN ({_MARKS})"
+_LINKED = f"SELECT DISTINCT oid FROM lfs_links WHERE oid IN ({_MARKS})"
+
+
+def _in_batches(oids: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Always as many, so that engines know the statement again; no file has an empty name."""
+    for start in range(0, len(oids), _AT_ONCE):
+        batch = oids[start : start + _AT_ONCE]
+        yield {f"oid_{number}": batch[number] if number < len(batch) else "" for number in range(_AT_ONCE)}
+
+
 async def blob_sha_of(tx: Tx | Database, repo_id: str, oid: str) -> str | None:
     row = await tx.one(
         "SELECT blob_sha FROM lfs_links WHERE repo_id = :repo_id AND oid = :oid", {"repo_id": repo_id, "oid": oid}
     )
     return row["blob_sha"] if row else None
-
-
-async def copy_links(tx: Tx, from_repo: str, to_repo: str, oids: Sequence[str], now: int) -> None:
-    for oid in oids:
-        await tx.exec(
-            """
-            INSERT INTO lfs_links (repo_id, oid, size, blob_sha, created_at)
-            SELECT :to_repo, oid, size, blob_sha, :now FROM lfs_links WHERE repo_id = :from_repo AND oid = :oid
-            ON CONFLICT (repo_id, oid) DO NOTHING
-            """,
-            {"to_repo": to_repo, "from_repo": from_repo, "oid": oid, "now": now},
-        )
 
 
 async def used_storage(tx: Tx | Database, repo_id: str) -> int:

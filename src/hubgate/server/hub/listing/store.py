@@ -22,6 +22,8 @@ class Wanted:
 
     type: str = ""
     owner_id: str = ""
+    # Any of these, if there are some.
+    owners: Sequence[str] = ()
     search: str = ""
     tags: Sequence[str] = ()
     gated: bool | None = None
@@ -39,6 +41,10 @@ async def page(tx: Tx, wanted: Wanted, sight: Sight, after: tuple[int, str] | No
     if wanted.owner_id:
         conditions.append("r.owner_id = :owner_id")
         values["owner_id"] = wanted.owner_id
+    if wanted.owners:
+        owners = {f"owner{number}": owner for number, owner in enumerate(wanted.owners[:MOST_OWNERS])}
+        conditions.append(f"r.owner_id IN ({', '.join(f':{name}' for name in owners)})")
+        values |= owners
     if wanted.search:
         conditions.append("lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern ESCAPE '\\'")
         values["pattern"] = _containing(wanted.search.lower())

@@ -4,11 +4,14 @@ from typing import Any
 
 import msgspec
 
+from hubgate.server.audit.model import Actor
+from hubgate.server.audit.model import Kind as Entry
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.auditing import note
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.refs import REPO_GONE
 from hubgate.server.storage.database import Tx
@@ -30,8 +33,8 @@ class Changes(msgspec.Struct, frozen=True):
         return self.private is not None or self.gated is not None
 
 
-async def configure(repos: Repos, repo: Repo, changes: Changes) -> Repo:
-    """An event only if something changed."""
+async def configure(repos: Repos, repo: Repo, changes: Changes, actor: Actor) -> Repo:
+    """An event and an entry only if something changed."""
     if changes.gated is not None and changes.gated not in GATES:
         raise Unprocessable("gated is auto, manual or false.")
     now = repos.clock()
@@ -40,7 +43,8 @@ async def configure(repos: Repos, repo: Repo, changes: Changes) -> Repo:
         # Takes the number first: from here on nobody else changes the repo.
         seq = await store.next_seq(tx, repo.id, now)
         before = await store.by_id(tx, repo.id)
-        if seq is None or before is None:
+        if seq is None or before is None or before.owner_id != repo.owner_id:
+            # Gone, or another's by now, who was not asked.
             raise NotFound(REPO_GONE, code="RepoNotFound")
         after = _with(before, changes)
         if after == before:
@@ -48,6 +52,9 @@ async def configure(repos: Repos, repo: Repo, changes: Changes) -> Repo:
         await store.configure(tx, repo.id, bool(after.private), after.gated, bool(after.discussions_disabled))
         updated: dict[str, Any] = {"private": bool(after.private)} if after.private != before.private else {}
         await outbox.record(tx, Kind.REPO_CONFIG, after.snapshot, seq, {"updatedConfig": updated}, repos.base_url, now)
+        said = _said(before, after)
+        text = f"changed the settings of the {after.label}: {', '.join(said.values())}"
+        await note(tx, after.owner, Entry.REPO_UPDATE_SETTINGS, after, text, actor, now, changed=said)
         return after
 
     try:
@@ -58,6 +65,21 @@ async def configure(repos: Repos, repo: Repo, changes: Changes) -> Repo:
 
 class _NothingToDo(Exception):
     """Rolls the event's number back."""
+
+
+def _said(before: Repo, after: Repo) -> dict[str, str]:
+    """Each setting that changed, and what it is now."""
+    said = {
+        "visibility": "private" if after.private else "public",
+        "gate": f"gated ({after.gated})" if after.gated else "not gated",
+        "discussions": f"discussions {'off' if after.discussions_disabled else 'on'}",
+    }
+    same = {
+        "visibility": before.private == after.private,
+        "gate": before.gated == after.gated,
+        "discussions": before.discussions_disabled == after.discussions_disabled,
+    }
+    return {name: text for name, text in said.items() if not same[name]}
 
 
 def _with(repo: Repo, changes: Changes) -> Repo:

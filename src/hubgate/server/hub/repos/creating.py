@@ -6,6 +6,8 @@ import msgspec
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import Actor
+from hubgate.server.audit.model import Kind as Entry
 from hubgate.server.errors import Conflict
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
@@ -15,6 +17,7 @@ from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import FilesByPath, write_first_commit
 from hubgate.server.hub.lfs.keeping import Kept
 from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.auditing import note
 from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.defaults import GIT_ATTRIBUTES, readme_with
@@ -44,7 +47,9 @@ class NameTaken(Conflict):
         self.path = f"/{wanted.type.folder}{owner.name}/{wanted.name}"
 
 
-async def create(repos: Repos, user: User, owner: Owner, wanted: NewRepo, files: FilesByPath | None = None) -> Repo:
+async def create(
+    repos: Repos, user: User, owner: Owner, wanted: NewRepo, actor: Actor, files: FilesByPath | None = None
+) -> Repo:
     check_repo_name(wanted.name)
     if await store.named(repos.db, wanted.type.value, owner.name, wanted.name):
         raise NameTaken(wanted, owner)
@@ -53,7 +58,7 @@ async def create(repos: Repos, user: User, owner: Owner, wanted: NewRepo, files:
     try:
         repo, kept = await _laid_out(repos, user, owner, wanted, files or {}, repo_id, now)
         failpoint.hit("repo-before-create")
-        await repos.db.write(lambda tx: _created(tx, repos, repo, wanted, kept))
+        await repos.db.write(lambda tx: _created(tx, repos, repo, wanted, kept, actor))
     except BaseException:
         # Where the outcome is not known the folder stays; the sweep takes it if no row wants it.
         if not await store.exists(repos.db, repo_id):
@@ -97,7 +102,7 @@ async def _laid_out(
     return repo, kept
 
 
-async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequence[Kept]) -> None:
+async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequence[Kept], actor: Actor) -> None:
     await hold_owner(tx, repo.owner)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
@@ -106,3 +111,6 @@ async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequ
     for file in kept:
         await file.link(tx, repo.id, repo.created_at)
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)
+    seen = "private" if repo.private else "public"
+    text = f"created the {seen} {repo.label}"
+    await note(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=seen)

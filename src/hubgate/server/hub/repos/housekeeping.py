@@ -1,6 +1,7 @@
 """Tidying up on disk: many small packs become few, and what a killed process left behind goes.
 
-Nothing that git holds is ever dropped, reachable or not: a push under way may count on it. One process tidies at a
+Nothing that git holds is ever dropped, reachable or not: a push under way may count on it. A large file goes once no
+repo has it. One process tidies at a
 time, and none while a backup is taken.
 """
 
@@ -16,6 +17,7 @@ from hubgate.server.clock import DAY, HOUR, SECOND
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program, quarantine
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.lfs.forgetting import Forgetting
 from hubgate.server.hub.repos import copied_refs, store
 from hubgate.server.storage import datadir
 
@@ -45,10 +47,14 @@ _REPACK = (
 class Housekeeping:
     repos: Repos
     most_packs: int = MOST_PACKS
+    _forgetting: Forgetting = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
+    def __post_init__(self) -> None:
+        self._forgetting = Forgetting(self.repos)
+
     async def step(self) -> bool:
-        """One slice of all folders; a new round begins with what uploads left behind."""
+        """One slice of all folders and of all large files; a new round begins with what uploads left behind."""
         with datadir.tidying(self.repos.folders.root.parent) as alone:
             if not alone:
                 return False
@@ -59,7 +65,8 @@ class Housekeeping:
                 folders = await in_thread(lambda: list(islice(self._round, SLICE)))
             for folder in folders:
                 await self._look_after(folder)
-            return len(folders) == SLICE
+            more_files = await self._forgetting.step()
+            return more_files or len(folders) == SLICE
 
     async def _look_after(self, folder: Path) -> None:
         if not await store.exists(self.repos.db, folder.stem):

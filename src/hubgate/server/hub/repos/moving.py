@@ -1,17 +1,20 @@
 """Giving a repo another name or owner. The old address leads to the new one for as long as the repo lives."""
 
+from hubgate.server.audit.model import Actor
+from hubgate.server.audit.model import Kind as Entry
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.auditing import note
 from hubgate.server.hub.repos.holding import hold_owner
 from hubgate.server.hub.repos.model import Owner, Repo, check_repo_name
 from hubgate.server.hub.repos.refs import REPO_GONE
 from hubgate.server.storage.database import Tx
 
 
-async def move(repos: Repos, repo: Repo, owner: Owner, name: str) -> Repo:
+async def move(repos: Repos, repo: Repo, owner: Owner, name: str, actor: Actor) -> Repo:
     """The event tells watchers of the old place: `repo` is as it was, `movedTo` where it is."""
     check_repo_name(name)
     now = repos.clock()
@@ -20,7 +23,8 @@ async def move(repos: Repos, repo: Repo, owner: Owner, name: str) -> Repo:
         await hold_owner(tx, owner)
         seq = await store.next_seq(tx, repo.id, now)
         before = await store.by_id(tx, repo.id)
-        if seq is None or before is None:
+        if seq is None or before is None or before.owner_id != repo.owner_id:
+            # Gone, or another's by now, who was not asked.
             raise NotFound(REPO_GONE, code="RepoNotFound")
         if (before.owner_id, before.name) == (owner.id, name):
             raise Conflict(f"A {repo.type} repository called {before.full_name} already exists")
@@ -30,6 +34,9 @@ async def move(repos: Repos, repo: Repo, owner: Owner, name: str) -> Repo:
         await store.rename(tx, repo.id, owner, name)
         moved_to = {"movedTo": {"name": f"{owner.name}/{name}", "owner": {"id": owner.id}}}
         await outbox.record(tx, Kind.REPO_MOVE, before.snapshot, seq, moved_to, repos.base_url, now)
+        text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"
+        for place in dict.fromkeys((before.owner, owner)):
+            await note(tx, place, Entry.REPO_MOVE, before, text, actor, now, to=to)
         return await store.by_id(tx, repo.id) or before
 
     return await repos.db.write(unit)

@@ -13,6 +13,7 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import inspecting, receiving
 from hubgate.server.hub.git.inspecting import Findings
+from hubgate.server.hub.git.objects import Pointer
 from hubgate.server.hub.git.paths import DEEPEST, LONGEST_PART
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
 from hubgate.server.hub.git.receiving import Asked, Outcome
@@ -22,7 +23,6 @@ from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.refs import REPO_GONE, Moves, RefIsElsewhere, move_refs
-from hubgate.server.storage.database import Tx
 
 # Larger files are git lfs's business, unless the operator lets larger ones come in a commit.
 LARGEST_FILE = 100 * 1024 * 1024
@@ -57,8 +57,8 @@ async def push(
         except CannotUnpack as problem:
             await _drained(pack)
             return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
-        findings = await inspecting.inspect(held, _largest_file(repos))
-        objection = await _objection(repos, repo, held, findings, asked, wanted)
+        findings = await inspecting.inspect(held, _largest_file(repos), lambda found: _never_sent(repos, repo, found))
+        objection = await _objection(repos, held, findings, asked, wanted)
         if objection is not None:
             return objection
         if findings.objects:
@@ -88,11 +88,13 @@ def _for_all(asked: Asked, reason: str) -> dict[str, str]:
 
 
 async def _objection(
-    repos: Repos, repo: Repo, held: Quarantine, findings: Findings, asked: Asked, wanted: Sequence[RefChange]
+    repos: Repos, held: Quarantine, findings: Findings, asked: Asked, wanted: Sequence[RefChange]
 ) -> Outcome | None:
     """The files first: what is asked after them walks the trees."""
+    if findings.too_many:
+        return Outcome(_for_all(asked, f"a push has at most {inspecting.MOST_OBJECTS:,} objects, push it in parts"))
     tips = [change.new_sha for change in wanted if change.new_sha is not None]
-    remarks = await _remarks(repos, repo, held, findings, tips)
+    remarks = await _remarks(repos, held, findings, tips)
     if remarks:
         return Outcome(_for_all(asked, "refused, see above"), remarks=remarks)
     if not await inspecting.connected(held, tips):
@@ -107,19 +109,18 @@ async def _objection(
     return Outcome({**_for_all(asked, "refused with the others"), **no_commits}) if no_commits else None
 
 
-async def _remarks(repos: Repos, repo: Repo, held: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
+async def _remarks(repos: Repos, held: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
     """What stands against the files, each by its path."""
-    unknown = await repos.db.read_long(lambda tx: _never_sent(tx, repo, findings))
-    at_fault = [*findings.too_large, *unknown, *findings.too_much, *findings.bad_names]
+    at_fault = [*findings.too_large, *findings.bad_pointers, *findings.too_much, *findings.bad_names]
     if not at_fault:
         return []
     named = at_fault[:MOST_NAMED]
     paths = await inspecting.paths_of(held, tips, set(named))
-    remarks = [f"{_printable(paths.get(sha, sha))} {_fault(repos, findings, unknown, sha)}" for sha in named]
+    remarks = [f"{_printable(paths.get(sha, sha))} {_fault(repos, findings, sha)}" for sha in named]
     return [*remarks, f"and {len(at_fault) - MOST_NAMED} more"] if len(at_fault) > MOST_NAMED else remarks
 
 
-def _fault(repos: Repos, findings: Findings, unknown: Mapping[str, str], sha: str) -> str:
+def _fault(repos: Repos, findings: Findings, sha: str) -> str:
     if sha in findings.too_large:
         return (
             f"has {findings.too_large[sha]:,} bytes. Files over {_largest_file(repos):,} bytes go through git lfs: "
@@ -127,14 +128,16 @@ def _fault(repos: Repos, findings: Findings, unknown: Mapping[str, str], sha: st
         )
     if sha in findings.too_much:
         return f"goes deeper than {DEEPEST} folders, or holds more than {MOST_FILES:,} files."
-    return unknown.get(sha, f"holds a file name that is not UTF-8 or has more than {LONGEST_PART} bytes.")
+    return findings.bad_pointers.get(sha, f"holds a file name that is not UTF-8 or has more than {LONGEST_PART} bytes.")
 
 
-async def _never_sent(tx: Tx, repo: Repo, findings: Findings) -> dict[str, str]:
+async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
     """What is wrong with pointers, by blob: knowing a hash must not be enough to have somebody's file."""
+    wanted = list({pointer.oid for pointer in pointers.values()})
+    sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, wanted))
     faults: dict[str, str] = {}
-    for sha, pointer in findings.pointers.items():
-        size = await lfs_store.size_of(tx, repo.id, pointer.oid)
+    for sha, pointer in pointers.items():
+        size = sizes.get(pointer.oid)
         if size is None:
             faults[sha] = f"stands for the large file {pointer.oid}, which this repo was never sent: git lfs push --all"
         elif size != pointer.size:

@@ -1,24 +1,28 @@
 """Deleting a repo, and the repos of an account that goes."""
 
 from hubgate.server import failpoint
+from hubgate.server.audit.model import Actor
+from hubgate.server.audit.model import Kind as Entry
 from hubgate.server.errors import NotFound
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.auditing import note
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.refs import REPO_GONE
 from hubgate.server.storage.database import Tx
 
 
-async def delete(repos: Repos, repo: Repo) -> None:
+async def delete(repos: Repos, repo: Repo, actor: Actor) -> None:
     """Its rows and its event at once; then its folder, which a sweep takes if this process dies before that."""
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
         if not await _deleted(tx, repos.base_url, repo, now):
             raise NotFound(REPO_GONE, code="RepoNotFound")
+        await note(tx, repo.owner, Entry.REPO_DELETE, repo, f"deleted the {repo.label}", actor, now)
 
     await repos.db.write_long(unit)
     failpoint.hit("repo-after-delete")

@@ -1,6 +1,6 @@
 """Repos, their refs, discussions, large files and events."""
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text, text
 
 from hubgate.server.storage.schema.base import metadata
 
@@ -106,6 +106,8 @@ lfs_links = Table(
     sqlite_with_rowid=False,
 )
 
+_UNFANNED = text("fanned_at IS NULL")
+
 # Every change of a repo, in the order in which it happened there, as watchers will be told. Outlives its repo.
 events = Table(
     "events",
@@ -124,6 +126,17 @@ events = Table(
     Column("body", LargeBinary, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("fanned_at", BigInteger),
+    # How many deliveries led to it, each by a receiver that changed something.
+    Column("depth", BigInteger, nullable=False, server_default="0"),
+    # The last webhook it was fanned out to; null until the first.
+    Column("fan_cursor", Text),
     Index(None, "repo_id", "repo_seq", unique=True),
+    Index(
+        "ix_events_unfanned",
+        "repo_id",
+        "repo_seq",
+        sqlite_where=_UNFANNED,
+        postgresql_where=_UNFANNED,
+    ),
     Index(None, "created_at"),
 )

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide, require
+from hubgate.server.clock import SECOND
 from hubgate.server.errors import Forbidden, NotFound, Unprocessable
 from hubgate.server.http.render import LfsResponse
 from hubgate.server.http.request import HubRequest
@@ -19,7 +20,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import parts, store
-from hubgate.server.hub.lfs.links import LASTS, Grant
+from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, LASTS, Grant
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
@@ -115,14 +116,14 @@ def routes(repos: Repos) -> list[Route]:
         if not all(map(parts.is_fingerprint, etags)):
             raise Unprocessable("etag is what the upload of the part answered.")
         # A client whose answer was lost asks again, when the parts are gone.
-        if not await _is_here(repos, grant):
+        if not await _is_here(repos, grant.repo_id, grant.oid, grant.size):
             await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, grant.size, etags)
             await _linked(repos, grant)
         return LfsResponse({})
 
     async def download(request: HubRequest) -> ASGIApp:
         grant = _granted(repos, request, "download")
-        if not await _is_here(repos, grant):
+        if not await _is_here(repos, grant.repo_id, grant.oid, grant.size):
             raise NotFound("The repo or this file of it was deleted meanwhile.", code="EntryNotFound")
         headers = {"content-type": OTHERWISE, "etag": f'"{grant.oid}"'}
         return sending.file(request, repos.large_files.at(grant.oid), grant.size, headers)
@@ -169,21 +170,22 @@ def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Rou
 def _may_upload(request: HubRequest, repo: Repo) -> None:
     """Whoever may write, and whoever may open a pull request: its files have to be somewhere."""
     identity = caller_of(request).identity
-    if not decide(identity, Action.DISCUSSION_OPEN, repo.judged()).allowed:
+    if repo.discussions_disabled or not decide(identity, Action.DISCUSSION_OPEN, repo.judged()).allowed:
         require(identity, Action.REPO_WRITE, repo.judged())
 
 
 async def _to_fetch(repos: Repos, repo: Repo, one: LargeObject) -> ObjectAnswer:
     size = await store.size_of(repos.db, repo.id, one.oid)
-    if size is None or not repos.large_files.has(one.oid, size):
+    if size is None or not await in_thread(repos.large_files.has, one.oid, size):
         error = {"code": 404, "message": "This repo has no such file."}
         return ObjectAnswer(one.oid, one.size, error=error)
-    grant = Grant("download", repo.id, one.oid, size, repos.clock() + LASTS)
-    return ObjectAnswer(one.oid, size, actions={"download": {"href": grant.address(repos)}})
+    grant = Grant("download", repo.id, one.oid, size, repos.clock() + DOWNLOAD_SECONDS * SECOND)
+    action = {"href": grant.address(repos), "expires_in": DOWNLOAD_SECONDS}
+    return ObjectAnswer(one.oid, size, actions={"download": action})
 
 
 async def _to_send(repos: Repos, repo: Repo, one: LargeObject, *, in_parts: bool) -> ObjectAnswer:
-    if await store.size_of(repos.db, repo.id, one.oid) == one.size and repos.large_files.has(one.oid, one.size):
+    if await _is_here(repos, repo.id, one.oid, one.size):
         return ObjectAnswer(one.oid, one.size)
     until = repos.clock() + LASTS
     # Signed as well: git-lfs shows no credentials at an address it was given.
@@ -211,10 +213,8 @@ def _granted(repos: Repos, request: HubRequest, verb: str) -> Grant:
     return grant
 
 
-async def _is_here(repos: Repos, grant: Grant) -> bool:
-    return await store.size_of(repos.db, grant.repo_id, grant.oid) == grant.size and await in_thread(
-        repos.large_files.has, grant.oid, grant.size
-    )
+async def _is_here(repos: Repos, repo_id: str, oid: str, size: int) -> bool:
+    return await store.size_of(repos.db, repo_id, oid) == size and await in_thread(repos.large_files.has, oid, size)
 
 
 async def _linked(repos: Repos, grant: Grant) -> None:

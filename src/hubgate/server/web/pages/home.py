@@ -14,16 +14,20 @@ from hubgate.server.hub.listing.store import Wanted
 from hubgate.server.paging import PageRequest
 from hubgate.server.web.pages.listing import first_of
 from hubgate.server.web.rendering import Pages
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.managing import managing
 
 RECENT = 8
+MOST_TROUBLED = 5
 
 
-def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -> list[Route]:
     async def home(request: HubRequest) -> Response:
         identity, person = caller_of(request).identity, caller_of(request).person
         if person is None:
             return pages.page(request, "home.html", recent=await listing.recent(repos, identity, RECENT))
-        own = await listing.listed(repos, identity, Wanted(owner_id=person.user.id), PageRequest(RECENT))
+        owners = [person.user.id, *(found.organization.id for found in person.memberships)]
+        own = await listing.listed(repos, identity, Wanted(owners=owners), PageRequest(RECENT))
         invited, more_invited = first_of(await invitations.of_user(accounts, person.user))
         memberships, more = first_of(person.memberships)
         return pages.page(
@@ -31,6 +35,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
             "home_in.html",
             invited=invited,
             more_invited=more_invited,
+            troubled=await managing.troubled(webhooks, person.user.id, MOST_TROUBLED),
             memberships=memberships,
             more=more,
             recent=own.items,

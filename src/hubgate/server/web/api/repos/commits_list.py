@@ -35,7 +35,7 @@ def routes(repos: Repos) -> list[Route]:
         limit = min(max(_number(queries.last(fields, "limit"), DEFAULT), 1), MOST)
         page = _number(queries.last(fields, "p"), 0)
         folder = repos.folders.of(repo.id)
-        found = await history.log(folder, revision.sha, page * limit, limit + 1)
+        found = await history.recent(folder, revision.sha, page * limit, limit + 1)
         total = await history.count(folder, revision.sha)
         formatted = "formatted" in queries.every(fields, "expand")
         shown = found[:limit]

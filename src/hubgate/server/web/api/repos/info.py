@@ -10,6 +10,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Query, Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
+from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.model import Repo
@@ -40,7 +41,8 @@ def routes(repos: Repos) -> list[Route]:
             if queries.flag(fields, "blobs"):
                 # As in the tree: behind a gate the hash of a large file would do as a key to it elsewhere.
                 may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
-                said["siblings"] = wire.siblings(await trees.files(folder, sha), hide_hashes=not may_read)
+                files = await trees.files(folder, sha)
+                said["siblings"] = await in_thread(wire.siblings, files, hide_hashes=not may_read)
             else:
                 said["siblings"] = [{"rfilename": name} for name in await trees.file_names(folder, sha)]
         elif not expand:

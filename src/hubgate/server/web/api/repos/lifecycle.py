@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import Caller, caller_of
+from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.access.policy import require
 from hubgate.server.errors import BadRequest, Forbidden, NotFound, Unprocessable
 from hubgate.server.http.render import JsonResponse
@@ -80,7 +80,9 @@ def routes(repos: Repos) -> list[Route]:
         if wanted.type is RepoType.SPACE and not wanted.sdk:
             raise BadRequest("A space needs an sdk, such as docker, gradio or static.")
         try:
-            repo = await creating.create(repos, caller.user, owner, wanted, _files(asked.files or []))
+            repo = await creating.create(
+                repos, caller.user, owner, wanted, actor_of(request), _files(asked.files or [])
+            )
         except creating.NameTaken as taken:
             # Clients that do not mind read the address from here.
             said = {"error": taken.message, "url": repos.base_url + taken.path}
@@ -96,7 +98,7 @@ def routes(repos: Repos) -> list[Route]:
         if (repo.owner_id, repo.name.lower()) != (owner.id, name.lower()):
             # A script that cleans up under the old name must not take what has moved on.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
-        await removing.delete(repos, repo)
+        await removing.delete(repos, repo, actor_of(request))
         return JsonResponse({})
 
     async def move(request: HubRequest) -> JsonResponse:
@@ -110,7 +112,7 @@ def routes(repos: Repos) -> list[Route]:
             raise Forbidden(f"There is no namespace {to_namespace[:60]} that you may create repos in.")
         if owner.id != repo.owner_id:
             require(caller.identity, Action.REPO_CREATE, owner.namespace)
-        moved = await moving.move(repos, repo, owner, to_name)
+        moved = await moving.move(repos, repo, owner, to_name, actor_of(request))
         return JsonResponse({"url": repos.base_url + moved.path})
 
     made = {200: ("It is there, with its first commit.", RepoMade), 409: ("The name is taken; url says by what.", None)}

@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import PlainTextResponse
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
+from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.access.policy import require
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
@@ -39,7 +39,7 @@ def routes(repos: Repos) -> list[Route]:
         changes = _changes(repo, await request.read_json(RepoSettings))
         if changes.of_access:
             require(caller_of(request).identity, Action.REPO_MANAGE, repo.judged())
-        after = await configuring.configure(repos, repo, changes)
+        after = await configuring.configure(repos, repo, changes, actor_of(request))
         private, discussions = bool(after.private), bool(after.discussions_disabled)
         visibility = "private" if private else "public"
         return JsonResponse(RepoSettingsSet(private, visibility, after.gated or False, discussions))

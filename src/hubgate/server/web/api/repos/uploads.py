@@ -9,6 +9,7 @@ import msgspec
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
+from hubgate.server.access.decision import Decision
 from hubgate.server.access.guard import Guard
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide, require
@@ -38,6 +39,7 @@ LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
 
 BY_LFS = "This hub takes large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
+_PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
 _OWN_LARGE_FILES = re.compile(r"hf_hub/(\d+)\.(\d+)")
 
 
@@ -211,19 +213,22 @@ async def _judged_to_propose(repos: Repos, identity: Identity, repo: Repo, rev: 
 
 async def _judged(repos: Repos, identity: Identity, repo: Repo, rev: str) -> str:
     """The ref that moves, if this caller may move it."""
-    if rev.startswith("refs/pr/") and not decide(identity, Action.REPO_WRITE, repo.judged()).allowed:
-        await _judged_as_author(repos, identity, repo, rev)
+    writing = decide(identity, Action.REPO_WRITE, repo.judged())
+    if rev.startswith("refs/pr/"):
+        await _judged_at_pull_request(repos, identity, repo, rev, writing)
     else:
-        require(identity, Action.REPO_WRITE, repo.judged())
+        writing.enforce()
     return writable_ref(await finding.revision(repos, repo, rev))
 
 
-async def _judged_as_author(repos: Repos, identity: Identity, repo: Repo, rev: str) -> None:
-    number = rev.removeprefix("refs/pr/")
-    found = await discussions.find(repos.db, repo.id, int(number)) if number.isascii() and number.isdigit() else None
+async def _judged_at_pull_request(repos: Repos, identity: Identity, repo: Repo, rev: str, writing: Decision) -> None:
+    """As with a push: while it is open, by its author or by a writer."""
+    number = _PULL_REQUEST.match(rev)
+    found = await discussions.find(repos.db, repo.id, int(number[1])) if number else None
     if found is None or not found.takes_commits:
         raise NotFound(f"Invalid rev id: {rev[:100]}", code="RevisionNotFound")
-    require(identity, Action.DISCUSSION_PUSH, resource.Post(repo.judged(), found.author_id))
+    if not writing.allowed:
+        require(identity, Action.DISCUSSION_PUSH, resource.Post(repo.judged(), found.author_id))
 
 
 async def _parts(request: HubRequest) -> AsyncIterator[bytes]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 from markupsafe import Markup
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.http.request import HubRequest
@@ -53,7 +53,14 @@ def routes(frame: Frame) -> list[Route]:
             tags=[clean(tag) for tag in repo.tag_list[:MOST_TAGS]],
         )
 
-    return frame.routes("GET", "", card, Action.REPO_SEE, "The card of a repo")
+    async def by_clone_address(_: HubRequest, repo: Repo) -> Response:
+        return RedirectResponse(repo.path, 303)
+
+    see = Action.REPO_SEE
+    return [
+        *frame.routes("GET", "", card, see, "The card of a repo"),
+        *frame.routes("GET", ".git", by_clone_address, see, "Leads from the address that git clones to a repo"),
+    ]
 
 
 async def read(frame: Frame, repo: Repo) -> Readme | None:

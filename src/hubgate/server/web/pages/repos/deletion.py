@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.hub.discussions import store as discussions
@@ -38,7 +39,7 @@ def routes(frame: Frame) -> list[Route]:
         typed = request.form_fields.get("name").strip()
         if typed != repo.full_name:
             return await ask(request, repo, {"name": f"Type {repo.full_name}, as it is written here."}, typed)
-        await removing.delete(frame.repos, repo)
+        await removing.delete(frame.repos, repo, actor_of(request))
         return frame.pages.see(f"/{repo.owner_name}", f"Deleted {repo.full_name}.")
 
     what = "Delete a repo"

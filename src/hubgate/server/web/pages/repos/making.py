@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
+from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.access.policy import require
 from hubgate.server.errors import Forbidden, Unprocessable
 from hubgate.server.http.request import HubRequest
@@ -91,7 +91,7 @@ def routes(frame: Frame) -> list[Route]:
                 raise Forbidden(f"There is no namespace {draft.owner[:60]} that you may create repos in.")
             require(caller.identity, Action.REPO_CREATE, owner.namespace)
             try:
-                repo = await creating.create(frame.repos, user, owner, wanted)
+                repo = await creating.create(frame.repos, user, owner, wanted, actor_of(request))
             except creating.NameTaken:
                 return show(request, kind, draft, {"name": f"{owner.name}/{draft.name} is taken."})
             except Unprocessable as error:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
+from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.access.policy import require
 from hubgate.server.errors import Conflict, Forbidden, Unprocessable
 from hubgate.server.http.request import HubRequest
@@ -41,25 +41,25 @@ def routes(frame: Frame) -> list[Route]:
     async def show(request: HubRequest, repo: Repo) -> Response:
         return shown(request, repo)
 
-    async def configured(repo: Repo, changes: Changes, done: str) -> Response:
-        await configuring.configure(frame.repos, repo, changes)
+    async def configured(request: HubRequest, repo: Repo, changes: Changes, done: str) -> Response:
+        await configuring.configure(frame.repos, repo, changes, actor_of(request))
         return frame.pages.see(f"{repo.path}/settings", done)
 
     async def visibility(request: HubRequest, repo: Repo) -> Response:
         given = request.form_fields.get("visibility")
         if given not in ("public", "private"):
             raise Unprocessable("visibility is public or private.")
-        return await configured(repo, Changes(private=given == "private"), f"{repo.full_name} is {given} now.")
+        return await configured(request, repo, Changes(private=given == "private"), f"{repo.full_name} is {given} now.")
 
     async def gate(request: HubRequest, repo: Repo) -> Response:
         given = request.form_fields.get("gated")
         said = "is gated now" if given else "has no gate now"
-        return await configured(repo, Changes(gated=given), f"{repo.full_name} {said}.")
+        return await configured(request, repo, Changes(gated=given), f"{repo.full_name} {said}.")
 
     async def discussions(request: HubRequest, repo: Repo) -> Response:
         disabled = request.form_fields.get("discussions") != "on"
         said = "off" if disabled else "on"
-        return await configured(repo, Changes(discussions_disabled=disabled), f"Discussions are {said} now.")
+        return await configured(request, repo, Changes(discussions_disabled=disabled), f"Discussions are {said} now.")
 
     async def move(request: HubRequest, repo: Repo) -> Response:
         form = request.form_fields
@@ -72,7 +72,7 @@ def routes(frame: Frame) -> list[Route]:
         if (owner.id, name) == (repo.owner_id, repo.name):
             return frame.pages.see(f"{repo.path}/settings", f"It already is {repo.full_name}.")
         try:
-            moved = await moving.move(frame.repos, repo, owner, name)
+            moved = await moving.move(frame.repos, repo, owner, name, actor_of(request))
         except Conflict:
             return shown(request, repo, {"name": f"{owner.name}/{name} is taken."}, owner=to, name=name)
         except Unprocessable as error:

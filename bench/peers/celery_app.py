@@ -1,0 +1,84 @@
+"""Celery as webhooks would be built on it: a task for each event, which becomes a task for each webhook, which posts it
+signed. The plan comes as JSON in PLAN. A worker that dies gives its tasks back; results are stored.
+`python celery_app.py` adds events at the first line it is given and says done when every result is stored.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import sys
+import time
+
+import redis
+import urllib3
+from celery import Celery
+from celery.signals import worker_ready
+
+PLAN = json.loads(os.environ["PLAN"])
+KEY = base64.b64decode(PLAN["secret"].removeprefix("whsec_"))
+BROKER, RESULTS = 0, 1
+_POOL = urllib3.PoolManager(maxsize=PLAN["atOnce"])
+
+
+def _address(database):
+    return f"redis+socket://{PLAN['socket']}?virtual_host={database}"
+
+
+app = Celery("celery_app", broker=_address(BROKER), backend=_address(RESULTS))
+app.conf.update(
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=16,
+    result_expires=86_400,
+    broker_connection_retry_on_startup=True,
+    worker_redirect_stdouts=False,
+)
+
+
+@worker_ready.connect
+def say_so(**_):
+    print("ready", flush=True)
+
+
+@app.task(ignore_result=True)
+def event(number, body):
+    with app.producer_pool.acquire(block=True) as producer:
+        for webhook in range(PLAN["webhooks"]):
+            deliver.apply_async((f"{number}-{webhook}", body), producer=producer)
+
+
+@app.task(autoretry_for=(OSError, urllib3.exceptions.HTTPError), retry_backoff=5, max_retries=12)
+def deliver(number, body):
+    timestamp, content = str(int(time.time())), body.encode()
+    signed = f"{number}.{timestamp}.".encode() + content
+    signature = base64.b64encode(hmac.digest(KEY, signed, hashlib.sha256)).decode()
+    headers = {
+        "Content-Type": "application/json",
+        "X-Webhook-Secret": PLAN["secret"],
+        "webhook-id": number,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": f"v1,{signature}",
+    }
+    answer = _POOL.request("POST", PLAN["url"], body=content, headers=headers, timeout=15, retries=False)
+    if answer.status >= 300:
+        raise OSError(f"answered {answer.status}")
+    return answer.status
+
+
+def commit():
+    results = redis.Redis(unix_socket_path=PLAN["socket"], db=RESULTS)
+    wanted = results.dbsize() + PLAN["events"] * PLAN["webhooks"]
+    print("ready", flush=True)
+    sys.stdin.readline()
+    with app.producer_pool.acquire(block=True) as producer:
+        for number in range(PLAN["events"]):
+            event.apply_async((number, PLAN["body"]), producer=producer)
+    while results.dbsize() < wanted:
+        time.sleep(0.01)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    commit()

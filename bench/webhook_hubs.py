@@ -1,0 +1,151 @@
+"""A hub with webhooks, on either engine: events are committed beside it, `hubgate deliver` sends them on one core."""
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bed.processes import HUBGATE, environment, hubgate
+
+from bench.cores import pinned
+from bench.ground import Ground
+from bench.sign_ins import made_user, some_at_once
+from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.events import outbox
+from hubgate.server.events.kinds import Kind
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.repos import creating
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.hub.repos.creating import NewRepo
+from hubgate.server.hub.repos.model import Owner as RepoOwner
+from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.opened import Hub
+from hubgate.server.running import opened_for_operator
+from hubgate.server.settings import load
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.managing import managing
+from hubgate.server.webhooks.managing.managing import Owner, Wanted
+
+SQLITE, POSTGRES = "hubgate deliver, SQLite", "hubgate deliver, PostgreSQL"
+# As many lanes as there are repos: of one repo a webhook gets the next event when it has had the one before.
+REPOS = 64
+SECRET = "whsec_" + "a" * 32
+EVENTS_A_UNIT = 50
+END_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a hub's data are; `variables` are those of its commands' environment."""
+
+    folder: Path
+    settings: Mapping[str, str]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {f"HUBGATE_{key.upper()}": value for key, value in self.settings.items()}
+
+
+def prepared(ground: Ground, engine: str, name: str) -> Place:
+    word = f"webhooks_{engine.rpartition(' ')[2].lower()}_{name}"
+    folder = ground.subfolder(word)
+    settings = {
+        "data_dir": str(folder / "var"),
+        "egress_allow": "127.0.0.0/8",
+        "webhook_quota": "1000000000",
+        "webhooks_per_owner": "1000000",
+        "secret_key": secrets.token_urlsafe(48),
+    }
+    if engine == POSTGRES:
+        settings["database_url"] = ground.postgres_database(word)
+    place = Place(folder, settings)
+    done = hubgate("migrate", cwd=folder, stdin=b"", **place.variables)
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+@dataclass(frozen=True)
+class Watching:
+    """A user whose every change so many webhooks watch."""
+
+    hub: Hub
+    repos: Sequence[Repo]
+
+    async def commit(self, events: int) -> None:
+        """In turn in each repo, durable when this returns: what a push writes, without git's part of it."""
+        for first in range(0, events, EVENTS_A_UNIT):
+            numbers = range(first, min(first + EVENTS_A_UNIT, events))
+            await self.hub.db.write(lambda tx, numbers=numbers: self._add(tx, numbers))  # type: ignore[misc]
+
+    async def _add(self, tx: Tx, numbers: range) -> None:
+        for number in numbers:
+            repo, now = self.repos[number % len(self.repos)], self.hub.clock()
+            seq = await repo_store.next_seq(tx, repo.id, now)
+            assert seq is not None
+            moved = {"updatedRefs": [RefChange("refs/heads/main", repo.head_sha, secrets.token_hex(20))]}
+            await outbox.record(tx, Kind.REPO_CONTENT, repo.snapshot, seq, moved, self.hub.settings.base_url, now)
+
+    async def settled(self) -> None:
+        """Until nothing waits any more and every result is stored."""
+        give_up_at = time.monotonic() + END_SECONDS
+        while time.monotonic() < give_up_at:
+            row = await self.hub.db.one(
+                """
+                SELECT EXISTS (SELECT 1 FROM events WHERE fanned_at IS NULL) AS unfanned,
+                    EXISTS (SELECT 1 FROM deliveries WHERE state IN ('pending', 'retrying', 'parked')) AS alive
+                """
+            )
+            assert row is not None
+            if not row["unfanned"] and not row["alive"]:
+                return
+            await asyncio.sleep(0.01)
+        raise RuntimeError("deliveries did not end")
+
+
+@contextlib.asynccontextmanager
+async def watched(
+    place: Place, webhooks: int, url: str, name: str = "ada", repos: int = REPOS
+) -> AsyncIterator[Watching]:
+    """The hub, opened a second time beside the process that delivers."""
+    async with opened_for_operator(load(place.settings, environment={})) as hub:
+        user = await made_user(hub, name)
+        made = [await _repo(hub, user, f"repo-{number}") for number in range(repos)]
+        # Nobody is told that repos were made, even if the clocks of two machines differ.
+        fan_out = FanOut(hub.webhooks, lambda: None)
+        while await fan_out.step():
+            continue
+        wanted = Wanted(url=url, watched=[("user", user.name)], secret=SECRET)
+        await some_at_once(lambda _: managing.create(hub.webhooks, Owner(user_id=user.id), wanted), range(webhooks))
+        yield Watching(hub, made)
+
+
+async def _repo(hub: Hub, user: User, name: str) -> Repo:
+    owner = RepoOwner("user", user.id, user.name)
+    return await creating.create(hub.repos, user, owner, NewRepo(RepoType.MODEL, name), SYSTEM)
+
+
+@contextlib.contextmanager
+def delivering(place: Place) -> Iterator["subprocess.Popen[bytes]"]:
+    """On one core, at the usual priority."""
+    process = subprocess.Popen(
+        pinned([*HUBGATE, "deliver"]),
+        cwd=place.folder,
+        env=environment(**place.variables),
+        stdout=subprocess.PIPE,
+        stderr=(place.folder / "deliver.log").open("ab"),
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            assert b"running" in said, (place.folder / "deliver.log").read_text()
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)

@@ -1,0 +1,64 @@
+"""The kinds of events, and a JSON Schema of what webhooks are sent for each."""
+
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.errors import NotFound
+from hubgate.server.events.kinds import Kind
+from hubgate.server.events.schemas import schema_of
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+
+PATH = "/api/event-schemas"
+_KEPT = {"cache-control": "public, max-age=300"}
+
+
+def routes(base_url: str) -> list[Route]:
+    addresses = {kind: f"{base_url}{PATH}/{kind.full_name}" for kind in Kind}
+    by_name = {kind.full_name: schema_of(kind, address) for kind, address in addresses.items()}
+    every = [
+        {
+            "name": kind.full_name,
+            "scope": kind.scope,
+            "action": kind.action,
+            "domain": kind.domain,
+            "when": kind.when,
+            "schema": address,
+        }
+        for kind, address in addresses.items()
+    ]
+
+    async def kinds(_: HubRequest) -> ASGIApp:
+        return JsonResponse(every, headers=_KEPT)
+
+    async def schema(request: HubRequest) -> ASGIApp:
+        found = by_name.get(request.param("name"))
+        if found is None:
+            raise NotFound("There is no such kind of event.")
+        return JsonResponse(found, headers=_KEPT)
+
+    public, api = Action.HUB_PUBLIC.rule.name, Surface.API
+    return [
+        Route(
+            "GET",
+            PATH,
+            kinds,
+            api,
+            public,
+            "Every kind of event",
+            answers={200: ("With the address of its schema.", list[dict[str, Any]])},
+        ),
+        Route(
+            "GET",
+            f"{PATH}/{{name}}",
+            schema,
+            api,
+            public,
+            "The JSON Schema of a kind of event",
+            answers={200: ("Draft 2020-12.", dict[str, Any]), 404: ("There is no such kind.", None)},
+        ),
+    ]

@@ -1,0 +1,151 @@
+"""A webhook and its deliveries as JSON. A list of webhooks is bare, one is wrapped: existing clients expect both."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from hubgate.server.clock import iso, iso_or_none
+from hubgate.server.errors import Unprocessable
+from hubgate.server.secret import ServerSecret
+from hubgate.server.storage.database import Row
+from hubgate.server.webhooks.activity.reading import InFull
+from hubgate.server.webhooks.activity.store import Logged
+from hubgate.server.webhooks.managing.managing import Kept, Wanted
+from hubgate.server.webhooks.model import ALIVE, ENABLED, SUSPENDED
+from hubgate.server.webhooks.sealed import opened_secret
+
+
+class Watched(msgspec.Struct):
+    type: str
+    name: str
+
+
+class NewWebhook(msgspec.Struct, rename="camel"):
+    watched: list[Watched]
+    url: str | None = None
+    domains: list[str] | None = None
+    secret: str | None = None
+    pull: bool = False
+    ordered: bool | None = None
+    job: Any = None
+    job_source_id: Any = None
+
+
+class WebhookChanges(msgspec.Struct, rename="camel"):
+    """What is missing or null stays as it is, but for the secret: null takes it away."""
+
+    watched: list[Watched] | UnsetType | None = UNSET
+    url: str | UnsetType | None = UNSET
+    domains: list[str] | UnsetType | None = UNSET
+    secret: str | UnsetType | None = UNSET
+    overlap_seconds: int = 0
+    pull: bool = False
+    ordered: bool | None = None
+    job: Any = None
+    job_source_id: Any = None
+
+
+class WebhookJson(msgspec.Struct, rename="camel", omit_defaults=True):
+    id: str
+    watched: list[Watched]
+    domains: list[str]
+    disabled: bool | str
+    status: str
+    public_key: str
+    ordered: bool
+    created_at: str
+    url: str | UnsetType = UNSET
+    secret: str | UnsetType = UNSET
+    pull: bool | UnsetType = UNSET
+    last_trigger_at: str | UnsetType = UNSET
+
+
+class OneWebhook(msgspec.Struct):
+    webhook: WebhookJson
+
+
+class Sent(msgspec.Struct):
+    """`status` is null where no answer has come yet."""
+
+    status: int | None
+    id: str
+
+
+def wanted(given: NewWebhook | WebhookChanges) -> Wanted:
+    if given.job is not None or given.job_source_id is not None:
+        raise Unprocessable("job: this hub runs no jobs. Give a url.")
+    return Wanted(
+        url=None if isinstance(given.url, UnsetType) else given.url,
+        pull=given.pull,
+        watched=[(watch.type, watch.name) for watch in given.watched] if given.watched else None,
+        domains=None if isinstance(given.domains, UnsetType) else given.domains,
+        secret=_secret(given) if isinstance(given, WebhookChanges) else given.secret,
+        overlap_seconds=given.overlap_seconds if isinstance(given, WebhookChanges) else 0,
+        ordered=given.ordered,
+    )
+
+
+def _secret(given: WebhookChanges) -> str | None:
+    """huggingface_hub before 1.0 sends all four fields each time, null where its caller gave nothing: that a new url
+    takes the secret away would open a receiver to everyone.
+    """
+    if isinstance(given.secret, UnsetType):
+        return None
+    if given.secret is None and UNSET not in (given.watched, given.url, given.domains):
+        return None
+    return given.secret or ""
+
+
+def described(kept: Kept, server_secret: ServerSecret) -> WebhookJson:
+    webhook = kept.webhook
+    return WebhookJson(
+        id=webhook.id,
+        watched=[Watched(watch.type, watch.name) for watch in kept.watched],
+        domains=webhook.domains.split(),
+        disabled="suspended-after-failure" if webhook.state == SUSPENDED else webhook.state != ENABLED,
+        status=ENABLED if webhook.state == ENABLED else "disabled",
+        public_key=webhook.public_key,
+        ordered=bool(webhook.ordered),
+        created_at=iso(webhook.created_at),
+        url=UNSET if webhook.url is None else webhook.url,
+        pull=True if webhook.url is None else UNSET,
+        secret=UNSET if webhook.secret is None else opened_secret(server_secret, webhook.id, webhook.secret),
+        last_trigger_at=UNSET if webhook.last_trigger_at is None else iso(webhook.last_trigger_at),
+    )
+
+
+def logged_json(logged: Logged) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "id": logged.id,
+        "event": {"id": logged.event_id, "action": logged.action, "scope": logged.scope},
+        "repo": {"type": logged.repo_type, "name": logged.repo_name},
+        "state": logged.state,
+        "status": logged.status,
+        "attempts": logged.attempts,
+        "at": iso(logged.created_at),
+        "nextAttemptAt": iso_or_none(logged.due_at if logged.state in ALIVE else None),
+        "replayOf": logged.origin,
+    }
+    if logged.reason:
+        said["reason"] = logged.reason
+    return said
+
+
+def in_full_json(full: InFull) -> dict[str, Any]:
+    return {
+        **logged_json(full.logged),
+        "payload": None if full.payload is None else msgspec.Raw(full.payload),
+        "request": {"url": full.request.url, "headers": full.request.headers},
+        "tries": [_try(row) for row in full.tries],
+    }
+
+
+def _try(row: Row) -> dict[str, Any]:
+    return {
+        "at": iso(row["at"]),
+        "status": row["status"],
+        "durationMs": row["duration_ms"],
+        "error": row["error"] or None,
+        "response": bytes(row["response"]).decode("utf-8", "replace"),
+    }

@@ -1,0 +1,176 @@
+"""`/api/settings/webhooks`, one's own and, under an organization, those of its admins."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import KIB, Query, Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.paging import parse_page
+from hubgate.server.web.api import webhook_shapes as shapes
+from hubgate.server.web.api.answers import NO_TOKEN
+from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.named import organization_route
+from hubgate.server.web.own_account import require_own
+from hubgate.server.webhooks.activity import again, reading
+from hubgate.server.webhooks.activity.store import Filter
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.managing import managing
+from hubgate.server.webhooks.managing.managing import Kept, Owner
+from hubgate.server.webhooks.model import STATES
+
+PATH = "/api/settings/webhooks"
+OF_ORGANIZATION = "/api/organizations/{name}/settings/webhooks"
+_ONE = "/{id}"
+_REFUSALS = {**NO_TOKEN, 403: ("The token lacks the webhooks scope, or you are no admin there.", None)}
+_ABSENT = {**_REFUSALS, 404: ("There is no such webhook, or it is not yours.", None)}
+_MEND = {422: ("A field has to be mended; error says which.", None)}
+_FILTERS = (
+    Query("state", f"One of {', '.join(STATES)}."),
+    Query("repo", "Its name, with the namespace."),
+    Query("scope", "Such as repo.content."),
+)
+
+OfOwner = Callable[[HubRequest, Owner], Awaitable[ASGIApp]]
+
+
+def routes(webhooks: Webhooks, accounts: Accounts) -> list[Route]:
+    api = _Api(webhooks)
+    return [*_routes(api, None), *_routes(api, accounts)]
+
+
+class _Api:
+    def __init__(self, webhooks: Webhooks) -> None:
+        self._webhooks = webhooks
+
+    async def every(self, _: HubRequest, owner: Owner) -> ASGIApp:
+        found = await managing.every(self._webhooks, owner)
+        return JsonResponse([shapes.described(kept, self._webhooks.secret) for kept in found])
+
+    async def create(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        given = await request.read_json(shapes.NewWebhook)
+        return self._wrapped(await managing.create(self._webhooks, owner, shapes.wanted(given)))
+
+    async def one(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        return self._wrapped(await self._kept(request, owner))
+
+    async def update(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        given = await request.read_json(shapes.WebhookChanges)
+        wanted = shapes.wanted(given)
+        return self._wrapped(await managing.update(self._webhooks, owner, request.param("id"), wanted))
+
+    async def enable(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        return self._wrapped(await managing.switch(self._webhooks, owner, request.param("id"), on=True))
+
+    async def disable(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        return self._wrapped(await managing.switch(self._webhooks, owner, request.param("id"), on=False))
+
+    async def delete(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        await managing.delete(self._webhooks, owner, request.param("id"))
+        return JsonResponse({})
+
+    async def logs(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        kept, query = await self._kept(request, owner), request.query()
+        wanted = reading.check_filter(Filter(query.get("state", ""), query.get("repo", ""), query.get("scope", "")))
+        found = await reading.page(self._webhooks, kept.webhook, wanted, parse_page(query, reading.CURSOR))
+        return listed(request, self._webhooks.base_url, found, shapes.logged_json)
+
+    async def log(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        kept = await self._kept(request, owner)
+        full = await reading.one(self._webhooks, kept.webhook, request.param("delivery"))
+        return JsonResponse(shapes.in_full_json(full))
+
+    async def replay(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        kept = await self._kept(request, owner)
+        return await self._sent(kept, await again.replay(self._webhooks, kept.webhook, request.param("delivery")))
+
+    async def test(self, request: HubRequest, owner: Owner) -> ASGIApp:
+        kept = await self._kept(request, owner)
+        return await self._sent(kept, await again.test(self._webhooks, kept))
+
+    async def _sent(self, kept: Kept, delivery_id: str) -> ASGIApp:
+        logged = await again.awaited(self._webhooks, kept.webhook, delivery_id)
+        return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
+
+    async def _kept(self, request: HubRequest, owner: Owner) -> Kept:
+        return await managing.get(self._webhooks, owner, request.param("id"))
+
+    def _wrapped(self, kept: Kept) -> ASGIApp:
+        return JsonResponse(shapes.OneWebhook(shapes.described(kept, self._webhooks.secret)))
+
+
+def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
+    whose = "your" if accounts is None else "an organization's"
+
+    def route(method: str, path: str, handler: OfOwner, summary: str, answers: dict[int, Any], **more: Any) -> Route:
+        more |= {"answers": answers, "body_cap": 64 * KIB}
+        if accounts is None:
+            return _own(method, path, handler, summary, **more)
+        return _organizations(accounts, method, path, handler, summary, **more)
+
+    wrapped = {200: ("The webhook.", shapes.OneWebhook), **_ABSENT}
+    sent = {
+        200: ("What the receiver answered, if it did within 20 s.", shapes.Sent),
+        **_ABSENT,
+        409: ("The webhook is disabled or suspended.", None),
+    }
+    every = {200: ("Oldest first.", list[shapes.WebhookJson]), **_REFUSALS}
+    made = {200: ("The webhook.", shapes.OneWebhook), **_REFUSALS, **_MEND}
+    return [
+        route("GET", "", api.every, f"Every one of {whose} webhooks", every),
+        route("POST", "", api.create, f"Make one of {whose} webhooks", made, body=shapes.NewWebhook),
+        route("GET", _ONE, api.one, f"One of {whose} webhooks", wrapped),
+        route(
+            "POST",
+            _ONE,
+            api.update,
+            f"Change one of {whose} webhooks",
+            {**wrapped, **_MEND},
+            body=shapes.WebhookChanges,
+        ),
+        route("POST", f"{_ONE}/enable", api.enable, f"Switch one of {whose} webhooks on", wrapped),
+        route("POST", f"{_ONE}/disable", api.disable, f"Switch one of {whose} webhooks off", wrapped),
+        route("DELETE", _ONE, api.delete, f"Delete one of {whose} webhooks", {200: ("Gone.", None), **_ABSENT}),
+        route("POST", f"{_ONE}/test", api.test, f"Send a test to one of {whose} webhooks", sent),
+        route(
+            "GET",
+            f"{_ONE}/logs",
+            api.logs,
+            f"Deliveries of one of {whose} webhooks",
+            {200: ("The newest first.", list[dict[str, Any]]), **_ABSENT},
+            query=(*_FILTERS, *PAGING),
+        ),
+        route(
+            "GET",
+            f"{_ONE}/logs/{{delivery}}",
+            api.log,
+            f"One delivery of one of {whose} webhooks",
+            {200: ("With payload and tries.", dict[str, Any]), **_ABSENT},
+        ),
+        route("POST", f"{_ONE}/replay/{{delivery}}", api.replay, f"Send a delivery of {whose} webhook again", sent),
+    ]
+
+
+def _own(method: str, path: str, handler: OfOwner, summary: str, **more: Any) -> Route:
+    action = Action.ACCOUNT_READ_WEBHOOKS if method == "GET" else Action.ACCOUNT_WRITE_WEBHOOKS
+
+    async def handle(request: HubRequest) -> ASGIApp:
+        return await handler(request, Owner(user_id=require_own(request, action).user.id))
+
+    return Route(method, PATH + path, handle, Surface.API, action.rule.name, summary, **more)
+
+
+def _organizations(accounts: Accounts, method: str, path: str, handler: OfOwner, summary: str, **more: Any) -> Route:
+    action = Action.ORG_READ_WEBHOOKS if method == "GET" else Action.ORG_WRITE_WEBHOOKS
+
+    async def handle(request: HubRequest, organization: Organization) -> ASGIApp:
+        return await handler(request, Owner(org_id=organization.id))
+
+    full = OF_ORGANIZATION + path
+    return organization_route(accounts, method, full, handle, Surface.API, action, summary, **more)

@@ -1,0 +1,231 @@
+"""What a webhook sent: its state, every delivery, one of them with its tries; a test, and one delivery again."""
+
+import json
+import shlex
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from hubgate.server.clock import DAY
+from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
+from hubgate.server.events.kinds import Kind
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.paging import PageRequest, decode_cursor, encode_cursor
+from hubgate.server.web.foreign_text import clean
+from hubgate.server.web.pages.listing import ROWS
+from hubgate.server.web.pages.webhooks.frame import ONE, Desk, Frame
+from hubgate.server.webhooks.activity import again, reading
+from hubgate.server.webhooks.activity.reading import InFull
+from hubgate.server.webhooks.activity.store import Filter, Logged
+from hubgate.server.webhooks.delivering.outcome import NO_ANSWER
+from hubgate.server.webhooks.managing import resuming
+from hubgate.server.webhooks.managing.managing import Kept
+from hubgate.server.webhooks.model import (
+    ALIVE,
+    DISABLED,
+    FORBIDDEN,
+    LOOP,
+    QUOTA,
+    STATES,
+    SUSPENDED,
+    SUSPENDED_AFTER,
+    Webhook,
+)
+
+_DELIVERY = f"{ONE}/deliveries/{{delivery}}"
+# For the answer of a receiver to a test or a replay; what takes longer is looked at again.
+_WAITS_SECONDS = 3.0
+_MOST_SHOWN = 16 * 1024
+_OLDER, _NEWER = "older", "newer"
+_LONGEST_NAME = 200
+SCOPES = tuple(dict.fromkeys(kind.scope for kind in Kind))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    items: list[Logged]
+    newer: str | None = None
+    older: str | None = None
+
+
+def routes(frame: Frame) -> list[Route]:
+    webhooks = frame.webhooks
+
+    async def one(request: HubRequest, desk: Desk) -> Response:
+        kept, query = await frame.kept(request, desk), request.query()
+        at, webhook = desk.at(kept.webhook), kept.webhook
+        wanted = Filter(*(query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")))
+        values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "wanted": wanted, **await standing(kept)}
+        try:
+            reading.check_filter(wanted)
+        except FieldErrors as error:
+            return frame.show_one(
+                request, desk, kept, "activity.html", error.fields, **_listed(at, Filter(), _Rows([]), 0), **values
+            )
+        rows = await page(webhook, wanted, query.get("cursor", ""))
+        count = await reading.count(webhooks, webhook, wanted)
+        return frame.show_one(request, desk, kept, "activity.html", **_listed(at, wanted, rows, count), **values)
+
+    async def standing(kept: Kept) -> dict[str, Any]:
+        """How the webhook fares, for the banner."""
+        webhook, now = kept.webhook, webhooks.clock()
+        since, suspended = webhook.failing_since, webhook.suspended_at
+        return {
+            "missed": await resuming.missed(webhooks, webhook),
+            # Suspended at once by a receiver that said it is gone for good.
+            "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
+            "days": SUSPENDED_AFTER // DAY,
+            "suspension": None if since is None else since + SUSPENDED_AFTER,
+            "closed_until": webhook.closed_until if webhook.closed_until > now else None,
+        }
+
+    async def page(webhook: Webhook, wanted: Filter, cursor: str) -> _Rows:
+        way, place = decode_cursor(cursor, (str, int)) if cursor else (_OLDER, None)
+        if way == _NEWER and isinstance(place, int):
+            found = await reading.newer(webhooks, webhook, wanted, place, ROWS + 1)
+            if len(found) > ROWS:
+                items = found[1:]
+                return _Rows(items, _cursor(_NEWER, items[0]), _cursor(_OLDER, items[-1]))
+            # The top is reached: shown whole, with what came in meanwhile.
+            place = None
+        asked = PageRequest(ROWS, None if place is None else (place,))
+        older = await reading.page(webhooks, webhook, wanted, asked)
+        newer = _cursor(_NEWER, older.items[0]) if place is not None and older.items else None
+        return _Rows(older.items, newer, _cursor(_OLDER, older.items[-1]) if older.next_cursor else None)
+
+    async def delivery(request: HubRequest, desk: Desk) -> Response:
+        kept = await frame.kept(request, desk)
+        full = await reading.one(webhooks, kept.webhook, request.param("delivery"))
+        return frame.show_one(
+            request,
+            desk,
+            kept,
+            "delivery.html",
+            full=full,
+            logged=full.logged,
+            tries=[_shown_try(row) for row in full.tries],
+            reason=_reason(full.logged, kept.webhook, webhooks.quota),
+            next_at=full.logged.due_at if full.logged.state in ALIVE else None,
+            payload=_readable(full.payload),
+            curl=_curl(full),
+        )
+
+    async def payload(request: HubRequest, desk: Desk) -> Response:
+        kept = await frame.kept(request, desk)
+        full = await reading.one(webhooks, kept.webhook, request.param("delivery"))
+        if full.payload is None:
+            raise NotFound("There is no payload to show: it is no longer kept, or it may not be read any more.")
+        name = f"attachment; filename={full.logged.id}.json"
+        return Response(full.payload, media_type="application/json", headers={"content-disposition": name})
+
+    async def replay(request: HubRequest, desk: Desk) -> Response:
+        kept, repeated = await frame.kept(request, desk), request.param("delivery")
+        try:
+            new = await again.replay(webhooks, kept.webhook, repeated)
+        except (Conflict, Forbidden) as error:
+            return frame.pages.see(f"{desk.at(kept.webhook)}/deliveries/{repeated}", f"Not sent. {error.message}")
+        return await sent(desk, kept, new, "Replayed")
+
+    async def test(request: HubRequest, desk: Desk) -> Response:
+        kept = await frame.kept(request, desk)
+        try:
+            new = await again.test(webhooks, kept)
+        except Conflict as error:
+            return frame.pages.see(desk.at(kept.webhook), f"Not sent. {error.message}")
+        return await sent(desk, kept, new, "Sent a test")
+
+    async def sent(desk: Desk, kept: Kept, new: str, deed: str) -> Response:
+        logged = await again.awaited(webhooks, kept.webhook, new, _WAITS_SECONDS)
+        return frame.pages.see(f"{desk.at(kept.webhook)}/deliveries/{new}", f"{deed}. {_answered(logged)}".strip())
+
+    return [
+        *frame.views(ONE, one, "What a webhook sent"),
+        *frame.views(_DELIVERY, delivery, "One delivery of a webhook"),
+        *frame.views(f"{_DELIVERY}/payload", payload, "The payload of a delivery, as a download"),
+        *frame.forms("POST", f"{_DELIVERY}/replay", replay, "Send a delivery again"),
+        *frame.forms("POST", f"{ONE}/test", test, "Send a test to a webhook"),
+    ]
+
+
+def _cursor(way: str, logged: Logged) -> str:
+    return encode_cursor((way, logged.seq))
+
+
+def _listed(at: str, wanted: Filter, rows: _Rows, count: int) -> dict[str, Any]:
+    def address(only: Filter, cursor: str | None = None) -> str:
+        query = {"state": only.state, "repo": only.repo, "scope": only.scope, "cursor": cursor}
+        kept = urlencode({name: value for name, value in query.items() if value})
+        return f"{at}?{kept}" if kept else at
+
+    chips = [
+        (text, address(without))
+        for text, without in (
+            (wanted.state, replace(wanted, state="")),
+            (wanted.repo, replace(wanted, repo="")),
+            (wanted.scope, replace(wanted, scope="")),
+        )
+        if text
+    ]
+    return {
+        "rows": rows.items,
+        "count": count,
+        "chips": chips,
+        "newer": address(wanted, rows.newer) if rows.newer else "",
+        "older": address(wanted, rows.older) if rows.older else "",
+    }
+
+
+def _answered(logged: Logged | None) -> str:
+    if logged is None or (logged.attempts == 0 and logged.state in ALIVE):
+        return "It is on its way: look again shortly."
+    if logged.attempts == 0:
+        return ""
+    return NO_ANSWER if logged.status is None else f"The receiver answered {logged.status}."
+
+
+def _shown_try(row: Any) -> dict[str, Any]:
+    return {
+        "number": row["number"],
+        "at": row["at"],
+        "status": row["status"],
+        "duration_ms": row["duration_ms"],
+        "error": row["error"],
+        "ok": row["status"] is not None and 200 <= row["status"] < 300,
+        # As text, whatever it says it is (attack W34).
+        "response": _lines(bytes(row["response"]).decode("utf-8", "replace")),
+    }
+
+
+def _lines(text: str) -> str:
+    return "\n".join(clean(line.expandtabs(4)) for line in text.splitlines())
+
+
+def _reason(logged: Logged, webhook: Webhook, quota: int) -> str:
+    reader = "Its organization" if webhook.org_id else "You"
+    return {
+        QUOTA: f"Over the quota of {quota:,} triggers in 24 hours. Replay it if you want it.",
+        DISABLED: "The webhook was disabled.",
+        SUSPENDED: "The webhook was suspended.",
+        FORBIDDEN: f"{reader} may not read this repo any more.",
+        LOOP: "A receiver's change caused a change, five times over. It stops here, or it would go on for ever.",
+    }.get(logged.reason, logged.reason)
+
+
+def _readable(payload: bytes | None) -> dict[str, Any] | None:
+    if payload is None:
+        return None
+    text = json.dumps(json.loads(payload), indent=2, ensure_ascii=False)
+    return {"text": "\n".join(map(clean, text[:_MOST_SHOWN].splitlines())), "is_cut": len(text) > _MOST_SHOWN}
+
+
+def _curl(full: InFull) -> str:
+    """The last request once more by hand, without the secret."""
+    if full.request.url is None or full.payload is None:
+        return ""
+    headers = [(name, value) for name, value in full.request.headers.items() if value != reading.MASK]
+    lines = [f"curl {shlex.quote(full.request.url)}"]
+    lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers]
+    return " \\\n  ".join([*lines, f"--data-binary @{full.logged.id}.json"])

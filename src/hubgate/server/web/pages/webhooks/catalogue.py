@@ -1,0 +1,93 @@
+"""`/docs/webhooks`: what a receiver is sent, how it makes sure who sent it, and every kind of event."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.clock import HOUR, MINUTE, SECOND
+from hubgate.server.events.kinds import Kind
+from hubgate.server.events.schemas import EXTRAS, Schema, members_of
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.api.event_schemas import PATH as SCHEMAS
+from hubgate.server.web.rendering import Pages
+from hubgate.server.webhooks.model import BACKOFF
+
+PATH = "/docs/webhooks"
+HEADERS = (
+    ("webhook-id", "The delivery. The same on every retry, so that you know one you had; a replay has a new one."),
+    ("webhook-timestamp", "When this try left, in seconds. Refuse what is more than five minutes away."),
+    ("webhook-signature", "One or more, separated by spaces: v1 with the secret, else v1a with the webhook's own key."),
+    ("X-Webhook-Secret", "The secret itself, if one is set."),
+    ("X-Hubgate-Webhook", "Which webhook sends it."),
+    ("X-Hubgate-Attempt", "1 at the first try."),
+    ("X-Hubgate-Sequence", "Counts the events of a repo without a gap. A test has 0."),
+    ("X-Hubgate-Depth", "How many deliveries led to the change. Send it along when you change something in answer."),
+    ("X-Hubgate-Test", "1 on a test, else absent."),
+)
+_CONTENTS = (
+    ("#receive", "Receive"),
+    ("#verify", "Verify"),
+    ("#retries", "Retries"),
+    ("#events", "Events"),
+    ("#every", "In every event"),
+)
+_UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
+
+
+def routes(pages: Pages) -> list[Route]:
+    # `event` says which kind it is, and that stands in its heading.
+    every = _members({name: schema for name, schema in members_of(Kind.REPO_CREATE).items() if name != "event"})
+    kinds = [
+        (kind, _members({name: EXTRAS[name] for name in kind.extras}), f"{SCHEMAS}/{kind.full_name}") for kind in Kind
+    ]
+    contents = [*_CONTENTS, *((f"#{kind.full_name}", f"{kind.scope} {kind.action}") for kind in Kind)]
+    waits = [_span(wait) for wait in BACKOFF]
+
+    async def show(request: HubRequest) -> Response:
+        return pages.page(
+            request,
+            "docs/webhooks.html",
+            contents=contents,
+            headers=HEADERS,
+            every=every,
+            kinds=kinds,
+            waits=waits,
+            schemas=SCHEMAS,
+        )
+
+    public = Action.HUB_PUBLIC.rule.name
+    return [Route("GET", PATH, show, Surface.PAGE, public, "What webhooks send, and every kind of event")]
+
+
+def _members(schemas: Mapping[str, Schema]) -> list[tuple[str, str, bool]]:
+    """Every member by its path, what it means, and whether it is always there."""
+    found: list[tuple[str, str, bool]] = []
+
+    def walk(path: str, schema: Schema, always: bool) -> None:
+        inner: dict[str, Any] = schema.get("items", schema)
+        if "properties" not in inner:
+            found.append((path, _value(schema), always))
+            return
+        suffix = "[]" if "items" in schema else ""
+        for name, member in inner["properties"].items():
+            walk(f"{path}{suffix}.{name}" if path else name, member, name in inner["required"])
+
+    for name, schema in schemas.items():
+        walk(name, schema, name != "truncated")
+    return found
+
+
+def _value(schema: Schema) -> str:
+    said = str(schema["description"])
+    if "const" in schema:
+        return f"{str(schema['const']).lower()}. {said}"
+    return f"{', '.join(schema['enum'])}. {said}" if "enum" in schema else said
+
+
+def _span(time: int) -> str:
+    unit, name = next((unit, name) for unit, name in _UNITS if time % unit == 0)
+    return f"{time // unit} {name}"

@@ -1,0 +1,158 @@
+"""One webhook's settings: address, what it watches, its secret; switched on and off; its kinds of events."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from hubgate.server.accounts import form_once
+from hubgate.server.accounts.form_once import AlreadyUsed
+from hubgate.server.errors import FieldErrors
+from hubgate.server.events.kinds import Kind
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.routes import Route
+from hubgate.server.web.pages.webhooks.form import (
+    DOMAIN_WORDS,
+    MAKE,
+    OVERLAPS,
+    Draft,
+    drafted,
+    new_secret,
+    sent,
+    wanted,
+)
+from hubgate.server.web.pages.webhooks.frame import ONE, Desk, Frame, name_of
+from hubgate.server.web.rendering import NO_ERRORS
+from hubgate.server.webhooks.activity import reading
+from hubgate.server.webhooks.activity.store import Filter
+from hubgate.server.webhooks.managing import managing, resuming
+from hubgate.server.webhooks.managing.managing import Kept, Wanted
+from hubgate.server.webhooks.model import SUSPENDED
+
+_SETTINGS, _SECRET, _REMOVE = f"{ONE}/settings", f"{ONE}/secret", f"{ONE}/secret/remove"
+
+
+def routes(frame: Frame) -> list[Route]:
+    webhooks = frame.webhooks
+
+    def show(
+        request: HubRequest, desk: Desk, kept: Kept, draft: Draft, errors: Mapping[str, str] = NO_ERRORS
+    ) -> Response:
+        now = webhooks.clock()
+        until = kept.webhook.old_secret_until
+        return frame.show_one(
+            request,
+            desk,
+            kept,
+            "settings.html",
+            errors,
+            draft=draft,
+            domain_words=DOMAIN_WORDS,
+            overlap_until=until if until is not None and until > now else None,
+        )
+
+    async def settings(request: HubRequest, desk: Desk) -> Response:
+        kept = await frame.kept(request, desk)
+        return show(request, desk, kept, drafted(kept))
+
+    async def save(request: HubRequest, desk: Desk) -> Response:
+        kept, draft = await frame.kept(request, desk), sent(request.form_fields)
+        try:
+            asked = wanted(draft, webhooks.egress, pull=kept.webhook.url is None)
+            await managing.update(webhooks, desk.owner, kept.webhook.id, asked)
+        except FieldErrors as error:
+            return show(request, desk, kept, draft, error.fields)
+        return frame.pages.see(f"{desk.at(kept.webhook)}/settings", "Saved.")
+
+    async def events(request: HubRequest, desk: Desk) -> Response:
+        kept = await frame.kept(request, desk)
+        domains = kept.webhook.domains.split()
+        kinds = [(kind, kind.domain in domains) for kind in Kind]
+        return frame.show_one(request, desk, kept, "events.html", kinds=kinds)
+
+    async def switch(request: HubRequest, desk: Desk, *, on: bool) -> Response:
+        kept = await frame.kept(request, desk)
+        if on and kept.webhook.state == SUSPENDED:
+            resumed = await resuming.resume(webhooks, desk.owner, kept.webhook.id)
+            events = f"{resumed.queued:,} event{'' if resumed.queued == 1 else 's'}"
+            said = f"Enabled. {events} on the way again." if resumed.queued else "Enabled."
+        else:
+            await managing.switch(webhooks, desk.owner, kept.webhook.id, on=on)
+            said = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
+        return frame.pages.see(desk.at(kept.webhook), said)
+
+    async def enable(request: HubRequest, desk: Desk) -> Response:
+        return await switch(request, desk, on=True)
+
+    async def disable(request: HubRequest, desk: Desk) -> Response:
+        return await switch(request, desk, on=False)
+
+    async def show_secret(
+        request: HubRequest, desk: Desk, kept: Kept, errors: Mapping[str, str] = NO_ERRORS, **values: Any
+    ) -> Response:
+        return frame.show_one(
+            request,
+            desk,
+            kept,
+            "secret.html",
+            errors,
+            overlaps=OVERLAPS,
+            once=form_once.number_for(frame.accounts, desk.user),
+            **{"kind": MAKE, "overlap": "0", "secret": "", "already": "", **values},
+        )
+
+    async def ask_secret(request: HubRequest, desk: Desk) -> Response:
+        return await show_secret(request, desk, await frame.kept(request, desk))
+
+    async def set_secret(request: HubRequest, desk: Desk) -> Response:
+        kept, form = await frame.kept(request, desk), request.form_fields
+        kind, overlap = form.get("secretKind", MAKE), form.get("overlapSeconds", "0")
+        try:
+            use = form_once.check_number(frame.accounts, desk.user, form.get(form_once.FIELD))
+            asked = new_secret(kind, form.get("secret"), overlap)
+            await managing.update(webhooks, desk.owner, kept.webhook.id, asked, use)
+        except FieldErrors as error:
+            return await show_secret(request, desk, kept, error.fields, kind=kind, overlap=overlap)
+        except AlreadyUsed as error:
+            return await show_secret(request, desk, kept, already=error.message)
+        if kind == MAKE:
+            return await show_secret(request, desk, kept, secret=asked.secret, overlap=overlap)
+        return frame.pages.see(f"{desk.at(kept.webhook)}/settings", "The secret is set.")
+
+    async def ask_remove(request: HubRequest, desk: Desk) -> Response:
+        return frame.show_one(request, desk, await frame.kept(request, desk), "secret_remove.html")
+
+    async def remove(request: HubRequest, desk: Desk) -> Response:
+        kept = await frame.kept(request, desk)
+        await managing.update(webhooks, desk.owner, kept.webhook.id, Wanted(secret=""))
+        said = "The secret is removed. Deliveries are signed with the webhook's own key."
+        return frame.pages.see(f"{desk.at(kept.webhook)}/settings", said)
+
+    async def ask_delete(
+        request: HubRequest, desk: Desk, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
+    ) -> Response:
+        kept = await frame.kept(request, desk)
+        deliveries = await reading.count(webhooks, kept.webhook, Filter())
+        return frame.show_one(request, desk, kept, "delete.html", errors, deliveries=deliveries, typed=typed)
+
+    async def delete(request: HubRequest, desk: Desk) -> Response:
+        kept, typed = await frame.kept(request, desk), request.form_fields.get("name").strip()
+        name = name_of(kept.webhook)
+        if typed != name:
+            return await ask_delete(request, desk, {"name": f"Type {name}, as it is written here."}, typed)
+        await managing.delete(webhooks, desk.owner, kept.webhook.id)
+        return frame.pages.see(desk.root, f"Deleted the webhook to {name}.")
+
+    return [
+        *frame.views(_SETTINGS, settings, "Settings of a webhook"),
+        *frame.forms("POST", _SETTINGS, save, "Change a webhook"),
+        *frame.views(f"{ONE}/events", events, "What a webhook is told of"),
+        *frame.forms("POST", f"{ONE}/enable", enable, "Switch a webhook on"),
+        *frame.forms("POST", f"{ONE}/disable", disable, "Switch a webhook off"),
+        *frame.forms("GET", _SECRET, ask_secret, "The form for a webhook's secret"),
+        *frame.forms("POST", _SECRET, set_secret, "Set a webhook's secret"),
+        *frame.forms("GET", _REMOVE, ask_remove, "What removing a webhook's secret means"),
+        *frame.forms("POST", _REMOVE, remove, "Remove a webhook's secret"),
+        *frame.forms("GET", f"{ONE}/delete", ask_delete, "What deleting a webhook means"),
+        *frame.forms("POST", f"{ONE}/delete", delete, "Delete a webhook"),
+    ]

@@ -1,0 +1,124 @@
+"""A webhook's settings as a form, and a posted form as what is wanted. Its fields have the names of the API."""
+
+import base64
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hubgate.server.egress.client import Egress
+from hubgate.server.errors import FieldErrors
+from hubgate.server.http.forms import Fields
+from hubgate.server.webhooks.managing.checking import Mend, check_domains, check_secret, check_url, check_watched
+from hubgate.server.webhooks.managing.managing import Kept, Wanted
+from hubgate.server.webhooks.model import DOMAINS, OWNER_TYPES, REPO_TYPES
+
+MAKE, OWN, NONE = "make", "own", "none"
+DOMAIN_WORDS = {"repo": "Repos: made, moved, deleted, pushed to, set differently", "discussion": "Discussions"}
+_HOUR, _DAY = 60 * 60, 24 * 60 * 60
+OVERLAPS = (
+    ("0", "None: receivers must know the new one at once"),
+    (str(_HOUR), "1 hour"),
+    *((str(days * _DAY), f"{days} day{'s' if days > 1 else ''}") for days in (1, 3, 7)),
+)
+_EXAMPLE = "Write each on a line of its own, such as user:ada, org:acme, model:acme/tiny or dataset:acme/rows."
+_RANDOM_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Draft:
+    """As it stands in the form, right or wrong."""
+
+    url: str = ""
+    watched: str = ""
+    domains: tuple[str, ...] = DOMAINS
+    ordered: bool = False
+    secret_kind: str = MAKE
+
+
+def drafted(kept: Kept) -> Draft:
+    webhook = kept.webhook
+    lines = "\n".join(f"{watch.type}:{watch.name}" for watch in kept.watched)
+    return Draft(webhook.url or "", lines, tuple(webhook.domains.split()), bool(webhook.ordered))
+
+
+def sent(form: Fields) -> Draft:
+    return Draft(
+        form.get("url").strip(),
+        form.get("watched").replace("\r\n", "\n"),
+        tuple(form.all("domains")),
+        form.get("ordered") == "on",
+        form.get("secretKind", NONE),
+    )
+
+
+def wanted(draft: Draft, egress: Egress, *, pull: bool = False) -> Wanted:
+    """`pull` is of a webhook that has no address: it may go on without. Refuses with a sentence for each field."""
+    errors: dict[str, str] = {}
+
+    def collect(check: Callable[[], object]) -> None:
+        try:
+            check()
+        except FieldErrors as error:
+            errors.update(error.fields)
+
+    watched: list[tuple[str, str]] = []
+
+    def read_watched() -> None:
+        watched.extend(_watched(draft.watched))
+        check_watched(watched)
+
+    if draft.url or not pull:
+        collect(lambda: _given_url(draft.url, egress))
+    collect(read_watched)
+    collect(lambda: check_domains(draft.domains))
+    if errors:
+        raise FieldErrors(errors)
+    return Wanted(url=draft.url or None, watched=watched, domains=draft.domains, ordered=draft.ordered)
+
+
+def with_secret(asked: Wanted, kind: str, given: str) -> Wanted:
+    if kind == MAKE:
+        return replace(asked, secret=made_secret())
+    if kind == OWN:
+        if not given:
+            raise Mend("secret", "Write the secret, or have one made.")
+        return replace(asked, secret=check_secret(given))
+    return asked
+
+
+def new_secret(kind: str, given: str, overlap: str) -> Wanted:
+    """In place of the one before; that there is none any more is another form."""
+    if overlap not in dict(OVERLAPS):
+        raise Mend("overlapSeconds", "Choose one of the list.")
+    return with_secret(Wanted(overlap_seconds=int(overlap)), MAKE if kind == MAKE else OWN, given)
+
+
+def made_secret() -> str:
+    """As Standard Webhooks wants it, so that its libraries take it as it is."""
+    return "whsec_" + base64.b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode()
+
+
+def _given_url(url: str, egress: Egress) -> str:
+    if not url:
+        raise Mend("url", "Write the address of the receiver.")
+    return check_url(url, egress)
+
+
+def _watched(text: str) -> list[tuple[str, str]]:
+    """`type:name` on each line, or the end of a repo's address."""
+    found = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        kind, colon, name = line.partition(":")
+        if not colon:
+            kind, name = _by_path(line)
+        if kind.strip().lower() not in (*OWNER_TYPES, *REPO_TYPES):
+            raise Mend("watched", f"{line[:60]}: {_EXAMPLE}")
+        found.append((kind.strip().lower(), name.strip()))
+    return found
+
+
+def _by_path(line: str) -> tuple[str, str]:
+    for kind in ("dataset", "space"):
+        if line.startswith(f"{kind}s/"):
+            return kind, line.removeprefix(f"{kind}s/")
+    return ("model", line) if "/" in line else ("", line)

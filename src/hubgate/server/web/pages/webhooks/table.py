@@ -1,0 +1,18 @@
+"""All of them."""
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.http.routes import Route
+from hubgate.server.web.pages.webhooks import activity, catalogue, editing, making
+from hubgate.server.web.pages.webhooks.frame import Frame
+from hubgate.server.web.rendering import Pages
+from hubgate.server.webhooks.context import Webhooks
+
+
+def routes(pages: Pages, webhooks: Webhooks, accounts: Accounts) -> list[Route]:
+    frame = Frame(pages, webhooks, accounts)
+    return [
+        *making.routes(frame),
+        *activity.routes(frame),
+        *editing.routes(frame),
+        *catalogue.routes(pages),
+    ]

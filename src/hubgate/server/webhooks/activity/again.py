@@ -1,0 +1,137 @@
+"""Sending a delivery again, and sending a test: queued like any other, then waited for a while."""
+
+import asyncio
+
+import msgspec
+
+from hubgate.server.errors import Conflict, Forbidden, NotFound
+from hubgate.server.events.kinds import Kind
+from hubgate.server.events.payload import RefChange, Snapshot, body_of
+from hubgate.server.ids import is_id, new_id
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.activity import store
+from hubgate.server.webhooks.activity.reading import NO_SUCH
+from hubgate.server.webhooks.activity.store import Logged
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering import store as deliveries
+from hubgate.server.webhooks.delivering.store import NewDelivery
+from hubgate.server.webhooks.managing.managing import NO_SUCH as NO_SUCH_WEBHOOK
+from hubgate.server.webhooks.managing.managing import Kept
+from hubgate.server.webhooks.model import ALIVE, ENABLED, OWNER_TYPES, PENDING, STORED, Webhook
+
+WAITS_SECONDS = 20.0
+_LOOKS_EVERY = 0.1
+# Of the newest repos it watches, for one that its owner may read.
+_LOOKED_AT = 20
+_NOBODY = "0" * 24
+_SAMPLE_OLD, _SAMPLE_NEW = "0" * 39 + "1", "0" * 39 + "2"
+
+
+async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> str:
+    """The new delivery's id. The body as it was; address and secret as they are; the right to read asked again."""
+    now = webhooks.clock()
+    new = new_id(now)
+
+    async def unit(tx: Tx) -> None:
+        row = await store.origin(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
+        if row is None:
+            raise NotFound(NO_SUCH)
+        known = row["is_test"] or await deliveries.may_know(tx, webhook.id, row["owner_id"], row["private"])
+        if not known:
+            raise Forbidden("The owner of this webhook may no longer read that repo.")
+        await _queue(tx, webhook, new, delivery_id, dict(_copied(row)), now)
+
+    await webhooks.db.write(unit)
+    return new
+
+
+def _copied(row: object) -> list[tuple[str, object]]:
+    names = ("event_id", "repo_id", "repo_seq", "repo_type", "repo_name", "scope", "action", "depth", "is_test", "body")
+    return [(name, row[name]) for name in names]  # type: ignore[index]
+
+
+async def test(webhooks: Webhooks, kept: Kept) -> str:
+    """An update of the newest repo it matches, or of one that nobody has."""
+    now, webhook = webhooks.clock(), kept.webhook
+    new = new_id(now)
+    found = await webhooks.db.read_long(lambda tx: _newest(tx, webhook))
+    sample = found or _sample(kept)
+    change = {"updatedRefs": [RefChange("refs/heads/main", _SAMPLE_OLD, sample.head_sha or _SAMPLE_NEW)]}
+    body = body_of(Kind.REPO_CONTENT, sample, change, webhooks.base_url)
+
+    async def unit(tx: Tx) -> None:
+        about = {
+            # Of no event: each test is its own.
+            "event_id": new,
+            "repo_id": sample.id,
+            "repo_seq": 0,
+            "repo_type": sample.type,
+            "repo_name": sample.name,
+            "scope": Kind.REPO_CONTENT.scope,
+            "action": Kind.REPO_CONTENT.action,
+            "depth": 0,
+            "is_test": 1,
+            "body": body,
+        }
+        await _queue(tx, webhook, new, "test", about, now)
+
+    await webhooks.db.write(unit)
+    return new
+
+
+async def _newest(tx: Tx, webhook: Webhook) -> Snapshot | None:
+    for row in await store.newest_repos(tx, webhook.id, _LOOKED_AT):
+        if await deliveries.may_know(tx, webhook.id, row["owner_id"], row["private"]):
+            tags = msgspec.json.decode(row["tags"], type=list[str])
+            name = f"{row['owner_name']}/{row['name']}"
+            private = bool(row["private"])
+            return Snapshot(row["id"], row["type"], name, row["owner_id"], private, row["head_sha"], tags)
+    return None
+
+
+def _sample(kept: Kept) -> Snapshot:
+    watch = kept.watched[0]
+    in_namespace = watch.type in OWNER_TYPES
+    name = f"{watch.name}/example" if in_namespace else watch.name
+    return Snapshot(_NOBODY, "model" if in_namespace else watch.type, name, _NOBODY, False, _SAMPLE_NEW, ())
+
+
+async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[str, object], now: int) -> None:
+    numbered = await store.next_number(tx, webhook.id, now)
+    if numbered is None:
+        raise NotFound(NO_SUCH_WEBHOOK)
+    if numbered["state"] != ENABLED:
+        # Disabled means silent, whoever asks.
+        raise Conflict(f"This webhook is {numbered['state']}. Enable it first.")
+    stored = webhook.url is None
+    await deliveries.add(
+        tx,
+        [
+            NewDelivery(
+                id=new,
+                webhook_id=webhook.id,
+                seq=numbered["last_seq"],
+                state=STORED if stored else PENDING,
+                reason="",
+                due_at=None if stored else now,
+                created_at=now,
+                # Unique for each press: a replay may be replayed, and pressed twice.
+                replay_of=f"{origin} {new}",
+                **about,  # type: ignore[arg-type]
+            )
+        ],
+    )
+
+
+async def awaited(
+    webhooks: Webhooks, webhook: Webhook, delivery_id: str, seconds: float = WAITS_SECONDS
+) -> Logged | None:
+    """What its first try came to, if that is known soon."""
+    with_patience = asyncio.get_running_loop().time() + seconds
+    while True:
+        logged = await webhooks.db.read(lambda tx: store.one(tx, webhook.id, delivery_id, webhooks.clock()))
+        if logged is None or logged.attempts > 0 or logged.state not in ALIVE:
+            return logged
+        if asyncio.get_running_loop().time() >= with_patience:
+            return logged
+        await asyncio.sleep(_LOOKS_EVERY)

@@ -1,0 +1,186 @@
+"""Statements behind the activity of a webhook."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from hubgate.server.ids import is_id
+from hubgate.server.storage.database import Row, Tx
+from hubgate.server.webhooks.delivering.store import ALIVE
+from hubgate.server.webhooks.model import HOLDS_LANE, PARKED
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A delivery as its owner sees it."""
+
+    id: str
+    event_id: str
+    seq: int
+    repo_type: str
+    repo_name: str
+    scope: str
+    action: str
+    state: str
+    reason: str
+    status: int | None
+    attempts: int
+    due_at: int | None
+    created_at: int
+    ended_at: int | None
+    replay_of: str
+    is_test: int
+    repo_seq: int
+    depth: int
+    # Of the last try.
+    duration_ms: int | None
+
+    @property
+    def origin(self) -> str | None:
+        """The delivery that this one repeats."""
+        origin = self.replay_of.partition(" ")[0]
+        return origin if is_id(origin) else None
+
+
+_DURATION = "(SELECT a.duration_ms FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number DESC LIMIT 1)"
+# What may not leave although nothing is wrong with it: its webhook's breaker is open, or one before it holds the lane.
+_STATE = f"""
+    CASE WHEN d.{ALIVE} AND d.lease_until IS NULL AND EXISTS (
+        SELECT 1 FROM webhooks w WHERE w.id = d.webhook_id AND (w.closed_until > :now OR (
+            w.ordered = 1 AND d.attempts = 0 AND d.replay_of = '' AND EXISTS (
+                SELECT 1 FROM deliveries p
+                WHERE p.webhook_id = d.webhook_id AND p.repo_id = d.repo_id AND p.repo_seq < d.repo_seq AND p.{ALIVE}
+                    AND p.replay_of = '' AND p.tried_at > CAST(:now AS bigint) - {HOLDS_LANE}
+            )
+        ))
+    ) THEN '{PARKED}' ELSE d.state END
+"""
+_DERIVED = {"duration_ms": _DURATION, "state": _STATE}
+_COLUMNS = ", ".join(
+    f"{_DERIVED[field.name]} AS {field.name}" if field.name in _DERIVED else f"d.{field.name}"
+    for field in fields(Logged)
+)
+
+
+@dataclass(frozen=True)
+class Filter:
+    state: str = ""
+    # With its namespace.
+    repo: str = ""
+    scope: str = ""
+
+
+async def page(tx: Tx, webhook_id: str, wanted: Filter, before: int, most: int, now: int) -> list[Logged]:
+    """The newest first."""
+    condition, values = _matching(webhook_id, wanted, now)
+    rows = await tx.all(
+        f"SELECT {_COLUMNS} FROM deliveries d WHERE {condition} AND d.seq < :before ORDER BY d.seq DESC LIMIT :most",
+        {**values, "before": before, "most": most},
+    )
+    return [Logged(*row) for row in rows]
+
+
+async def newer(tx: Tx, webhook_id: str, wanted: Filter, after: int, most: int, now: int) -> list[Logged]:
+    """Those right above a place in the list; the newest first."""
+    condition, values = _matching(webhook_id, wanted, now)
+    rows = await tx.all(
+        f"SELECT {_COLUMNS} FROM deliveries d WHERE {condition} AND d.seq > :after ORDER BY d.seq LIMIT :most",
+        {**values, "after": after, "most": most},
+    )
+    return [Logged(*row) for row in reversed(rows)]
+
+
+async def count(tx: Tx, webhook_id: str, wanted: Filter, now: int) -> int:
+    condition, values = _matching(webhook_id, wanted, now)
+    row = await tx.one(f"SELECT count(*) AS deliveries FROM deliveries d WHERE {condition}", values)
+    return int(row["deliveries"]) if row else 0
+
+
+def _matching(webhook_id: str, wanted: Filter, now: int) -> tuple[str, dict[str, str | int]]:
+    conditions: list[str] = ["d.webhook_id = :id"]
+    values: dict[str, str | int] = {"id": webhook_id, "now": now}
+    for column, expression, value in (("state", _STATE, wanted.state), ("scope", "d.scope", wanted.scope)):
+        if value:
+            conditions.append(f"{expression} = :{column}")
+            values[column] = value
+    if wanted.repo:
+        # Names are the same in either case.
+        conditions.append("lower(d.repo_name) = :repo")
+        values["repo"] = wanted.repo.lower()
+    return " AND ".join(conditions), values
+
+
+async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> Sequence[Row]:
+    """webhook_id, state, created_at of the last deliveries of each webhook of an owner, the oldest first."""
+    return await tx.all(
+        """
+        SELECT d.webhook_id, d.state, d.created_at FROM webhooks w
+        JOIN deliveries d ON d.webhook_id = w.id AND d.seq > w.last_seq - CAST(:most AS bigint)
+        WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY d.webhook_id, d.seq
+        """,
+        {"user_id": user_id, "org_id": org_id, "most": most},
+    )
+
+
+async def one(tx: Tx, webhook_id: str, delivery_id: str, now: int) -> Logged | None:
+    row = await tx.one(
+        f"SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND d.webhook_id = :webhook_id",
+        {"id": delivery_id, "webhook_id": webhook_id, "now": now},
+    )
+    return Logged(*row) if row else None
+
+
+async def body(tx: Tx, delivery_id: str) -> bytes | None:
+    row = await tx.one(
+        """
+        SELECT COALESCE(d.body, e.body) AS body FROM deliveries d LEFT JOIN events e ON e.id = d.event_id
+        WHERE d.id = :id
+        """,
+        {"id": delivery_id},
+    )
+    return row["body"] if row else None
+
+
+async def tries(tx: Tx, delivery_id: str) -> Sequence[Row]:
+    """number, at, url, signature, status, duration_ms, error, response."""
+    return await tx.all(
+        """
+        SELECT number, at, url, signature, status, duration_ms, error, response FROM attempts
+        WHERE delivery_id = :id ORDER BY number
+        """,
+        {"id": delivery_id},
+    )
+
+
+async def origin(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
+    """What a replay repeats."""
+    return await tx.one(
+        """
+        SELECT d.event_id, d.repo_id, d.repo_seq, d.repo_type, d.repo_name, d.scope, d.action, d.depth, d.is_test,
+            d.body, COALESCE(r.owner_id, e.owner_id) AS owner_id, COALESCE(r.private, e.private) AS private
+        FROM deliveries d LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
+        WHERE d.id = :id AND d.webhook_id = :webhook_id
+        """,
+        {"id": delivery_id, "webhook_id": webhook_id},
+    )
+
+
+async def newest_repos(tx: Tx, webhook_id: str, most: int) -> Sequence[Row]:
+    """What a webhook watches, the last changed first: id, type, name, owner_id, owner_name, private, head_sha, tags."""
+    return await tx.all(
+        """
+        SELECT r.id, r.type, r.name, r.owner_id, COALESCE(u.name, o.name) AS owner_name, r.private, r.head_sha, r.tags
+        FROM repos r LEFT JOIN users u ON u.id = r.owner_id LEFT JOIN organizations o ON o.id = r.owner_id
+        WHERE r.id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
+            OR r.owner_id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
+        ORDER BY r.updated_at DESC, r.id DESC LIMIT :most
+        """,
+        {"id": webhook_id, "most": most},
+    )
+
+
+async def next_number(tx: Tx, webhook_id: str, now: int) -> Row | None:
+    """last_seq and state, for a delivery that nobody's change made: it does not count towards the quota."""
+    return await tx.one(
+        "UPDATE webhooks SET last_seq = last_seq + 1, next_due_at = :now WHERE id = :id RETURNING last_seq, state",
+        {"id": webhook_id, "now": now},
+    )

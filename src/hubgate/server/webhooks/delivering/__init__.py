@@ -1,0 +1,1 @@
+"""From a delivery to an answer: claimed under a lease, sent, written down."""

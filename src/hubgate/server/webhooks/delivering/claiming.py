@@ -1,0 +1,81 @@
+"""Taking deliveries under a lease: fair between webhooks, few at a time for each."""
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hubgate.server.clock import SECOND
+from hubgate.server.storage.database import Row, Tx
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering.leases import store
+from hubgate.server.webhooks.model import FORBIDDEN, HOLDS_LANE, PER_WEBHOOK, SKIPPED, STORED, Pace
+
+_NEVER = 2**62
+# How often an ordered webhook is asked whether a lane has been held for long enough.
+_ORDERED_AGAIN = SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A delivery that is ours to send, with all that takes."""
+
+    delivery_id: str
+    webhook_id: str
+    lease_token: str
+    # Ours until then, by the clock that everyone shares.
+    until: int
+    # When it was taken, by a clock that nobody sets.
+    taken: float
+    row: Row
+
+    def may_begin(self, pace: Pace, now: int) -> bool:
+        """Whether a try that begins now ends within the lease. A process that was frozen, or whose clock was set back,
+        knows by one of the two clocks.
+        """
+        lasts = pace.lease / SECOND - pace.deadline_seconds
+        return time.monotonic() < self.taken + lasts and now < self.until - int(pace.deadline_seconds * SECOND)
+
+
+async def claim(webhooks: Webhooks, most_webhooks: int, each: int = PER_WEBHOOK) -> list[Claim]:
+    """At most `each` at a time of every webhook, in one unit for all of them."""
+    taken, now = time.monotonic(), webhooks.clock()
+    token, until = secrets.token_hex(12), now + webhooks.pace.lease
+
+    async def unit(tx: Tx) -> list[Claim]:
+        due = await store.due_webhooks(tx, now, min(most_webhooks, store.MOST_WEBHOOKS))
+        if not due:
+            return []
+        ordered = {row["id"]: bool(row["ordered"]) for row in due}
+        await store.take_turns(tx, list(ordered), token, now)
+        held = {each_id: now - HOLDS_LANE if holds else _NEVER for each_id, holds in ordered.items()}
+        await store.lease(tx, held, token, until, each, now)
+        rows = await store.leased(tx, list(ordered), token, until)
+        unsent = _unsent(rows)
+        await store.end_unsent(tx, list(unsent.values()), token, now)
+        freed = {row["webhook_id"] for row in rows if row["id"] in unsent}
+        await store.plan_after_claim(tx, _again(ordered, freed, webhooks.pace, now), token, now)
+        return [
+            Claim(row["id"], row["webhook_id"], token, until, taken, row) for row in rows if row["id"] not in unsent
+        ]
+
+    return await webhooks.db.write_long(unit)
+
+
+def _unsent(rows: Sequence[Row]) -> dict[str, tuple[str, str, str]]:
+    """What may not go out now (attack W31), and what has nowhere to go since its webhook only keeps."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for row in rows:
+        if not row["known"] or row["body"] is None:
+            found[row["id"]] = (row["id"], SKIPPED, FORBIDDEN)
+        elif row["url"] is None:
+            found[row["id"]] = (row["id"], STORED, "")
+    return found
+
+
+def _again(ordered: dict[str, bool], freed: set[str], pace: Pace, now: int) -> dict[str, int]:
+    """When to look again at a webhook some of whose deliveries are due and had to wait."""
+    return {
+        webhook_id: now if webhook_id in freed else now + (_ORDERED_AGAIN if holds else pace.lease)
+        for webhook_id, holds in ordered.items()
+    }

@@ -1,0 +1,1 @@
+"""What came of the tries, written down for many at once."""

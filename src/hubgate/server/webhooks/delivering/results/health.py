@@ -1,0 +1,35 @@
+"""How a webhook fares, from one try to the next. Pure."""
+
+from dataclasses import dataclass, replace
+
+from hubgate.server.webhooks.model import BREAK_FIRST, BREAK_LONGEST, BREAKS_AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    # Failures in a row up to the one that opened the breaker, then one for each probe that failed.
+    failures: int
+    # Until when nothing is sent.
+    closed_until: int
+    # Since when every try has failed; when the owner was told of that.
+    failing_since: int | None
+    warned_at: int | None
+
+
+WELL = Health(0, 0, None, None)
+
+
+def after_failure(health: Health, now: int) -> Health:
+    since = now if health.failing_since is None else health.failing_since
+    if now < health.closed_until <= now + BREAK_LONGEST:
+        # It left before the breaker opened: what it came to is no news.
+        return replace(health, failing_since=since)
+    failures = health.failures + 1
+    return replace(health, failing_since=since, failures=failures, closed_until=_closed_until(failures, now))
+
+
+def _closed_until(failures: int, now: int) -> int:
+    if failures < BREAKS_AFTER:
+        return 0
+    # The exponent is bounded: a number of thousands of binary digits is nobody's pause.
+    return now + min(BREAK_FIRST << min(failures - BREAKS_AFTER, 10), BREAK_LONGEST)

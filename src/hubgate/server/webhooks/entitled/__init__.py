@@ -1,0 +1,1 @@
+"""Who may know of a repo."""

@@ -1,0 +1,1 @@
+"""From an event to one delivery for each watcher."""

@@ -1,0 +1,211 @@
+"""Statements that turn events into deliveries."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+from hubgate.server.clock import HOUR
+from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import Value
+from hubgate.server.webhooks.entitled.store import MAY_KNOW, MIGHT_KNOW
+from hubgate.server.webhooks.model import (
+    BREAK_LONGEST,
+    DEEPEST,
+    ENABLED,
+    LOOP,
+    PENDING,
+    QUOTA,
+    QUOTA_WINDOW,
+    SKIPPED,
+    STORED,
+)
+
+# A webhook is told of what happened after it was made. A clock that was set back, or another machine's, must not cost
+# it an event: what happened shortly before and is not fanned out yet is told too.
+CLOCKS_DIFFER = HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Unfanned:
+    """An event on its way, and how far it has come."""
+
+    id: str
+    repo_id: str
+    repo_seq: int
+    repo_type: str
+    owner_id: str
+    private: int
+    scope: str
+    action: str
+    body: bytes
+    depth: int
+    created_at: int
+    fan_cursor: str | None
+    # Whose the repo is now, and whether for them alone; as it was at the event once the repo is gone.
+    owner_now: str
+    private_now: int
+
+
+_EVENT = ", ".join(f"e.{field.name}" for field in fields(Unfanned) if not field.name.endswith("_now"))
+
+
+async def is_any(db: Database) -> bool:
+    return await db.one("SELECT 1 FROM events WHERE fanned_at IS NULL LIMIT 1") is not None
+
+
+async def unfanned(tx: Tx, after_repo: str, most: int) -> list[Unfanned]:
+    """Of each repo in order. The repos take turns: it goes on behind the one that came last."""
+    rows = await tx.all(
+        f"""
+        SELECT {_EVENT}, COALESCE(r.owner_id, e.owner_id) AS owner_now, COALESCE(r.private, e.private) AS private_now
+        FROM events e LEFT JOIN repos r ON r.id = e.repo_id
+        WHERE e.fanned_at IS NULL AND e.repo_id > :after ORDER BY e.repo_id, e.repo_seq LIMIT :most
+        """,
+        {"after": after_repo, "most": most},
+    )
+    return [Unfanned(*row) for row in rows]
+
+
+async def waits_for_a_name(tx: Tx, owner_id: str, owner_key: str, repo_key: str) -> bool:
+    """Whether anyone watches a name that nobody had."""
+    row = await tx.one(
+        """
+        SELECT 1 FROM watches WHERE target_id IS NULL AND key IN (:owner_key, :repo_key)
+        UNION ALL
+        SELECT 1 FROM watches
+        WHERE target_id IS NULL AND key IN (SELECT n.key FROM names n WHERE n.owner_id = :owner_id)
+        LIMIT 1
+        """,
+        {"owner_id": owner_id, "owner_key": owner_key, "repo_key": repo_key},
+    )
+    return row is not None
+
+
+async def bind(tx: Tx, event: Unfanned, owner_key: str, repo_key: str) -> None:
+    """Names that were watched before anyone had them. An account keeps its former names, so those count too."""
+    owner = await tx.one("SELECT kind FROM names WHERE owner_id = :id LIMIT 1", {"id": event.owner_id})
+    rows = await tx.all("SELECT key FROM names WHERE owner_id = :id ORDER BY key", {"id": event.owner_id})
+    keys = {owner_key, *(str(row["key"]) for row in rows)}
+    for target_id, kind, key in (
+        *((event.owner_id, str(owner["kind"]) if owner else "user", key) for key in sorted(keys)),
+        (event.repo_id, event.repo_type, repo_key),
+    ):
+        await tx.exec(
+            """
+            UPDATE watches SET target_id = :target_id WHERE target_id IS NULL AND key = :key AND type = :kind
+                AND webhook_id IN (SELECT id FROM webhooks WHERE created_at <= :event_at)
+            """,
+            {"target_id": target_id, "kind": kind, "key": key, "event_at": event.created_at},
+        )
+
+
+# Each list ends by itself: one repo may have a hundred thousand watchers.
+_NEXT = """
+    SELECT DISTINCT x.webhook_id FROM watches x
+    WHERE x.target_id = :{} AND x.webhook_id > :cursor ORDER BY x.webhook_id LIMIT :most
+"""
+
+
+async def watchers(tx: Tx, event: Unfanned, domain: str, most: int) -> Sequence[Row]:
+    """The next of those who watch the repo or its owner, in order: id, and whether they are told."""
+    return await tx.all(
+        f"""
+        SELECT w.id, CASE WHEN w.created_at <= :made_before AND (' ' || w.domains || ' ') LIKE :domain
+            AND {MAY_KNOW} AND {MIGHT_KNOW} THEN 1 ELSE 0 END AS told
+        FROM (
+            SELECT webhook_id FROM ({_NEXT.format("repo_id")}) a
+            UNION
+            SELECT webhook_id FROM ({_NEXT.format("event_owner")}) b
+            ORDER BY webhook_id LIMIT :most
+        ) c JOIN webhooks w ON w.id = c.webhook_id ORDER BY w.id
+        """,
+        {
+            "cursor": event.fan_cursor or "",
+            "made_before": event.created_at + CLOCKS_DIFFER,
+            "repo_id": event.repo_id,
+            "event_owner": event.owner_id,
+            "event_private": event.private,
+            "domain": f"% {domain} %",
+            "private": event.private_now,
+            "owner_id": event.owner_now,
+            "most": most,
+        },
+    )
+
+
+async def advance(tx: Tx, events: Iterable[tuple[Unfanned, str | None]], now: int) -> None:
+    """Each to its new cursor; None where it has reached everyone. From where it was only: of two processes that fan out
+    the same, the slower one's deliveries are refused as duplicates, and it begins again.
+    """
+    await tx.exec_many(
+        """
+        UPDATE events SET fan_cursor = COALESCE(CAST(:cursor AS text), fan_cursor),
+            fanned_at = CASE WHEN CAST(:cursor AS text) IS NULL THEN CAST(:now AS bigint) END
+        WHERE id = :id AND fanned_at IS NULL AND COALESCE(fan_cursor, '') = :before
+        """,
+        [{"id": event.id, "cursor": cursor, "before": event.fan_cursor or "", "now": now} for event, cursor in events],
+    )
+
+
+async def number(tx: Tx, counts: dict[str, tuple[int, int]], now: int) -> None:
+    """Room for the deliveries of each webhook: how many, and how many of those count towards the quota."""
+    await tx.exec_many(
+        f"""
+        UPDATE webhooks SET
+            last_seq = last_seq + CAST(:count AS bigint),
+            last_trigger_at = :now,
+            quota_used = CASE WHEN state <> '{ENABLED}' THEN quota_used
+                WHEN quota_from <= :window THEN CAST(:counted AS bigint) ELSE quota_used + CAST(:counted AS bigint) END,
+            quota_from = CASE WHEN state = '{ENABLED}' AND quota_from <= :window THEN CAST(:now AS bigint)
+                ELSE quota_from END,
+            next_due_at = CASE WHEN state <> '{ENABLED}' OR url IS NULL OR next_due_at < :now THEN next_due_at
+                WHEN closed_until > :now AND closed_until <= :opens_by THEN closed_until
+                ELSE CAST(:now AS bigint) END
+        WHERE id = :id
+        """,
+        [
+            {
+                "id": webhook_id,
+                "count": count,
+                "counted": counted,
+                "window": now - QUOTA_WINDOW,
+                "now": now,
+                "opens_by": now + BREAK_LONGEST,
+            }
+            for webhook_id, (count, counted) in sorted(counts.items())
+        ],
+    )
+
+
+_SAME = ("event_id", "repo_id", "repo_seq", "repo_type", "repo_name", "scope", "action", "depth")
+_STATE = f"""
+    CASE WHEN w.state <> '{ENABLED}' THEN '{SKIPPED}' WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{SKIPPED}'
+        WHEN w.quota_used - CAST(:counted_later AS bigint) > :quota THEN '{SKIPPED}'
+        WHEN w.url IS NULL THEN '{STORED}' ELSE '{PENDING}' END
+"""
+_REASON = f"""
+    CASE WHEN w.state <> '{ENABLED}' THEN w.state WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{LOOP}'
+        WHEN w.quota_used - CAST(:counted_later AS bigint) > :quota THEN '{QUOTA}' ELSE '' END
+"""
+
+
+async def tell(tx: Tx, rows: Sequence[dict[str, Value]], quota: int, now: int) -> None:
+    """One delivery each, numbered backwards from the webhook's last: `later` and `counted_later` come behind it."""
+    await tx.exec_many(
+        f"""
+        INSERT INTO deliveries (id, webhook_id, seq, {", ".join(_SAME)}, replay_of, is_test, attempts, state, reason,
+            due_at, created_at, ended_at)
+        SELECT s.id, s.webhook_id, s.seq, {", ".join(f"s.{name}" for name in _SAME)}, '', 0, 0, s.state, s.reason,
+            CASE WHEN s.state = '{PENDING}' THEN s.now END, s.now, CASE WHEN s.state <> '{PENDING}' THEN s.now END
+        FROM (
+            SELECT CAST(:id AS text) AS id, w.id AS webhook_id, w.last_seq - CAST(:later AS bigint) AS seq,
+                {", ".join(_cast(name) for name in _SAME)}, CAST(:now AS bigint) AS now,
+                {_STATE} AS state, {_REASON} AS reason
+            FROM webhooks w WHERE w.id = :webhook_id
+        ) s
+        """,
+        [{**row, "quota": quota, "now": now} for row in rows],
+    )
+
+
+def _cast(name: str) -> str:
+    return f"CAST(:{name} AS {'bigint' if name in ('repo_seq', 'depth') else 'text'}) AS {name}"

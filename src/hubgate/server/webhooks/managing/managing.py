@@ -1,0 +1,201 @@
+"""Making, changing, switching and deleting a webhook."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hubgate.server.accounts.form_once import OneUse, use_up
+from hubgate.server.clock import HOUR, SECOND
+from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.ids import is_id, new_id
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering import store as queue
+from hubgate.server.webhooks.managing import store
+from hubgate.server.webhooks.managing.checking import (
+    Mend,
+    check_domains,
+    check_overlap,
+    check_secret,
+    check_url,
+    check_watched,
+)
+from hubgate.server.webhooks.managing.store import Troubled
+from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, Watch, Webhook
+from hubgate.server.webhooks.sealed import new_key, sealed_secret
+
+NO_SUCH = "There is no such webhook."
+FAILING_FOR = HOUR
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A user, or an organization; one of the two."""
+
+    user_id: str | None = None
+    org_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A webhook with what it watches, by present names."""
+
+    webhook: Webhook
+    watched: Sequence[Watch]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a new webhook, or changed in one: None leaves a thing as it is."""
+
+    url: str | None = None
+    pull: bool = False
+    watched: Sequence[tuple[str, str]] | None = None
+    domains: Sequence[str] | None = None
+    # Empty takes the secret away.
+    secret: str | None = None
+    overlap_seconds: int = 0
+    ordered: bool | None = None
+
+
+async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, use: OneUse | None = None) -> Kept:
+    """`use` is of a form whose answer shows the secret: sent again, it makes nothing."""
+    now = webhooks.clock()
+    webhook_id = new_id(now)
+    if (wanted.url is None) is not wanted.pull:
+        raise Mend("url", "Say where to, or pull instead.")
+    private_key, public_key = new_key(webhooks.secret, webhook_id)
+    webhook = Webhook(
+        id=webhook_id,
+        user_id=owner.user_id,
+        org_id=owner.org_id,
+        url=None if wanted.url is None else check_url(wanted.url, webhooks.egress),
+        domains=check_domains(DOMAINS if wanted.domains is None else wanted.domains),
+        secret=_sealed(webhooks, webhook_id, wanted.secret),
+        old_secret=None,
+        old_secret_until=None,
+        private_key=private_key,
+        public_key=public_key,
+        ordered=int(bool(wanted.ordered)),
+        state=ENABLED,
+        failing_since=None,
+        closed_until=0,
+        last_trigger_at=None,
+        suspended_at=None,
+        created_at=now,
+    )
+    watched = check_watched(wanted.watched or ())
+
+    async def unit(tx: Tx) -> Kept:
+        if use is not None:
+            await use_up(tx, use)
+        if not await store.hold_owner(tx, owner.user_id, owner.org_id):
+            raise NotFound("There is no such account any more.")
+        if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.per_owner:
+            raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
+        await store.add(tx, webhook)
+        return await _with_watches(tx, webhook, watched)
+
+    return await webhooks.db.write(unit)
+
+
+async def update(webhooks: Webhooks, owner: Owner, webhook_id: str, wanted: Wanted, use: OneUse | None = None) -> Kept:
+    """Existing clients send an empty `watched` where nothing is to change. `use` is as in `create`."""
+    if wanted.pull and wanted.url is not None:
+        raise Mend("url", "Say where to, or pull instead.")
+    watched = check_watched(wanted.watched) if wanted.watched else None
+    domains = None if wanted.domains is None else check_domains(wanted.domains)
+    url = None if wanted.url is None else check_url(wanted.url, webhooks.egress)
+    overlap, now = check_overlap(wanted.overlap_seconds), webhooks.clock()
+    sealed = _sealed(webhooks, webhook_id, wanted.secret)
+
+    async def unit(tx: Tx) -> Kept:
+        if use is not None:
+            await use_up(tx, use)
+        before = await held(tx, owner, webhook_id)
+        after = replace(
+            before,
+            url=None if wanted.pull else url or before.url,
+            domains=domains or before.domains,
+            ordered=before.ordered if wanted.ordered is None else int(wanted.ordered),
+        )
+        if wanted.secret is not None:
+            rotates = bool(before.secret and sealed and overlap)
+            after = replace(
+                after,
+                secret=sealed,
+                old_secret=before.secret if rotates else None,
+                old_secret_until=now + overlap * SECOND if rotates else None,
+            )
+        await store.update(tx, after)
+        if watched is None:
+            return Kept(after, await store.watches_of(tx, webhook_id))
+        return await _with_watches(tx, after, watched)
+
+    return await webhooks.db.write(unit)
+
+
+async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, *, on: bool) -> Kept:
+    """Off, what is queued is skipped and can be replayed; on, only what comes after is sent."""
+    now = webhooks.clock()
+
+    async def unit(tx: Tx) -> Kept:
+        before = await held(tx, owner, webhook_id)
+        if on:
+            await store.enable(tx, webhook_id)
+        elif before.state != DISABLED:
+            await store.disable(tx, webhook_id)
+            await queue.skip_all(tx, webhook_id, DISABLED, now)
+        state = ENABLED if on else DISABLED
+        return Kept(replace(before, state=state), await store.watches_of(tx, webhook_id))
+
+    return await webhooks.db.write_long(unit)
+
+
+async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str) -> None:
+    async def unit(tx: Tx) -> None:
+        await held(tx, owner, webhook_id)
+        await store.remove(tx, webhook_id)
+
+    await webhooks.db.write_long(unit)
+
+
+async def get(webhooks: Webhooks, owner: Owner, webhook_id: str) -> Kept:
+    async def unit(tx: Tx) -> Kept:
+        found = await store.find(tx, webhook_id, owner.user_id, owner.org_id) if is_id(webhook_id) else None
+        if found is None:
+            raise NotFound(NO_SUCH)
+        return Kept(found, await store.watches_of(tx, webhook_id))
+
+    return await webhooks.db.read(unit)
+
+
+async def every(webhooks: Webhooks, owner: Owner) -> list[Kept]:
+    async def unit(tx: Tx) -> list[Kept]:
+        watches = await store.watches_of_owner(tx, owner.user_id, owner.org_id)
+        found = await store.of_owner(tx, owner.user_id, owner.org_id)
+        return [Kept(webhook, watches.get(webhook.id, [])) for webhook in found]
+
+    return await webhooks.db.read_long(unit)
+
+
+async def troubled(webhooks: Webhooks, user_id: str, most: int) -> list[Troubled]:
+    """Those that need a user: suspended, or failing for longer than a restart takes."""
+    before = webhooks.clock() - FAILING_FOR
+    return await webhooks.db.read_long(lambda tx: store.troubled(tx, user_id, before, most))
+
+
+async def held(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
+    held = await store.hold(tx, webhook_id) if is_id(webhook_id) else None
+    if held is None or (held.user_id, held.org_id) != (owner.user_id, owner.org_id):
+        raise NotFound(NO_SUCH)
+    return held
+
+
+async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch]) -> Kept:
+    bound = [replace(watch, target_id=await store.target_of(tx, watch)) for watch in watched]
+    await store.set_watches(tx, webhook.id, bound)
+    return Kept(webhook, await store.watches_of(tx, webhook.id))
+
+
+def _sealed(webhooks: Webhooks, webhook_id: str, secret: str | None) -> bytes | None:
+    return sealed_secret(webhooks.secret, webhook_id, check_secret(secret)) if secret else None

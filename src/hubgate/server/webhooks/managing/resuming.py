@@ -1,0 +1,43 @@
+"""Switching a suspended webhook on again, with all that it missed."""
+
+from dataclasses import dataclass, replace
+
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering import store as queue
+from hubgate.server.webhooks.managing import store
+from hubgate.server.webhooks.managing.managing import Kept, Owner, held
+from hubgate.server.webhooks.model import ENABLED, SUSPENDED, Webhook
+
+
+@dataclass(frozen=True)
+class Resumed:
+    kept: Kept
+    # Deliveries that are on their way again.
+    queued: int
+
+
+async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str) -> Resumed:
+    """What failed or was skipped since the suspension is queued anew. Asked twice, the second finds it enabled and
+    queues nothing.
+    """
+    now = webhooks.clock()
+
+    async def unit(tx: Tx) -> Resumed:
+        before = await held(tx, owner, webhook_id)
+        watches = await store.watches_of(tx, webhook_id)
+        if before.state != SUSPENDED or before.suspended_at is None:
+            return Resumed(Kept(before, watches), 0)
+        await store.enable(tx, webhook_id)
+        queued = await queue.requeue_missed(tx, webhook_id, before.suspended_at, now)
+        return Resumed(Kept(replace(before, state=ENABLED, suspended_at=None), watches), queued)
+
+    return await webhooks.db.write_long(unit)
+
+
+async def missed(webhooks: Webhooks, webhook: Webhook) -> int:
+    """How many deliveries `resume` would queue."""
+    since = webhook.suspended_at
+    if since is None:
+        return 0
+    return await webhooks.db.read_long(lambda tx: queue.missed(tx, webhook.id, since))

@@ -1,0 +1,231 @@
+"""Statements on webhooks and what they watch."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+
+from hubgate.server.accounts.roles import Role
+from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
+
+COLUMNS = ", ".join(f"w.{field.name}" for field in fields(Webhook))
+
+
+async def find(tx: Tx | Database, webhook_id: str, user_id: str | None, org_id: str | None) -> Webhook | None:
+    """One of this owner's."""
+    row = await tx.one(
+        f"SELECT {COLUMNS} FROM webhooks w WHERE w.id = :id AND (w.user_id = :user_id OR w.org_id = :org_id)",
+        {"id": webhook_id, "user_id": user_id, "org_id": org_id},
+    )
+    return Webhook(*row) if row else None
+
+
+async def hold(tx: Tx, webhook_id: str) -> Webhook | None:
+    """As it is now; nobody else changes it until this unit ends."""
+    row = await tx.one(
+        f"UPDATE webhooks AS w SET state = state WHERE id = :id RETURNING {COLUMNS.replace('w.', '')}",
+        {"id": webhook_id},
+    )
+    return Webhook(*row) if row else None
+
+
+async def of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> list[Webhook]:
+    rows = await tx.all(
+        f"SELECT {COLUMNS} FROM webhooks w WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY w.id",
+        {"user_id": user_id, "org_id": org_id},
+    )
+    return [Webhook(*row) for row in rows]
+
+
+async def hold_owner(tx: Tx, user_id: str | None, org_id: str | None) -> bool:
+    """Whether it is still there; nobody else makes a webhook for it, or deletes it, until this unit ends."""
+    table, owner_id = ("users", user_id) if user_id is not None else ("organizations", org_id)
+    return await tx.one(f"UPDATE {table} SET name = name WHERE id = :id RETURNING id", {"id": owner_id}) is not None
+
+
+async def count_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> int:
+    sql = "SELECT count(*) AS webhooks FROM webhooks WHERE user_id = :user_id OR org_id = :org_id"
+    row = await tx.one(sql, {"user_id": user_id, "org_id": org_id})
+    return int(row["webhooks"]) if row else 0
+
+
+async def add(tx: Tx, webhook: Webhook) -> None:
+    own = [field.name for field in fields(Webhook)]
+    await tx.exec(
+        f"""
+        INSERT INTO webhooks ({", ".join(own)}, last_seq, quota_from, quota_used, failures)
+        VALUES ({", ".join(f":{name}" for name in own)}, 0, 0, 0, 0)
+        """,
+        asdict(webhook),
+    )
+
+
+async def update(tx: Tx, webhook: Webhook) -> None:
+    """What its owner sets."""
+    await tx.exec(
+        """
+        UPDATE webhooks SET url = :url, domains = :domains, secret = :secret, old_secret = :old_secret,
+            old_secret_until = :old_secret_until, ordered = :ordered
+        WHERE id = :id
+        """,
+        {
+            "id": webhook.id,
+            "url": webhook.url,
+            "domains": webhook.domains,
+            "secret": webhook.secret,
+            "old_secret": webhook.old_secret,
+            "old_secret_until": webhook.old_secret_until,
+            "ordered": webhook.ordered,
+        },
+    )
+
+
+async def enable(tx: Tx, webhook_id: str) -> None:
+    """With a clean slate: neither the breaker nor the days of failure count on."""
+    await tx.exec(
+        f"""
+        UPDATE webhooks SET state = '{ENABLED}', failing_since = NULL, warned_at = NULL, suspended_at = NULL,
+            failures = 0, closed_until = 0
+        WHERE id = :id
+        """,
+        {"id": webhook_id},
+    )
+
+
+async def disable(tx: Tx, webhook_id: str) -> None:
+    await tx.exec(f"UPDATE webhooks SET state = '{DISABLED}', suspended_at = NULL WHERE id = :id", {"id": webhook_id})
+
+
+async def suspend(tx: Tx, webhook_id: str, now: int) -> bool:
+    """Whether it was enabled until now."""
+    sql = f"UPDATE webhooks SET state = '{SUSPENDED}', suspended_at = :now WHERE id = :id AND state = '{ENABLED}'"
+    return await tx.exec(sql, {"id": webhook_id, "now": now}) == 1
+
+
+async def remove(tx: Tx, webhook_id: str) -> None:
+    """With its deliveries, by reference."""
+    await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})
+
+
+async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch]) -> None:
+    await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": webhook_id})
+    await tx.exec_many(
+        """
+        INSERT INTO watches (webhook_id, type, key, name, target_id, position)
+        VALUES (:webhook_id, :type, :key, :name, :target_id, :position)
+        """,
+        [
+            {
+                "webhook_id": webhook_id,
+                "type": watch.type,
+                "key": watch.key,
+                "name": watch.name,
+                "target_id": watch.target_id,
+                "position": position,
+            }
+            for position, watch in enumerate(watches)
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """Who is told about a webhook. `organization` is the name of one that owns it."""
+
+    email: str
+    organization: str | None
+    url: str | None
+
+
+async def owners_of(tx: Tx, webhook_id: str) -> list[Addressed]:
+    """Its user, or the admins of its organization, as far as they can be written to."""
+    rows = await tx.all(
+        f"""
+        SELECT u.email, o.name, w.url FROM webhooks w
+        LEFT JOIN organizations o ON o.id = w.org_id
+        LEFT JOIN memberships m ON m.org_id = w.org_id AND m.role = {int(Role.ADMIN)}
+        JOIN users u ON u.id = COALESCE(w.user_id, m.user_id)
+        WHERE w.id = :id AND u.disabled_at IS NULL AND u.email_verified_at IS NOT NULL ORDER BY u.id
+        """,
+        {"id": webhook_id},
+    )
+    return [Addressed(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Troubled:
+    """`organization` is the name of one that owns it."""
+
+    id: str
+    url: str | None
+    state: str
+    organization: str | None
+
+
+async def troubled(tx: Tx, user_id: str, failing_before: int, most: int) -> list[Troubled]:
+    """Suspended, or failing for a while: the user's own and those of organizations the user administers."""
+    rows = await tx.all(
+        f"""
+        SELECT w.id, w.url, w.state, o.name FROM webhooks w LEFT JOIN organizations o ON o.id = w.org_id
+        WHERE (w.user_id = :user_id OR w.org_id IN (
+                SELECT m.org_id FROM memberships m WHERE m.user_id = :user_id AND m.role = {int(Role.ADMIN)}))
+            AND (w.state = '{SUSPENDED}' OR w.state = '{ENABLED}' AND w.failing_since < :failing_before)
+        ORDER BY w.id LIMIT :most
+        """,
+        {"user_id": user_id, "failing_before": failing_before, "most": most},
+    )
+    return [Troubled(*row) for row in rows]
+
+
+# By the name its target has now. One that is gone keeps the name it was watched by, and so does a repo that the owner
+# of the webhook may not see: how it is really spelled, or called since, would tell that it is there (attack W30).
+_WATCHES = """
+    SELECT x.webhook_id, x.type, COALESCE(u.name, o.name, COALESCE(ru.name, ro.name) || '/' || r.name, x.name) AS name,
+        x.target_id
+    FROM watches x JOIN webhooks w ON w.id = x.webhook_id
+    LEFT JOIN users u ON x.type = 'user' AND u.id = x.target_id
+    LEFT JOIN organizations o ON x.type = 'org' AND o.id = x.target_id
+    LEFT JOIN repos r ON x.type NOT IN ('user', 'org') AND r.id = x.target_id AND (
+        r.private = 0 OR r.owner_id = w.user_id OR r.owner_id = w.org_id
+        OR EXISTS (SELECT 1 FROM memberships m WHERE m.org_id = r.owner_id AND m.user_id = w.user_id)
+    )
+    LEFT JOIN users ru ON ru.id = r.owner_id LEFT JOIN organizations ro ON ro.id = r.owner_id
+"""
+
+
+async def watches_of(tx: Tx, webhook_id: str) -> list[Watch]:
+    rows = await tx.all(f"{_WATCHES} WHERE x.webhook_id = :id ORDER BY x.position", {"id": webhook_id})
+    return [Watch(row["type"], row["name"], row["target_id"]) for row in rows]
+
+
+async def watches_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> dict[str, list[Watch]]:
+    rows = await tx.all(
+        f"""
+        {_WATCHES}
+        WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY x.webhook_id, x.position
+        """,
+        {"user_id": user_id, "org_id": org_id},
+    )
+    found: dict[str, list[Watch]] = {}
+    for row in rows:
+        found.setdefault(row["webhook_id"], []).append(Watch(row["type"], row["name"], row["target_id"]))
+    return found
+
+
+async def target_of(tx: Tx, watch: Watch) -> str | None:
+    """Who has the name, or had it: accounts and repos keep their former names for good."""
+    if watch.type in ("user", "org"):
+        row: Row | None = await tx.one(
+            "SELECT owner_id AS id FROM names WHERE key = :key AND kind = :kind",
+            {"key": watch.key, "kind": watch.type},
+        )
+    else:
+        owner, _, name = watch.key.partition("/")
+        row = await tx.one(
+            """
+            SELECT p.repo_id AS id FROM names n
+            JOIN repo_names p ON p.owner_id = n.owner_id AND p.type = :type AND p.key = :name
+            WHERE n.key = :owner
+            """,
+            {"owner": owner, "name": name, "type": watch.type},
+        )
+    return row["id"] if row else None

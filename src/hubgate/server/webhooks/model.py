@@ -1,0 +1,87 @@
+"""A webhook and its deliveries as they are stored, and the numbers that rule them."""
+
+from dataclasses import dataclass
+
+from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
+
+DOMAINS = ("repo", "discussion")
+REPO_TYPES = ("model", "dataset", "space")
+OWNER_TYPES = ("user", "org")
+# Existing clients know two more kinds of repos; no event is ever about them here.
+WATCHABLE = (*OWNER_TYPES, *REPO_TYPES, "bucket", "kernel")
+
+MOST_WATCHED = 100
+LONGEST_SECRET = 256
+LONGEST_OVERLAP = 7 * 24 * 60 * 60
+DEEPEST = 5
+QUOTA_WINDOW = DAY
+
+PER_WEBHOOK = 8
+BACKOFF = tuple(
+    [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE] + [hours * HOUR for hours in (2, 5, 10, 14, 20, 24)]
+)
+JITTER = 0.2
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long things take. Only tests are in more of a hurry."""
+
+    deadline_seconds: float = 15.0
+    # Twice the deadline: whoever begins in time also ends in time.
+    lease: int = 30 * SECOND
+    backoff: tuple[int, ...] = BACKOFF
+
+
+PACE = Pace()
+LONGEST_WAIT = DAY
+# A webhook all of whose tries have failed for this long is suspended; half-way its owner is warned.
+SUSPENDED_AFTER = 5 * DAY
+BREAKS_AFTER = 10
+BREAK_FIRST, BREAK_LONGEST = 10 * SECOND, 5 * MINUTE
+# An ordered webhook waits this long for what failed before.
+HOLDS_LANE = 5 * MINUTE
+
+ENABLED, DISABLED, SUSPENDED = "enabled", "disabled", "suspended"
+
+PENDING, RETRYING, PARKED = "pending", "retrying", "parked"
+DELIVERED, FAILED, SKIPPED, CANCELLED, STORED = "delivered", "failed", "skipped", "cancelled", "stored"
+ALIVE = (PENDING, RETRYING, PARKED)
+STATES = (*ALIVE, DELIVERED, FAILED, SKIPPED, CANCELLED, STORED)
+# Why a delivery was skipped.
+QUOTA, LOOP, FORBIDDEN = "quota", "loop", "forbidden"
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    type: str
+    # As it was given, or as it is called now.
+    name: str
+    target_id: str | None = None
+
+    @property
+    def key(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """The order of the fields is that of `managing/store.COLUMNS`."""
+
+    id: str
+    user_id: str | None
+    org_id: str | None
+    url: str | None
+    domains: str
+    secret: bytes | None
+    old_secret: bytes | None
+    old_secret_until: int | None
+    private_key: bytes
+    public_key: str
+    ordered: int
+    state: str
+    failing_since: int | None
+    closed_until: int
+    last_trigger_at: int | None
+    suspended_at: int | None
+    created_at: int

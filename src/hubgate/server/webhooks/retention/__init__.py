@@ -1,0 +1,1 @@
+"""How long deliveries and events are kept."""

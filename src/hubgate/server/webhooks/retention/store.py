@@ -1,0 +1,32 @@
+"""Statements that drop what is old."""
+
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.delivering.store import ALIVE
+
+
+async def drop_deliveries(tx: Tx, before: int, most: int) -> int:
+    """What has ended; whatever may still leave stays, however old."""
+    return await tx.exec(
+        f"""
+        DELETE FROM deliveries WHERE id IN (
+            SELECT id FROM deliveries WHERE created_at < :before AND NOT ({ALIVE}) AND lease_until IS NULL
+            ORDER BY created_at LIMIT :most
+        )
+        """,
+        {"before": before, "most": most},
+    )
+
+
+async def drop_events(tx: Tx, before: int, most: int) -> int:
+    """What was fanned out and no delivery is about."""
+    return await tx.exec(
+        """
+        DELETE FROM events WHERE id IN (
+            SELECT e.id FROM events e
+            WHERE e.created_at < :before AND e.fanned_at IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id)
+            ORDER BY e.created_at LIMIT :most
+        )
+        """,
+        {"before": before, "most": most},
+    )

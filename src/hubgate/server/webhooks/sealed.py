@@ -1,0 +1,38 @@
+"""Secrets and keys of webhooks: sealed under the server secret, each bound to its webhook."""
+
+import base64
+from functools import lru_cache
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from hubgate.server.secret import ServerSecret
+
+PUBLIC_PREFIX = "whpk_"
+
+
+def sealed_secret(secret: ServerSecret, webhook_id: str, text: str) -> bytes:
+    return secret.seal(text.encode("ascii"), _place(webhook_id, "secret"))
+
+
+def opened_secret(secret: ServerSecret, webhook_id: str, sealed: bytes) -> str:
+    return secret.open(sealed, _place(webhook_id, "secret")).decode("ascii")
+
+
+def new_key(secret: ServerSecret, webhook_id: str) -> tuple[bytes, str]:
+    """The sealed private half and the published one. Never one key for all webhooks: anyone can point their own at your
+    receiver.
+    """
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return secret.seal(private, _place(webhook_id, "key")), PUBLIC_PREFIX + base64.b64encode(public).decode()
+
+
+@lru_cache(maxsize=1024)
+def opened_key(secret: ServerSecret, webhook_id: str, sealed: bytes) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(secret.open(sealed, _place(webhook_id, "key")))
+
+
+def _place(webhook_id: str, what: str) -> str:
+    return f"webhook {what} {webhook_id}"

@@ -1,0 +1,157 @@
+"""W1-W10: where a webhook's name leads is judged at each delivery, and an address that is written out at once."""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.guarding import OK, Guarded, deliver, guarded
+from tests.egress.dialled import dialled
+from tests.egress.farend import Server, answering, serving
+
+NO_ANSWER = "No answer from the address."
+
+BLOCKED = {
+    "W1": "127.0.0.1 127.0.0.2 127.255.255.254 ::1",
+    "W2": "0.0.0.0 0.1.2.3 ::",
+    "W3": "10.0.0.1 172.16.0.1 172.31.255.255 192.168.0.1 fc00::1 fd12:3456::1 fe80::1 fec0::1",
+    "W4": "169.254.169.254 169.254.170.2 168.63.129.16 100.100.100.200 fd00:ec2::254 fd20:ce::254",
+    "W5": "100.64.0.1 100.127.255.255",
+    "W6": "::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 ::ffff:0:127.0.0.1 ::127.0.0.1",
+    "W7": (
+        "64:ff9b::7f00:1 64:ff9b::a9fe:a9fe 64:ff9b:1::1 2002:7f00:1:: 2002:a9fe:a9fe:: 2002:a00:1::1"
+        " 2001:0:4136:e378:8000:63bf:80ff:fffe 2001:0:4136:e378:8000:63bf:5601:5601"
+    ),
+    "others": (
+        "192.0.0.1 192.0.2.1 192.88.99.1 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1"
+        " 255.255.255.255 100::1 2001:db8::1 3fff::1 5f00::1 ff02::1 4000::1"
+    ),
+}
+ADDRESSES = [(line, address) for line, addresses in BLOCKED.items() for address in addresses.split()]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(answering(OK)) as started:
+        yield started
+
+
+def literal(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def hosts_of(addresses: list[str]) -> dict[str, list[list[str]]]:
+    return {f"h{number}.example": [[address]] for number, address in enumerate(addresses)}
+
+
+def test_w1_to_w7_no_name_leads_into_a_blocked_network(sqlite_template: Path, tmp_path: Path, server: Server) -> None:
+    names = hosts_of([address for _, address in ADDRESSES])
+    with guarded(sqlite_template, tmp_path, names, allowed=()) as here:  # type: ignore[arg-type]
+        webhooks = here.watch(*(f"http://{host}:{server.port}/" for host in names))
+        here.change()
+        with dialled() as dials:
+            assert deliver(here.hub) == len(ADDRESSES)
+        assert sorted(set(here.names.asked)) == sorted(names), "each was looked at"
+        assert server.port not in {port for _, port in dials}
+        assert server.connections == 0
+        for (line, address), webhook in zip(ADDRESSES, webhooks, strict=True):
+            told = here.told(webhook)
+            (tried,) = told["tries"]
+            assert (told["state"], tried["status"], tried["error"]) == ("retrying", None, NO_ANSWER), (line, address)
+
+
+def test_w1_to_w7_no_address_of_one_is_taken(sqlite_template: Path, tmp_path: Path) -> None:
+    """An IP address that is written out is refused when the webhook is made, and when it is changed."""
+    with guarded(sqlite_template, tmp_path, allowed=()) as here:
+        (webhook,) = here.watch("https://1.1.1.1/hook")
+        for line, address in ADDRESSES:
+            for refused in tried_with(here, webhook, f"http://{literal(address)}:8080/"):
+                assert refused.status_code == 422, (line, address)
+                assert refused.json()["error"] == "url: This address is not allowed: it is private or reserved.", line
+        for open_one in ("http://8.8.8.8/", "http://[2606:4700::1111]/", "http://[::ffff:8.8.8.8]/"):
+            assert {answer.status_code for answer in tried_with(here, webhook, open_one)} == {200}, open_one
+
+
+def tried_with(here: Guarded, webhook: dict[str, str], url: str) -> list[httpx.Response]:
+    path = "/api/settings/webhooks"
+    made = here.ada.post(path, json={"url": url, "watched": [{"type": "user", "name": "ada"}]})
+    return [made, here.ada.post(f"{path}/{webhook['id']}", json={"url": url, "watched": []})]
+
+
+def test_w1_w3_w4_w5_what_the_operator_opens_is_dialled_but_never_metadata(
+    sqlite_template: Path, tmp_path: Path, server: Server
+) -> None:
+    """Whoever allows all there is has still not allowed the services that hand out a machine's credentials."""
+    everything = ("0.0.0.0/0", "::/0")
+    opened = ["127.0.0.1", "10.255.255.1", "192.168.255.1", "100.64.255.1", "::1", "fd12:3456::1", "::ffff:127.0.0.1"]
+    closed = [*BLOCKED["W4"].split(), *BLOCKED["W2"].split(), "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]
+    names = hosts_of([*opened, *closed])
+    with guarded(sqlite_template, tmp_path, names, allowed=everything) as here:  # type: ignore[arg-type]
+        webhooks = here.watch(*(f"http://{host}:{server.port}/" for host in names))
+        here.change()
+        with dialled() as dials:
+            deliver(here.hub)
+        reached = {ip_address(address) for address, port in dials if port == server.port}
+        assert reached == {ip_address(address) for address in opened}
+        assert [here.told(one)["state"] for one in (webhooks[0], webhooks[6])] == ["delivered", "delivered"]
+        for address, webhook in zip(closed, webhooks[len(opened) :], strict=True):
+            assert here.told(webhook)["state"] == "retrying"
+            answers = tried_with(here, webhook, f"http://{literal(address)}/")
+            assert {answer.status_code for answer in answers} == {422}, address
+
+
+SPELLINGS = """
+    2130706433 0177.0.0.1 127.1 127.0.1 0x7f.1 0x7f000001 017700000001 0x7f.0x0.0x0.0x1 127.0.0.0x1 0 0x 1.2.3.4.5
+    256.1.1.1 1.1.1 127.0.0.1.. foo.0x7f foo.1 ①②⑦.⓪.⓪.① １２７.０.０.１ 127。0。0。1 [::1%25lo] [::1%lo] [127.0.0.1]
+    [::ffff:127.0.0.1 ::1 [v1.a] [] [::1]x %31%32%37.0.0.1 lоcalhost münchen.example exa_mple..com -a.example a-.example
+""".split()  # noqa: RUF001, SIM905
+
+
+def test_w8_odd_spellings_of_an_address(sqlite_template: Path, tmp_path: Path) -> None:
+    with guarded(sqlite_template, tmp_path) as here:
+        (webhook,) = here.watch("https://ci.example/hook")
+        for host in SPELLINGS:
+            for url in (f"http://{host}/", f"http://{host}:8080/a"):
+                for refused in tried_with(here, webhook, url):
+                    assert refused.status_code == 422, url
+                    assert refused.json()["error"].startswith("url: This address is not allowed: "), url
+        good = (
+            "http://127.0.0.1./ http://xn--mnchen-3ya.example/ http://CI.Example/ http://a_b.example/ http://localhost/"
+        )
+        for url in good.split():
+            assert {answer.status_code for answer in tried_with(here, webhook, url)} == {200}, url
+
+
+def test_w9_a_name_that_turns_private_is_not_dialled_there(
+    sqlite_template: Path, tmp_path: Path, server: Server
+) -> None:
+    """Asked again at the next delivery it says the private address: neither that nor the connection kept is used."""
+    names = {"turn.example": [["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"], ["127.0.0.1"]]}
+    with guarded(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
+        (webhook,) = here.watch(f"http://turn.example:{server.port}/")
+        states, dialled_to = [], set()
+        for number in range(4):
+            here.change(f"repo{number}")
+            with dialled() as dials:
+                assert deliver(here.hub) == 1
+            dialled_to |= {address for address, port in dials if port == server.port}
+            states.append(here.told(webhook)["state"])
+        assert states == ["delivered", "retrying", "retrying", "delivered"]
+        assert here.names.asked == ["turn.example"] * 4, "once for each try"
+        assert dialled_to == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["127.0.0.1", "10.0.0.1"], ["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "::ffff:169.254.169.254"], []],
+)
+def test_w10_one_bad_address_spoils_the_set(
+    sqlite_template: Path, tmp_path: Path, server: Server, addresses: list[str]
+) -> None:
+    with guarded(sqlite_template, tmp_path, {"mixed.example": [addresses]}) as here:
+        (webhook,) = here.watch(f"http://mixed.example:{server.port}/")
+        here.change()
+        deliver(here.hub)
+        assert here.told(webhook)["state"] == "retrying"
+    assert server.connections == 0

@@ -1,0 +1,262 @@
+"""W18-W25: receivers that refuse, hang, drip, never end or lie; all of it ends in time and looks alike."""
+
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bed.guarding import DEADLINE, OK, Guarded, deliver, guarded
+from tests.egress.farend import answering, certificate_for, read_request, serving, silent
+
+from hubgate.server.egress.resolve import THREADS_PER_SITE
+
+NO_ANSWER = "No answer from the address."
+ENDLESS = 64 * 1024 * 1024
+Behaviour = Callable[[socket.socket], None]
+
+
+@pytest.fixture
+def here(sqlite_template: Path, tmp_path: Path) -> Iterator[Guarded]:
+    names = {"blocked.example": [["10.0.0.1"]], "ci.example": [["127.0.0.1"]], "empty.example": [[]]}
+    with guarded(sqlite_template, tmp_path, names) as started:  # type: ignore[arg-type]
+        yield started
+
+
+def tried(here: Guarded, url: str, name: str = "tiny", seconds: float = DEADLINE) -> tuple[dict[str, Any], float]:
+    """The one try of a delivery to it, and how long all of it took."""
+    (webhook,) = here.watch(url)
+    here.change(name)
+    began = time.monotonic()
+    deliver(here.hub, seconds)
+    took = time.monotonic() - began
+    told = here.told(webhook)
+    here.ada.delete(f"/api/settings/webhooks/{webhook['id']}")
+    (one,) = told["tries"]
+    return {**one, "state": told["state"]}, took
+
+
+def test_w18_blocked_refused_unknown_and_timed_out_are_one(here: Guarded) -> None:
+    """Neither in words, nor in numbers, nor by how long the delivery stays open or when the next try comes."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with serving(silent) as slow, serving(answering(b"\x15\x03\x01\x00\x02\x02\x28")) as other:
+        places = [
+            "http://blocked.example:8080/",
+            f"http://127.0.0.1:{port}/",
+            "http://nowhere.example/",
+            "http://empty.example/",
+            f"http://127.0.0.1:{slow.port}/",
+            f"https://127.0.0.1:{slow.port}/",
+            f"http://127.0.0.1:{other.port}/",
+        ]
+        found = [tried(here, url, f"r{number}") for number, url in enumerate(places)]
+    said = [{name: value for name, value in one.items() if name != "at"} for one, _ in found]
+    assert said[0] == {"status": None, "error": NO_ANSWER, "response": "", "state": "retrying", "durationMs": 0}
+    assert all(one == said[0] for one in said), said
+    times = [took for _, took in found]
+    assert min(times) >= DEADLINE
+    assert max(times) < DEADLINE + 1.5, times
+
+
+def dripping(head: bytes, drop: bytes) -> Behaviour:
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        peer.sendall(head)
+        while True:
+            peer.sendall(drop)
+            time.sleep(0.05)
+
+    return behave
+
+
+def deaf(peer: socket.socket) -> None:
+    """Takes the connection and not a byte of the request."""
+    threading.Event().wait(5)
+
+
+@pytest.mark.parametrize(
+    ("line", "behave"),
+    [
+        ("W19", dripping(b"HTTP/1.1 200 OK\r\n", b"x")),
+        ("W20", dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", b"x")),
+        ("W20", dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n")),
+        ("W23", dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
+        ("W19", silent),
+        ("W19", deaf),
+    ],
+    ids=["headers", "body", "chunks", "interim answers", "silence", "deaf"],
+)
+def test_w19_w20_one_deadline_over_all_of_it(here: Guarded, line: str, behave: Behaviour) -> None:
+    with serving(behave) as server:
+        one, took = tried(here, f"http://127.0.0.1:{server.port}/")
+        assert (one["status"], one["error"], one["state"]) == (None, NO_ANSWER, "retrying"), line
+        assert took < DEADLINE + 1.5
+
+
+def test_w19_a_connection_that_was_kept_is_closed_at_the_deadline(here: Guarded) -> None:
+    """A receiver that answers once and then hangs would otherwise gather our sockets, one for each try."""
+    gone = threading.Event()
+
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        peer.sendall(OK)
+        read_request(peer)
+        while peer.recv(65536):
+            continue
+        gone.set()
+
+    with serving(behave) as server:
+        (webhook,) = here.watch(f"http://127.0.0.1:{server.port}/")
+        states = []
+        for name in ("one", "two"):
+            here.change(name)
+            deliver(here.hub)
+            states.append(here.told(webhook)["state"])
+        assert states == ["delivered", "retrying"]
+        assert server.connections == 1
+        assert gone.wait(5)
+
+
+class Pouring:
+    """Sends one piece after the other for as long as anyone takes them."""
+
+    def __init__(self, head: bytes, piece: bytes) -> None:
+        self.sent, self.ended = 0, threading.Event()
+        self._head, self._piece = head, piece
+
+    def __call__(self, peer: socket.socket) -> None:
+        read_request(peer)
+        try:
+            peer.sendall(self._head)
+            while self.sent < ENDLESS:
+                peer.sendall(self._piece)
+                self.sent += len(self._piece)
+        finally:
+            self.ended.set()
+
+
+PIECE = b"0123456789abcdef" * 256
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"Content-Length: 10000000000\r\n\r\n", PIECE),
+        (b"Transfer-Encoding: chunked\r\n\r\n", b"1000\r\n" + PIECE + b"\r\n"),
+        (b"Connection: close\r\n\r\n", PIECE),
+    ],
+    ids=["length", "chunks", "to the end"],
+)
+def test_w21_an_endless_body_is_read_to_64_kib(here: Guarded, head: bytes, piece: bytes) -> None:
+    pouring = Pouring(b"HTTP/1.1 200 OK\r\n" + head, piece)
+    with serving(pouring) as server:
+        one, _ = tried(here, f"http://127.0.0.1:{server.port}/", seconds=5)
+        assert pouring.ended.wait(20)
+    # What fits into the sockets between us may have left; the rest was never taken.
+    assert pouring.sent < ENDLESS / 4
+    assert (one["status"], one["state"]) == (200, "delivered")
+    assert one["response"] == (PIECE * 2)[:4096].decode(), "and of that an excerpt is kept"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "zstd", "deflate, gzip"])
+def test_w22_nothing_is_inflated(here: Guarded, encoding: str) -> None:
+    bomb = gzip.compress(b"\0" * 10_000_000)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(bomb)}\r\n\r\n"
+    seen: list[bytes] = []
+    with serving(answering(head.encode() + bomb, seen)) as server:
+        one, _ = tried(here, f"http://127.0.0.1:{server.port}/")
+    assert one["response"] == bomb[:4096].decode("utf-8", "replace")
+    assert b"\r\naccept-encoding: identity\r\n" in seen[0].lower()
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"X-Filler: " + b"x" * 4000 + b"\r\n"),
+        (b"HTTP/1.1 200 OK\r\nX-Filler: ", b"x" * 4000),
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n",
+            b"X-Trailer: " + b"x" * 4000 + b"\r\n",
+        ),
+        (b"HTTP/1.1 ", b"2" * 4000),
+    ],
+    ids=["headers", "one header", "interim answers", "trailers", "status"],
+)
+def test_w23_endless_heads_are_cut(here: Guarded, head: bytes, piece: bytes) -> None:
+    pouring = Pouring(head, piece)
+    with serving(pouring) as server:
+        one, _took = tried(here, f"http://127.0.0.1:{server.port}/", seconds=1.5)
+        assert pouring.ended.wait(20)
+    assert pouring.sent < ENDLESS / 4
+    assert (one["status"], one["state"]) == (None, "retrying")
+
+
+def test_w24_tls_that_hangs_or_is_not_theirs(sqlite_template: Path, tmp_path: Path) -> None:
+    theirs, trusted = certificate_for("ci.example", tmp_path)
+    seen: list[bytes] = []
+    names = {"ci.example": [["127.0.0.1"]], "other.example": [["127.0.0.1"]]}
+    with (
+        serving(answering(OK, seen), tls=theirs) as good,
+        serving(answering(OK, seen)) as plain,
+        serving(silent) as mute,
+    ):
+        with guarded(sqlite_template, tmp_path, names, tls=trusted) as here:  # type: ignore[arg-type]
+            urls = [
+                f"https://ci.example:{good.port}/",
+                f"https://other.example:{good.port}/",
+                f"https://127.0.0.1:{good.port}/",
+                f"https://ci.example:{plain.port}/",
+                f"https://ci.example:{mute.port}/",
+            ]
+            states = [tried(here, url, f"r{number}")[0]["state"] for number, url in enumerate(urls)]
+        with guarded(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
+            states.append(tried(here, urls[0])[0]["state"])
+    assert states == ["delivered", *["retrying"] * 5], "only the certificate for the name, of somebody we trust"
+    assert len(seen) == 1, "and nothing was sent in the clear instead"
+
+
+@pytest.fixture
+def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """The system's resolver, where names of one domain are never answered until the event is set."""
+    over, real = threading.Event(), socket.getaddrinfo
+
+    def look_up(host: str, *rest: Any, **more: Any) -> Any:
+        if isinstance(host, str) and host.endswith(".slow.example"):
+            over.wait(30)
+            raise socket.gaierror(socket.EAI_AGAIN, "later")
+        return real(host, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    yield over
+    over.set()
+
+
+def test_w25_slow_names_disturb_nobody_else(
+    sqlite_template: Path, tmp_path: Path, slow_names: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More slow names than one domain has threads to wait in: a healthy one is resolved at once all the same."""
+    monkeypatch.setattr("hubgate.server.egress.resolve.RESOLVE_SECONDS", 0.3)
+    arrived: list[float] = []
+
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        arrived.append(time.monotonic())
+        peer.sendall(OK)
+
+    with serving(behave) as server, guarded(sqlite_template, tmp_path, allowed=("127.0.0.0/8", "::1/128")) as here:
+        slow = here.watch(*(f"http://n{number}.slow.example:{server.port}/" for number in range(THREADS_PER_SITE + 20)))
+        (healthy,) = here.watch(f"http://localhost:{server.port}/")
+        here.change()
+        began = time.monotonic()
+        deliver(here.hub)
+        assert here.told(healthy)["state"] == "delivered"
+        assert arrived[0] - began < 1.5
+        states = [here.told(webhook)["state"] for webhook in slow]
+        assert states.count("retrying") == THREADS_PER_SITE, "three seconds are all that a name gets"
+        assert states.count("pending") == 20, "and whoever found no room was not tried"
+        slow_names.set()

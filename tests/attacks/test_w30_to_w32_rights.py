@@ -1,0 +1,289 @@
+"""W30-W32: nobody is told of what they may not read, at the event or at a later try; nobody replays another's."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.guarding import delivering
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+from hubgate.server.accounts import own_account
+from hubgate.server.accounts import store as accounts_store
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import members
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.opened import Hub
+
+PATH = "/api/settings/webhooks"
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def logs_of(client: httpx.Client, webhook: dict[str, str], path: str = PATH) -> list[tuple[str, str, str | None]]:
+    """Repo, state and reason."""
+    logs = client.get(f"{path}/{webhook['id']}/logs").json()
+    return sorted((log["repo"]["name"], log["state"], log.get("reason")) for log in logs)
+
+
+def leave(hub: RunningHub, organization: Organization, user: User) -> None:
+    async def work(opened: Hub) -> None:
+        await members.remove(opened.accounts, organization, user, SYSTEM)
+
+    hub.call(work)
+
+
+def test_w30_only_those_who_may_read_it_are_told(hub: RunningHub, receiver: Receiver) -> None:
+    """A stranger who watches the user, the organization and the very repo, before it is there and after."""
+    ada, bob, eve = (make_user(hub, name) for name in ("ada", "bob", "eve"))
+    make_organization(hub, "acme", ada, bob="read")
+    watched = ("user:ada", "org:acme", "model:ada/secret", "model:acme/secret", "dataset:acme/secret")
+    tokens = [make_token(hub, user) for user in (ada, bob, eve)]
+    with api(hub, tokens[0]) as owner, api(hub, tokens[1]) as member, api(hub, tokens[2]) as stranger:
+        early = make_webhook(stranger, receiver.url, *watched)
+        of_member = make_webhook(member, receiver.url, *watched)
+        path = "/api/organizations/acme/settings/webhooks"
+        body = {"url": receiver.url, "watched": [{"type": "user", "name": "ada"}, {"type": "org", "name": "acme"}]}
+        of_acme = owner.post(path, json=body).json()["webhook"]
+        make_repo(owner, "secret", private=True)
+        make_repo(owner, "acme/secret", private=True)
+        make_repo(owner, "acme/secret", "dataset", private=True)
+        late = make_webhook(stranger, receiver.url, *watched)
+        committed(owner, "acme/secret", {"a.txt": b"a"})
+        make_repo(owner, "open")
+        settle(hub)
+        assert [logs_of(stranger, one) for one in (early, late)] == [[("ada/open", "delivered", None)]] * 2
+        inside = [("acme/secret", "delivered", None)] * 3 + [("ada/open", "delivered", None)]
+        assert logs_of(member, of_member) == inside
+        # The organization's reads as the organization: not what its admin may read at home.
+        assert logs_of(owner, of_acme, path) == inside
+    told = {(one.headers["x-hubgate-webhook"], one.json["repo"]["name"]) for one in receiver.received}
+    strangers = {name for webhook, name in told if webhook in (early["id"], late["id"])}
+    assert strangers == {"ada/open"}
+
+
+def test_w30_what_is_watched_says_nothing_of_what_is_there(hub: RunningHub) -> None:
+    """A private repo's spelling, its later names and where it moves to stay its own."""
+    with (
+        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
+        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+    ):
+        make_repo(owner, "Secret", private=True)
+        make_repo(owner, "Open")
+        given = ["model:ADA/SECRET", "model:ada/nothing", "model:ada/open"]
+        webhook = make_webhook(eve, "https://ci.example/", *given)
+        asked = {"fromRepo": "ada/Secret", "toRepo": "ada/Project-X", "type": "model"}
+        assert owner.post("/api/repos/move", json=asked).status_code == 200
+        asked = {"fromRepo": "ada/Open", "toRepo": "ada/Opened", "type": "model"}
+        assert owner.post("/api/repos/move", json=asked).status_code == 200
+        for found in (eve.get(PATH).json()[0], eve.get(f"{PATH}/{webhook['id']}").json()["webhook"]):
+            assert [watch["name"] for watch in found["watched"]] == ["ADA/SECRET", "ada/nothing", "ada/Opened"]
+        mine = make_webhook(owner, "https://ci.example/", "model:ada/secret")
+        assert mine["watched"] == [{"type": "model", "name": "ada/Project-X"}]
+
+
+def test_w30_a_test_tells_of_nothing_private(hub: RunningHub, receiver: Receiver) -> None:
+    with (
+        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
+        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+    ):
+        make_repo(owner, "Secret", private=True)
+        webhooks = [make_webhook(eve, receiver.url, one) for one in ("user:ada", "model:ada/secret")]
+        with delivering(hub):
+            answers = [eve.post(f"{PATH}/{webhook['id']}/test") for webhook in webhooks]
+        assert [answer.json()["status"] for answer in answers] == [200, 200]
+    assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/example", "ada/secret"]
+    assert all(one.json["repo"]["id"] == "0" * 24 for one in receiver.received)
+    assert all(b"Secret" not in one.body for one in receiver.received)
+
+
+def test_w30_what_happened_in_private_stays_there(hub: RunningHub, receiver: Receiver) -> None:
+    """Nothing is fanned out for a while, and the repo is public by the time it is."""
+    with (
+        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
+        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+    ):
+        theirs, mine = (make_webhook(one, receiver.url, "user:ada") for one in (eve, owner))
+        make_repo(owner, "tiny", private=True)
+        asked = {"fromRepo": "ada/tiny", "toRepo": "ada/project-x", "type": "model"}
+        assert owner.post("/api/repos/move", json=asked).status_code == 200
+        assert owner.put("/api/models/ada/project-x/settings", json={"private": False}).status_code == 200
+        committed(owner, "ada/project-x", {"a.txt": b"a"})
+        settle(hub)
+        told = [one.kind for one in receiver.received if one.headers["x-hubgate-webhook"] == theirs["id"]]
+        assert told == ["repo.config update", "repo.content update"]
+        assert len(logs_of(owner, mine)) == 4
+
+
+def test_w30_a_deleted_repo_is_judged_as_it_was(hub: RunningHub, receiver: Receiver) -> None:
+    with (
+        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
+        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+    ):
+        theirs, mine = (make_webhook(one, receiver.url, "user:ada") for one in (eve, owner))
+        for name, private in (("secret", True), ("open", False)):
+            make_repo(owner, name, private=private)
+            assert owner.request("DELETE", "/api/repos/delete", json={"name": name}).status_code == 200
+        settle(hub)
+        assert [name for name, *_ in logs_of(eve, theirs)] == ["ada/open", "ada/open"]
+        assert sorted(name for name, *_ in logs_of(owner, mine)) == ["ada/open"] * 2 + ["ada/secret"] * 2
+
+
+Losing = Callable[[RunningHub, httpx.Client, Organization, User], None]
+
+
+def lose_membership(hub: RunningHub, _: httpx.Client, acme: Organization, bob: User) -> None:
+    leave(hub, acme, bob)
+
+
+def make_private(_: RunningHub, owner: httpx.Client, __: Organization, ___: User) -> None:
+    assert owner.put("/api/models/acme/tiny/settings", json={"private": True}).status_code == 200
+
+
+def move_away(_: RunningHub, owner: httpx.Client, __: Organization, ___: User) -> None:
+    asked = {"fromRepo": "acme/tiny", "toRepo": "ada/tiny", "type": "model"}
+    assert owner.post("/api/repos/move", json=asked).status_code == 200
+
+
+def disable_user(hub: RunningHub, _: httpx.Client, __: Organization, bob: User) -> None:
+    async def work(opened: Hub) -> None:
+        await opened.db.write(lambda tx: accounts_store.set_disabled(tx, bob.id, opened.clock()))
+
+    hub.call(work)
+
+
+@pytest.mark.parametrize(
+    ("private", "member", "lose"),
+    [
+        (True, True, lose_membership),
+        (False, False, make_private),
+        (True, True, move_away),
+        (False, False, disable_user),
+    ],
+    ids=["left", "made private", "moved", "disabled"],
+)
+def test_w31_a_right_that_is_lost_while_a_retry_waits(
+    hub: RunningHub, receiver: Receiver, private: bool, member: bool, lose: Losing
+) -> None:
+    receiver.status = 503
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, **({"bob": "read"} if member else {}))
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as watcher:
+        webhook = make_webhook(watcher, receiver.url, "org:acme")
+        make_repo(owner, "acme/tiny", private=private)
+        settle(hub)
+        assert logs_of(watcher, webhook) == [("acme/tiny", "retrying", None)]
+        lose(hub, owner, acme, bob)
+        receiver.status = 200
+        hub.clock.advance(7)
+        settle(hub)
+        assert len(receiver.received) == 1, "nothing more was sent"
+        if lose is disable_user:
+            return
+        # What happened since is not theirs to know either.
+        assert logs_of(watcher, webhook) == [("acme/tiny", "skipped", "forbidden")]
+        (log,) = watcher.get(f"{PATH}/{webhook['id']}/logs").json()
+        refused = watcher.post(f"{PATH}/{webhook['id']}/replay/{log['id']}")
+        assert refused.status_code == 403, "and a replay asks again"
+
+
+def test_w31_a_role_that_is_lost_takes_the_organizations_webhooks(hub: RunningHub, receiver: Receiver) -> None:
+    """What an admin made stays the organization's: it goes on, out of the hands of whoever is no admin any more."""
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada, bob="admin")
+    path = "/api/organizations/acme/settings/webhooks"
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as former:
+        body = {"url": receiver.url, "watched": [{"type": "org", "name": "acme"}], "secret": "s"}
+        webhook = former.post(path, json=body).json()["webhook"]
+        make_repo(owner, "acme/tiny", private=True)
+        settle(hub)
+        (log,) = former.get(f"{path}/{webhook['id']}/logs").json()
+
+        async def demote(opened: Hub) -> None:
+            await members.change_role(opened.accounts, acme, bob, Role.WRITE, SYSTEM)
+
+        hub.call(demote)
+        at = f"{path}/{webhook['id']}"
+        tails = [
+            ("GET", ""),
+            ("POST", ""),
+            ("DELETE", ""),
+            ("POST", "/test"),
+            ("POST", "/enable"),
+            ("POST", "/disable"),
+        ]
+        tails += [("GET", "/logs"), ("GET", f"/logs/{log['id']}"), ("POST", f"/replay/{log['id']}")]
+        for method, tail in tails:
+            answer = former.request(method, at + tail, json={} if method == "POST" else None)
+            assert answer.status_code == 403, (method, tail)
+            assert webhook["secret"] != answer.json().get("secret")
+        assert former.get(path).status_code == 403
+        leave(hub, acme, bob)
+        make_repo(owner, "acme/next", private=True)
+        settle(hub)
+        assert [one.json["repo"]["name"] for one in receiver.received] == ["acme/tiny", "acme/next"]
+
+
+def test_w32_a_delivery_of_anothers(hub: RunningHub, receiver: Receiver) -> None:
+    """Neither by its own webhook's address nor through one's own: like one that is not there."""
+    with (
+        api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
+        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+    ):
+        hers, mine = make_webhook(ada, receiver.url, "user:ada"), make_webhook(eve, receiver.url, "user:eve")
+        make_repo(ada, "tiny", private=True)
+        settle(hub)
+        (log,) = ada.get(f"{PATH}/{hers['id']}/logs").json()
+        for webhook in (hers, mine):
+            for delivery in (log["id"], "0" * 24, log["event"]["id"], "x", f"{log['id']}%20"):
+                for method, tail in (("POST", f"replay/{delivery}"), ("GET", f"logs/{delivery}")):
+                    answer = eve.request(method, f"{PATH}/{webhook['id']}/{tail}")
+                    assert answer.status_code == 404, (tail, answer.text)
+                    assert "tiny" not in answer.text
+        settle(hub)
+    assert len(receiver.received) == 1
+
+
+def test_w32_names_that_are_watched_belong_to_whoever_had_them_first(hub: RunningHub, receiver: Receiver) -> None:
+    """Watched before it is there, a name binds to whoever takes it, through renames; one taken anew is not watched."""
+    eve = make_user(hub, "eve")
+    with api(hub, make_token(hub, eve)) as watcher:
+        webhook = make_webhook(watcher, receiver.url, "user:later", "model:first/tiny", "org:later")
+        later, first = make_user(hub, "later"), make_user(hub, "first")
+        with api(hub, make_token(hub, first)) as owner:
+            make_repo(owner, "tiny")
+            hub.clock.advance(1)
+            assert owner.request("DELETE", "/api/repos/delete", json={"name": "tiny"}).status_code == 200
+            hub.clock.advance(1)
+            make_repo(owner, "tiny")
+        rename(hub, later, "later-on")
+        with api(hub, make_token(hub, later)) as owner:
+            make_repo(owner, "mine")
+        settle(hub)
+        names = [(one.kind, one.json["repo"]["name"]) for one in receiver.received]
+        assert sorted(names) == [
+            ("repo create", "first/tiny"),
+            ("repo create", "later-on/mine"),
+            ("repo delete", "first/tiny"),
+        ]
+        watched = watcher.get(f"{PATH}/{webhook['id']}").json()["webhook"]["watched"]
+        assert [watch["name"] for watch in watched] == ["later-on", "first/tiny", "later"]
+
+
+def rename(hub: RunningHub, user: User, name: str) -> None:
+    hub.call(lambda opened: own_account.rename(opened.accounts, user, name))

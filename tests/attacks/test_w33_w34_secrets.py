@@ -1,0 +1,169 @@
+"""W33, W34: a webhook's secret is shown to its owner where they set it and nowhere else; answers are shown as text."""
+
+import base64
+import html
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+from tests.bed.dump import dump
+from tests.bed.engines import Engine, settings_for
+from tests.bed.guarding import delivering
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+PATH = "/api/settings/webhooks"
+# One that every way of writing changes, one that a program looks for, and one that is signed with as bytes.
+SECRETS = [
+    'q"u<o>te & \\ slash/%',
+    "plain-but-s3cr3t-enough",
+    "whsec_" + base64.b64encode(b"sixteen byte key").decode(),
+]
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def spellings(secret: str) -> list[str]:
+    raw = [secret, json.dumps(secret)[1:-1], html.escape(secret), quote(secret, safe="")]
+    return [*raw, base64.b64encode(secret.encode()).decode(), secret.encode().hex()]
+
+
+def holds_none(text: str | bytes, where: str) -> None:
+    said = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    for secret in SECRETS:
+        for spelling in spellings(secret):
+            assert spelling not in said, (where, spelling)
+
+
+def test_w33_a_secret_is_nowhere_but_with_its_owner(hub: RunningHub, receiver: Receiver) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada, plan="enterprise")
+    receiver.status = 500
+    with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
+        for number, secret in enumerate(SECRETS):
+            webhook = make_webhook(owner, receiver.url, "user:ada", secret="the first one, replaced")
+            changed = owner.post(f"{PATH}/{webhook['id']}", json={"secret": secret, "overlapSeconds": 3600})
+            assert changed.json()["webhook"]["secret"] == secret
+            of_acme = "/api/organizations/acme/settings/webhooks"
+            body = {"url": receiver.url, "watched": [{"type": "org", "name": "acme"}], "secret": secret}
+            assert owner.post(of_acme, json=body).status_code == 200
+            # A receiver that repeats what it was sent, in every way there is.
+            receiver.answer = ("x" * 4000 + " ".join(spellings(secret)[:4] * 3)).encode()
+            make_repo(owner, f"r{number}")
+            settle(hub)
+            sent = [one for one in receiver.received if one.headers["x-hubgate-webhook"] == webhook["id"]]
+            assert sent[-1].headers["x-webhook-secret"] == secret
+            receiver.answer = " ".join(spellings(secret)[:4] * 3).encode()
+            with delivering(hub):
+                told = owner.post(f"{PATH}/{webhook['id']}/test")
+            holds_none(told.text, "the answer of a test")
+            logs = owner.get(f"{PATH}/{webhook['id']}/logs")
+            holds_none(logs.text, "the list")
+            for log in logs.json():
+                found = owner.get(f"{PATH}/{webhook['id']}/logs/{log['id']}")
+                holds_none(found.text, "a delivery")
+                assert found.json()["tries"][-1]["response"]
+            # Refused bodies, wrong doors: an error does not repeat what it was sent.
+            for place in (PATH, f"{PATH}/{webhook['id']}", of_acme):
+                wrong = {
+                    "secret": secret + "\n",
+                    "url": "http://10.0.0.1/",
+                    "watched": [{"type": secret, "name": secret}],
+                }
+                holds_none(owner.post(place, json=wrong).text, "an error")
+                holds_none(owner.post(place, json={"secret": [secret], "watched": [secret]}).text, "an error")
+            holds_none(owner.get(f"{PATH}/{quote(secret, safe='')}").text, "an error page")
+            for page in pages_of(browser, webhook["id"], log["id"]):
+                holds_none(page.text, str(page.url))
+            owner.delete(f"{PATH}/{webhook['id']}")
+        export = owner.get("/api/organizations/acme/audit-log/export")
+        assert export.status_code == 200
+        holds_none(export.text, "the export")
+        own = browser.get("/settings/export")
+        assert own.status_code == 200
+        holds_none(own.text, "the export of an account")
+    holds_none(hub.call(dump), "the database, and so every backup")
+    holds_none(hub.log, "the log")
+
+
+def pages_of(browser: httpx.Client, webhook_id: str, delivery_id: str) -> list[httpx.Response]:
+    """Every page about a webhook."""
+    one = f"/{webhook_id}"
+    tails = ("", one, f"{one}/settings", f"{one}/events", f"{one}/deliveries/{delivery_id}")
+    found = [browser.get(f"/settings/webhooks{tail}") for tail in (*tails, f"{one}/deliveries/{delivery_id}/payload")]
+    assert {page.status_code for page in found} == {200}, [(page.url, page.status_code) for page in found]
+    return found
+
+
+def test_w33_a_sealed_secret_moved_to_another_webhook_does_not_open(hub: RunningHub, receiver: Receiver) -> None:
+    """Whoever can write to the database cannot have another's secret sent to a receiver of their own."""
+    with (
+        api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
+        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+    ):
+        hers = make_webhook(ada, "https://ci.example/", "user:ada", secret="hers alone")
+        mine = make_webhook(eve, receiver.url, "user:eve", secret="mine")
+        sql = "UPDATE webhooks SET secret = (SELECT secret FROM webhooks WHERE id = :hers) WHERE id = :mine"
+        hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, {"hers": hers["id"], "mine": mine["id"]})))
+        shown = eve.get(f"{PATH}/{mine['id']}")
+        assert "hers alone" not in shown.text
+
+
+HOSTILE = [
+    b"<script>alert(1)</script><img src=x onerror=alert(1)>",
+    b"\xff\xfe\x00\x01 not text \x00",
+    "\u202eright to left \u200b zero width".encode(),
+    b"</pre></main><form action=//evil.example>",
+    b"{{ 7 * 7 }} {% raw %}",
+]
+
+
+def test_w34_what_a_receiver_answers_is_text(hub: RunningHub, receiver: Receiver) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
+        webhook = make_webhook(owner, receiver.url, "user:ada")
+        at = f"{PATH}/{webhook['id']}"
+        for number, body in enumerate(HOSTILE):
+            receiver.answer = body
+            receiver.answer_headers = {"content-type": "text/html", "set-cookie": "token=evil", "x-evil": "<script>"}
+            make_repo(owner, f"r{number}")
+            settle(hub)
+            log = owner.get(f"{at}/logs").json()[0]
+            full = owner.get(f"{at}/logs/{log['id']}")
+            assert full.headers["content-type"].startswith("application/json")
+            assert full.headers["x-content-type-options"] == "nosniff"
+            assert "set-cookie" not in full.headers
+            assert full.json()["tries"][0]["response"] == body.decode("utf-8", "replace")
+            for shown in pages_of(browser, webhook["id"], log["id"]):
+                assert b"<script>alert" not in shown.content
+                assert b"<img src=x" not in shown.content
+                assert b"<form action=//evil" not in shown.content
+                assert b"\x00" not in shown.content
+                assert "evil" not in shown.headers.get("set-cookie", "")
+
+
+def test_w34_names_in_payloads_and_addresses_are_text(hub: RunningHub, receiver: Receiver) -> None:
+    """An address may hold what a page must not take for markup."""
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
+        webhook = make_webhook(owner, f"{receiver.url}?a='onload=alert(1)&b=;//", "user:ada")
+        make_repo(owner, "tiny")
+        settle(hub)
+        (log,) = owner.get(f"{PATH}/{webhook['id']}/logs").json()
+        for page in pages_of(browser, webhook["id"], log["id"]):
+            assert "'onload=alert(1)" not in page.text

@@ -1,0 +1,129 @@
+"""What a receiver can hold on to: nobody without the secret or the key makes a delivery that verifies, nor an old one
+into a new one. Verified here by a few lines of our own, with public clients in tests/clients.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from tests.bed.engines import Engine, settings_for
+from tests.bed.guarding import delivering
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Received, Receiver, make_webhook, receiving, settle
+
+PATH = "/api/settings/webhooks"
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def content_of(one: Received, **changed: str) -> bytes:
+    said = {**one.headers, **changed}
+    return f"{said['webhook-id']}.{said['webhook-timestamp']}.".encode() + one.body
+
+
+def signed_with(secret: bytes, content: bytes) -> str:
+    return "v1," + base64.b64encode(hmac.digest(secret, content, hashlib.sha256)).decode()
+
+
+def verifies(public_key: str, one: Received, content: bytes) -> bool:
+    version, _, text = one.headers["webhook-signature"].partition(",")
+    assert version == "v1a"
+    key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public_key.removeprefix("whpk_")))
+    try:
+        key.verify(base64.b64decode(text), content)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def test_each_webhook_has_a_key_of_its_own(hub: RunningHub, receiver: Receiver) -> None:
+    """Eve points a webhook of hers at ada's receiver: what it sends does not pass for ada's."""
+    with (
+        api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
+        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+    ):
+        hers, mine = make_webhook(ada, receiver.url, "user:ada"), make_webhook(eve, receiver.url, "user:ada")
+        make_repo(ada, "tiny")
+        settle(hub)
+        sent = {one.headers["x-hubgate-webhook"]: one for one in receiver.received}
+        genuine, forged = sent[hers["id"]], sent[mine["id"]]
+        assert hers["publicKey"] != mine["publicKey"]
+        assert verifies(hers["publicKey"], genuine, content_of(genuine))
+        assert not verifies(hers["publicKey"], forged, content_of(forged))
+        for changed in ({"webhook-id": forged.headers["webhook-id"]}, {"webhook-timestamp": "9999999999"}):
+            assert not verifies(hers["publicKey"], genuine, content_of(genuine, **changed))
+        assert not verifies(hers["publicKey"], genuine, content_of(genuine) + b" ")
+        assert eve.post(f"{PATH}/{mine['id']}", json={"publicKey": hers["publicKey"], "watched": []}).status_code in (
+            200,
+            422,
+        )
+        assert eve.get(f"{PATH}/{mine['id']}").json()["webhook"]["publicKey"] == mine["publicKey"]
+
+
+def test_every_try_says_when_it_was_made(hub: RunningHub, receiver: Receiver) -> None:
+    """So that a receiver can refuse what is old: an intercepted delivery, sent again later, carries its first time."""
+    receiver.status = 500
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada", secret="s3cret")
+        make_repo(ada, "tiny")
+        for _ in range(2):
+            settle(hub)
+            hub.clock.advance(40)
+        (log,) = ada.get(f"{PATH}/{webhook['id']}/logs").json()
+        receiver.status = 200
+        with delivering(hub):
+            replayed = ada.post(f"{PATH}/{webhook['id']}/replay/{log['id']}").json()["id"]
+        first, second = receiver.received[:2]
+        third = next(one for one in receiver.received if one.headers["webhook-id"] == replayed)
+        assert first.headers["webhook-id"] == second.headers["webhook-id"] != third.headers["webhook-id"]
+        times = [int(one.headers["webhook-timestamp"]) for one in (first, second, third)]
+        assert times == sorted(set(times))
+        for one in (first, second, third):
+            assert one.headers["webhook-signature"] == signed_with(b"s3cret", content_of(one))
+        assert len({one.headers["webhook-signature"] for one in (first, second, third)}) == 3
+
+
+def test_an_old_secret_signs_only_as_long_as_it_was_given(hub: RunningHub, receiver: Receiver) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada", secret="old")
+        at = f"{PATH}/{webhook['id']}"
+
+        def signatures(number: int) -> tuple[list[str], bytes, str | None]:
+            make_repo(ada, f"r{number}")
+            settle(hub)
+            one = receiver.received[-1]
+            found = one.headers["webhook-signature"].split(" ")
+            return found, content_of(one), one.headers.get("x-webhook-secret")
+
+        assert ada.post(at, json={"secret": "new", "overlapSeconds": 60}).status_code == 200
+        found, content, sent = signatures(1)
+        assert (found, sent) == ([signed_with(b"new", content), signed_with(b"old", content)], "new")
+        hub.clock.advance(61)
+        found, content, sent = signatures(2)
+        assert (found, sent) == ([signed_with(b"new", content)], "new")
+        # Without an overlap the old one is dead at once, and so is one that an earlier overlap kept.
+        ada.post(at, json={"secret": "newer", "overlapSeconds": 60})
+        ada.post(at, json={"secret": "newest"})
+        found, content, sent = signatures(3)
+        assert (found, sent) == ([signed_with(b"newest", content)], "newest")
+        ada.post(at, json={"secret": None})
+        found, content, sent = signatures(4)
+        assert sent is None
+        assert verifies(webhook["publicKey"], receiver.received[-1], content)

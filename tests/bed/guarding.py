@@ -1,0 +1,95 @@
+"""Deliveries to places where no receiver should be: names that resolve as told, deadlines that a test can wait for."""
+
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from ipaddress import ip_network
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import httpx
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.people import make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import make_webhook, worked_off
+from tests.egress.farend import Names
+
+from hubgate.server.egress.client import Egress
+from hubgate.server.opened import Hub
+from hubgate.server.webhooks.delivering.sending import Sender
+
+LOOPBACK = ("127.0.0.0/8",)
+DEADLINE = 0.5
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A hub with one user, ada, who makes webhooks; every repo she makes is told to all of them."""
+
+    hub: RunningHub
+    names: Names
+    ada: httpx.Client
+
+    def watch(self, *urls: str, **more: Any) -> list[dict[str, Any]]:
+        return [make_webhook(self.ada, url, "user:ada", **more) for url in urls]
+
+    def change(self, name: str = "tiny") -> None:
+        make_repo(self.ada, name)
+
+    def told(self, webhook: dict[str, Any]) -> dict[str, Any]:
+        """The last delivery, in full."""
+        at = f"/api/settings/webhooks/{webhook['id']}/logs"
+        last = self.ada.get(at).json()[0]
+        found: dict[str, Any] = self.ada.get(f"{at}/{last['id']}").json()
+        return found
+
+
+@contextmanager
+def guarded(
+    template: Path,
+    folder: Path,
+    names: dict[str, list[Sequence[str]]] | None = None,
+    allowed: Sequence[str] = LOOPBACK,
+    tls: ssl.SSLContext | None = None,
+    **settings: str,
+) -> Iterator[Guarded]:
+    """What is guarded here has nothing to do with the engine. Without `names` the system resolves them."""
+    resolve = Names(names or {})
+    egress = Egress([ip_network(text) for text in allowed], resolve=None if names is None else resolve, tls=tls)
+    url = SqliteEngine(template, folder).fresh_url()
+    with running(settings_for(url, folder, webhooks_per_owner="500", **settings), egress) as hub:
+        headers = {"authorization": f"Bearer {make_token(hub, make_user(hub, 'ada'))}"}
+        with hub.client(headers=headers, trust_env=False) as ada:
+            yield Guarded(hub, resolve, ada)
+
+
+def deliver(hub: RunningHub, seconds: float = DEADLINE) -> int:
+    """Fan out and send what is due now, with a deadline of so many seconds; how many tries were made."""
+
+    async def work(opened: Hub) -> int:
+        webhooks = replace(opened.webhooks, pace=replace(opened.webhooks.pace, deadline_seconds=seconds))
+        return await worked_off(webhooks, Sender(webhooks))
+
+    return hub.call(work)
+
+
+@contextmanager
+def delivering(hub: RunningHub) -> Iterator[None]:
+    """The sender at work beside the test, for answers that wait for it."""
+    stop = Event()
+
+    def work() -> None:
+        while not stop.wait(0.02):
+            deliver(hub)
+
+    thread = Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(20)

@@ -1,0 +1,26 @@
+"""The sender at work beside a test, while the hub's clock stands."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from tests.bed.running import RunningHub
+from tests.bed.watching import settle
+
+
+@contextmanager
+def delivering(hub: RunningHub) -> Iterator[None]:
+    """For answers that wait for it."""
+    stop = Event()
+
+    def work() -> None:
+        while not stop.wait(0.02):
+            settle(hub)
+
+    thread = Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(20)

@@ -1,0 +1,42 @@
+"""The background process of the test build: as a child of it, or alone like `hubgate deliver`.
+
+It dies at armed failpoints, and `TEST_PACE=lease,deadline` in seconds makes it lose leases and patience sooner.
+"""
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from functools import partial
+
+from tests.bed.testbuild import arm_failpoints
+
+from hubgate.cli import deliver as alone
+from hubgate.server.clock import SECOND
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.model import Pace
+from hubgate.server.worker import deliver
+
+PACE = "TEST_PACE"
+
+
+def paced(webhooks: Webhooks) -> Webhooks:
+    text = os.environ.get(PACE)
+    if not text:
+        return webhooks
+    lease, deadline = map(float, text.split(","))
+    # Never given up, and never for long: a fault test fails its deliveries more often than any receiver would.
+    return replace(webhooks, pace=Pace(deadline, int(lease * SECOND), (SECOND // 2,) * 1000))
+
+
+def main() -> None:
+    arm_failpoints()
+    if sys.argv[1].isdigit():
+        deliver.main(paced)
+    parser = argparse.ArgumentParser()
+    alone.configure(parser)
+    alone.run(parser.parse_args(), partial(deliver.run, paced=paced))
+
+
+if __name__ == "__main__":
+    main()

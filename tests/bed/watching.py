@@ -1,0 +1,113 @@
+"""Webhooks in tests: a receiver on a real socket, and the sender's work done step by step while the clock stands."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+from tests.bed.running import RunningHub
+
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering.claiming import claim
+from hubgate.server.webhooks.delivering.losing import release_lost
+from hubgate.server.webhooks.delivering.noting import MOST, note
+from hubgate.server.webhooks.delivering.sending import Sender, Tried
+from hubgate.server.webhooks.fanout.fanning import FanOut
+
+
+@dataclass
+class Received:
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads(self.body)
+        return said
+
+    @property
+    def kind(self) -> str:
+        event = self.json["event"]
+        return f"{event['scope']} {event['action']}"
+
+
+@dataclass
+class Receiver:
+    url: str
+    status: int = 200
+    answer: bytes = b"{}"
+    answer_headers: dict[str, str] = field(default_factory=dict)
+    received: list[Received] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [one.kind for one in self.received]
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    receiver = Receiver("")
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            receiver.received.append(Received(headers, body))
+            self.send_response(receiver.status)
+            for name, value in receiver.answer_headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(receiver.answer)))
+            self.end_headers()
+            self.wfile.write(receiver.answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    receiver.url = f"http://127.0.0.1:{server.server_port}/hook"
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
+
+
+async def worked_off(webhooks: Webhooks, sender: Sender) -> int:
+    """Fan out and send until nothing is due at this moment of the hub's clock; how many tries were made."""
+    tries = 0
+    await release_lost(webhooks)
+    while True:
+        while await FanOut(webhooks).step():
+            pass
+        claimed = await claim(webhooks, MOST)
+        if not claimed:
+            return tries
+        results = await asyncio.gather(*(sender.send(one) for one in claimed))
+        for first in range(0, len(results), MOST):
+            await note(webhooks, results[first : first + MOST])
+        tries += sum(isinstance(result, Tried) for result in results)
+
+
+def settle(hub: RunningHub) -> int:
+    """Nobody here maps a network, so nobody waits for the end of a silence."""
+    return hub.call(lambda opened: worked_off(opened.webhooks, Sender(opened.webhooks, silence_seconds=0)))
+
+
+def make_webhook(client: httpx.Client, url: str, *watched: str, **more: Any) -> dict[str, Any]:
+    """`watched` as `type:name`."""
+    named = [dict(zip(("type", "name"), one.split(":"), strict=True)) for one in watched]
+    answer = client.post("/api/settings/webhooks", json={"url": url, "watched": named, **more})
+    assert answer.status_code == 200, answer.text
+    made: dict[str, Any] = answer.json()["webhook"]
+    return made

@@ -1,0 +1,85 @@
+"""`hubgate webhooks`: as people and as programs use it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.sending import delivering
+from tests.bed.watching import Receiver, receiving, settle
+from tests.cli.test_user_commands import Shell
+
+
+@pytest.fixture
+def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    with running(settings_for(url, tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def shell(hub: RunningHub, tmp_path: Path) -> Shell:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    return Shell(hub, tmp_path, make_token(hub, ada))
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def test_from_first_to_last(shell: Shell) -> None:
+    assert shell.says("webhooks", "list") == "No webhooks. Try: hubgate webhooks create --help\n"
+    watch = ("--watch", "org:acme", "user:ada", "--watch", "model:ada/x")
+    made = shell.json("webhooks", "create", "--url", "https://ci.example/", *watch, "--domain", "repo", "--secret", "s")
+    assert (made["url"], made["secret"], made["domains"]) == ("https://ci.example/", "s", ["repo"])
+    assert [f"{one['type']}:{one['name']}" for one in made["watched"]] == ["org:acme", "user:ada", "model:ada/x"]
+    head, row = shell.says("webhooks", "list").splitlines()
+    assert head.split() == ["ID", "STATE", "URL", "24H", "LAST"]
+    assert row.split() == [made["id"], "enabled", "https://ci.example/", "0", "-"]
+    shown = shell.says("webhooks", "get", made["id"])
+    assert "secret   set\n" in shown
+    updated = shell.run("webhooks", "update", made["id"], "--secret-stdin", "--json", stdin=b"fresh\n")
+    assert '"secret": "fresh"' in updated.stdout
+    assert "secret" not in shell.json("webhooks", "update", made["id"], "--no-secret", "--domain", "discussion")
+    assert shell.says("webhooks", "disable", made["id"]).startswith(f"✓ {made['id']} is disabled.")
+    assert shell.json("webhooks", "enable", made["id"])["status"] == "enabled"
+    assert "Say --yes" in shell.refused("webhooks", "delete", made["id"])
+    assert "no secret on standard input" in shell.refused("webhooks", "update", made["id"], "--secret-stdin")
+    assert shell.says("webhooks", "delete", made["id"], "--yes") == f"✓ Deleted {made['id']}.\n"
+    assert shell.json("webhooks", "list") == []
+    assert shell.refused("webhooks", "get", made["id"])
+
+
+def test_of_an_organization_and_pulled(shell: Shell) -> None:
+    made = shell.json("webhooks", "create", "--pull", "--watch", "org:acme", "--org", "acme")
+    assert made["pull"] is True
+    assert "(pull)" in shell.says("webhooks", "list", "--org", "acme")
+    assert shell.json("webhooks", "list") == []
+
+
+def test_trying_looking_and_sending_again(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+    made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada")
+    assert shell.says("webhooks", "activity", made["id"]) == "No deliveries.\n"
+    receiver.status = 418
+    with api(hub, shell.variables["HUBGATE_TOKEN"]) as client:
+        make_repo(client, "tiny")
+    settle(hub)
+    head, row = shell.says("webhooks", "activity", made["id"]).splitlines()
+    assert head.split() == ["DELIVERY", "STATE", "EVENT", "REPO", "STATUS", "TRIES", "AGE"]
+    delivery, state, scope, action, repo, status, tries, _ = row.split()
+    assert (state, scope, action, repo, status, tries) == ("retrying", "repo", "create", "ada/tiny", "418", "1")
+    assert len(shell.json("webhooks", "activity", made["id"], "--state", "retrying", "--limit", "5")) == 1
+    with delivering(hub):
+        refused = shell.run("webhooks", "test", made["id"])
+        assert (refused.returncode, refused.stdout) == (1, "✕ The receiver answered 418.\n")
+        receiver.status = 200
+        assert shell.says("webhooks", "test", made["id"]) == "✓ The receiver answered 200.\n"
+        assert shell.says("webhooks", "replay", made["id"], delivery) == "✓ The receiver answered 200.\n"
+        since = shell.says("webhooks", "replay", made["id"], "--since", "2000-01-01", "--rate", "50")
+        assert since == "✓ 0 of 0 arrived.\n"

@@ -1,0 +1,153 @@
+"""The operations on webhooks, against a running hub and a receiver on a real socket."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.people import make_organization, make_token, make_user
+from tests.bed.running import RunningHub, running
+from tests.bed.sending import delivering
+from tests.bed.watching import Receiver, receiving, settle
+
+from hubgate import AsyncHub, Hub
+from hubgate.client import errors
+from hubgate.client.models import Watched
+from hubgate.depth import delivery_depth
+
+ADA = [{"type": "user", "name": "ada"}]
+URL = "https://ci.example/hook"
+
+
+@pytest.fixture
+def running_hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
+    url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    with running(settings_for(url, tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def as_user(running_hub: RunningHub) -> Iterator[Callable[[str], Hub]]:
+    opened: list[Hub] = []
+
+    def make(name: str) -> Hub:
+        opened.append(Hub(running_hub.url, make_token(running_hub, make_user(running_hub, name))))
+        return opened[-1]
+
+    yield make
+    for hub in opened:
+        hub.close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def test_the_six_operations(as_user: Callable[[str], Hub]) -> None:
+    ada = as_user("ada")
+    made = ada.create_webhook(URL, watched=ADA, domains=["repo"], secret="s3cret")
+    assert (made.url, made.watched, made.domains) == (URL, [Watched("user", "ada")], ["repo"])
+    assert (made.secret, made.status, made.disabled) == ("s3cret", "enabled", False)
+    assert "s3cret" not in repr(made)
+    assert ada.list_webhooks() == [made] == [ada.get_webhook(made.id)]
+    changed = ada.update_webhook(made.id, watched=["org:acme", Watched("model", "ada/x")])
+    assert changed.watched == [Watched("org", "acme"), Watched("model", "ada/x")]
+    assert (changed.url, changed.domains, changed.secret) == (URL, ["repo"], "s3cret")
+    assert ada.update_webhook(made.id, secret="").secret is None
+    assert ada.update_webhook(made.id, "https://other.example/", domains=["discussion"]).domains == ["discussion"]
+    assert ada.disable_webhook(made.id).status == "disabled"
+    assert ada.enable_webhook(made.id).status == "enabled"
+    assert ada.delete_webhook(made.id) is None  # type: ignore[func-returns-value]
+    assert ada.list_webhooks() == []
+    with pytest.raises(errors.NotFound):
+        ada.get_webhook(made.id)
+
+
+def test_one_to_pull_from_and_what_cannot_be(as_user: Callable[[str], Hub]) -> None:
+    ada = as_user("ada")
+    made = ada.create_webhook(watched=ADA, pull=True, ordered=True)
+    assert (made.url, made.pull, made.ordered) == (None, True, True)
+    with pytest.raises(ValueError, match="url, or is pulled"):
+        ada.create_webhook(watched=ADA)
+    with pytest.raises(ValueError, match="type:name"):
+        ada.create_webhook(URL, watched=["acme"])
+    with pytest.raises(errors.BadRequest):
+        ada.create_webhook(URL, watched=[])
+
+
+def test_activity_test_and_replay(running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver) -> None:
+    ada = as_user("ada")
+    webhook = ada.create_webhook(receiver.url, watched=ADA)
+    receiver.status = 500
+    ada.create_repo("tiny")
+    settle(running_hub)
+    (failed,) = ada.webhook_activity(webhook.id)
+    assert (failed.state, failed.status, failed.repo.name) == ("retrying", 500, "ada/tiny")
+    assert (failed.event.scope, failed.event.action, failed.attempts) == ("repo", "create", 1)
+    assert ada.get_delivery(webhook.id, failed.id)["payload"]["repo"]["name"] == "ada/tiny"
+    receiver.status = 200
+    with delivering(running_hub):
+        assert ada.test_webhook(webhook.id).status == 200
+        again = ada.replay_webhook(webhook.id, failed.id)
+    assert again.status == 200
+    assert ada.get_delivery(webhook.id, again.id)["replayOf"] == failed.id
+    assert [one.state for one in ada.webhook_activity(webhook.id, state="retrying")] == ["retrying"]
+    assert len(ada.webhook_activity(webhook.id, limit=2)) == 2
+    ada.disable_webhook(webhook.id)
+    with pytest.raises(errors.Conflict, match="disabled"):
+        ada.test_webhook(webhook.id)
+
+
+def test_what_was_missed_is_sent_again(
+    running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver
+) -> None:
+    ada = as_user("ada")
+    webhook = ada.create_webhook(receiver.url, watched=ADA)
+    ada.disable_webhook(webhook.id)
+    for name in ("one", "two", "three"):
+        ada.create_repo(name)
+        settle(running_hub)
+        running_hub.clock.advance(60)
+    ada.enable_webhook(webhook.id)
+    told: list[tuple[int, int]] = []
+    logged = ada.webhook_activity(webhook.id, state="skipped")
+    with delivering(running_hub):
+        sent = ada.replay_webhook_since(webhook.id, logged[1].at, rate=100, progress=lambda *n: told.append(n))
+    assert [one.status for one in sent] == [200, 200]
+    assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/two", "ada/three"]
+    assert told == [(1, 2), (2, 2)]
+    later = datetime.now(UTC) + timedelta(days=4000)
+    assert ada.replay_webhook_since(webhook.id, later) == []
+
+
+async def test_of_an_organization(running_hub: RunningHub) -> None:
+    ada, bob = make_user(running_hub, "ada"), make_user(running_hub, "bob")
+    make_organization(running_hub, "acme", ada, bob="write")
+    watched = [Watched("org", "acme")]
+    async with AsyncHub(running_hub.url, make_token(running_hub, ada)) as hub:
+        made = await hub.create_webhook(URL, watched=watched, organization="acme")
+        assert await hub.list_webhooks() == []
+        assert await hub.list_webhooks(organization="acme") == [made]
+        assert (await hub.disable_webhook(made.id, organization="acme")).disabled is True
+        assert await hub.webhook_activity(made.id, organization="acme") == []
+        await hub.delete_webhook(made.id, organization="acme")
+    async with AsyncHub(running_hub.url, make_token(running_hub, bob)) as hub:
+        with pytest.raises(errors.Forbidden):
+            await hub.list_webhooks(organization="acme")
+
+
+def test_a_change_in_answer_to_a_delivery_is_one_deeper(
+    running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver
+) -> None:
+    ada = as_user("ada")
+    ada.create_webhook(receiver.url, watched=ADA)
+    context = delivery_depth.set(2)
+    try:
+        ada.create_repo("tiny")
+    finally:
+        delivery_depth.reset(context)
+    settle(running_hub)
+    assert receiver.received[0].headers["x-hubgate-depth"] == "3"

@@ -1,0 +1,143 @@
+"""What may be said of every run, whatever was killed, frozen or full meanwhile. Pure, and with an oracle of its own.
+
+A run is a history: the changes that were committed, who was entitled to know of which repos, when a webhook had been
+switched off, and every request that receivers saw. `complaints` says what is wrong with it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+CAP = 8
+# What was in the air when a webhook was switched off may still arrive.
+IN_THE_AIR_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """The event with this number in the repo's own counting."""
+
+    repo: str
+    seq: int
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A request as its receiver saw it. `address` is whose it was meant to be, `webhook` whose it says it is."""
+
+    address: str
+    webhook: str
+    delivery: str
+    attempt: int
+    change: Change
+    body: bytes
+    began: float
+    # When it was answered, or its connection ended.
+    ended: float
+
+
+@dataclass(frozen=True)
+class Silence:
+    """From the answer that said it was disabled until it was asked to be enabled."""
+
+    webhook: str
+    since: float
+    until: float
+    # Changes that it never hears of.
+    missed: frozenset[Change] = frozenset()
+
+
+@dataclass(frozen=True)
+class History:
+    committed: frozenset[Change]
+    # Webhook to the repos that its owner watches and may read.
+    entitled: dict[str, frozenset[str]]
+    arrivals: Sequence[Arrival]
+    silences: Sequence[Silence] = field(default_factory=tuple)
+
+
+def complaints(history: History) -> list[str]:
+    return [
+        *_missing(history),
+        *_uninvited(history),
+        *_differing(history),
+        *_out_of_sequence(history),
+        *_too_many_at_once(history),
+        *_not_silent(history),
+    ]
+
+
+def _missing(history: History) -> Iterator[str]:
+    """At least once: every change reaches everyone who is entitled to it."""
+    seen = {(arrival.webhook, arrival.change) for arrival in history.arrivals}
+    excused = {(silence.webhook, change) for silence in history.silences for change in silence.missed}
+    for webhook, repos in history.entitled.items():
+        for change in history.committed:
+            wanted = change.repo in repos and (webhook, change) not in excused
+            if wanted and (webhook, change) not in seen:
+                yield f"{webhook} never heard of {change}"
+
+
+def _uninvited(history: History) -> Iterator[str]:
+    """Nobody else, nowhere else, and nothing that did not happen."""
+    for arrival in history.arrivals:
+        if arrival.change not in history.committed:
+            yield f"{arrival.webhook} heard of {arrival.change}, which never happened"
+        if arrival.change.repo not in history.entitled.get(arrival.webhook, frozenset()):
+            yield f"{arrival.webhook} heard of {arrival.change} and may not"
+        if arrival.address != arrival.webhook:
+            yield f"{arrival.address} was sent what is {arrival.webhook}'s"
+
+
+def _differing(history: History) -> Iterator[str]:
+    """Duplicates carry the same id and the same bytes, and an id is of one delivery for ever."""
+    ids: dict[tuple[str, Change], set[str]] = defaultdict(set)
+    bodies: dict[str, set[bytes]] = defaultdict(set)
+    subjects: dict[str, set[tuple[str, Change]]] = defaultdict(set)
+    for arrival in history.arrivals:
+        subject = (arrival.webhook, arrival.change)
+        ids[subject].add(arrival.delivery)
+        bodies[arrival.delivery].add(arrival.body)
+        subjects[arrival.delivery].add(subject)
+    yield from (f"{subject} came under {len(found)} ids" for subject, found in ids.items() if len(found) > 1)
+    yield from (f"{delivery} came with {len(found)} bodies" for delivery, found in bodies.items() if len(found) > 1)
+    yield from (f"{delivery} is of {len(found)} deliveries" for delivery, found in subjects.items() if len(found) > 1)
+
+
+def _out_of_sequence(history: History) -> Iterator[str]:
+    """First attempts of one repo leave in sequence. One that a dead process never sent was an attempt too: what arrives
+    first is then the second, and says so.
+    """
+    first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for arrival in history.arrivals:
+        if arrival.attempt == 1:
+            began = first[(arrival.webhook, arrival.change.repo)]
+            began[arrival.change.seq] = min(arrival.began, began.get(arrival.change.seq, arrival.began))
+    for (webhook, repo), began in first.items():
+        in_time = sorted(began, key=lambda seq: began[seq])
+        if in_time != sorted(began):
+            yield f"first attempts of {repo} came to {webhook} as {in_time}"
+
+
+def _too_many_at_once(history: History) -> Iterator[str]:
+    steps: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for arrival in history.arrivals:
+        steps[arrival.webhook] += [(arrival.began, 1), (arrival.ended, -1)]
+    for webhook, found in steps.items():
+        # One that ends at the moment another begins makes room for it.
+        open_now = most = 0
+        for _, step in sorted(found):
+            open_now += step
+            most = max(most, open_now)
+        if most > CAP:
+            yield f"{webhook} had {most} requests at once"
+
+
+def _not_silent(history: History) -> Iterator[str]:
+    for silence in history.silences:
+        for arrival in history.arrivals:
+            if (
+                arrival.webhook == silence.webhook
+                and silence.since + IN_THE_AIR_SECONDS < arrival.began < silence.until
+            ):
+                yield f"{silence.webhook} was disabled and heard of {arrival.change}"

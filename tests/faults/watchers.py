@@ -1,0 +1,122 @@
+"""Receivers for as many webhooks as wanted: one asyncio server, each webhook at a path of its own.
+
+It notes when each request began and when it was answered or its connection ended, as the cap of a webhook counts them.
+"""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from tests.faults.history import Arrival, Change
+
+
+@dataclass
+class Watchers:
+    host: str = "127.0.0.1"
+    # Seconds to wait and the status to answer with, by the webhook's path; None hangs until the connection ends.
+    answer: Callable[[str], tuple[float, int] | None] = lambda _: (0.0, 200)
+    arrivals: list[Arrival] = field(default_factory=list)
+    # Requests that are not answered yet.
+    waiting: int = 0
+
+    def __post_init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._open: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._port = 0
+        self.come_back()
+
+    def url(self, name: str) -> str:
+        return f"http://{self.host}:{self._port}/{name}"
+
+    def go_away(self) -> None:
+        """The port is closed, and so is every connection."""
+        self._run(self._go_away())
+
+    def come_back(self) -> None:
+        self._run(self._come_back())
+
+    def close(self) -> None:
+        self.go_away()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def _run(self, work: object) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(20)  # type: ignore[arg-type]
+
+    async def _come_back(self) -> None:
+        self._server = await asyncio.start_server(self._serve, self.host, self._port, backlog=2048)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _go_away(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._open):
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            while await self._one(reader, writer):
+                pass
+        except (OSError, EOFError, asyncio.CancelledError):
+            # The other side was killed, or we have gone away.
+            pass
+        finally:
+            self._open.discard(task)
+            writer.transport.abort()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        began = time.monotonic()
+        lines = head.split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:] if line)}
+        body = await reader.readexactly(int(headers["content-length"]))
+        address = lines[0].split(" ")[1].removeprefix("/")
+        self.waiting += 1
+        try:
+            answer = self.answer(address)
+            # A second request does not come before the first is answered: what can be read is the end.
+            gone = asyncio.ensure_future(reader.read(1))
+            done, _ = await asyncio.wait([gone], timeout=None if answer is None else answer[0])
+            if not done:
+                gone.cancel()
+                await asyncio.gather(gone, return_exceptions=True)
+                assert answer is not None
+                writer.write(b"HTTP/1.1 %d X\r\nContent-Length: 2\r\n\r\n{}" % answer[1])
+                await writer.drain()
+        finally:
+            self.waiting -= 1
+            self.arrivals.append(_arrival(address, headers, body, began))
+        return not done
+
+
+def _arrival(address: str, headers: dict[str, str], body: bytes, began: float) -> Arrival:
+    said = json.loads(body)
+    change = Change(said["repo"]["name"], int(headers["x-hubgate-sequence"]))
+    webhook, delivery = headers["x-hubgate-webhook"], headers["webhook-id"]
+    return Arrival(address, webhook, delivery, int(headers["x-hubgate-attempt"]), change, body, began, time.monotonic())
+
+
+def named(arrivals: list[Arrival], names: dict[str, str]) -> list[Arrival]:
+    """With the webhook's name in place of its id."""
+    return [replace(arrival, webhook=names.get(arrival.webhook, arrival.webhook)) for arrival in arrivals]
+
+
+@contextmanager
+def watching(host: str = "127.0.0.1") -> Iterator[Watchers]:
+    watchers = Watchers(host)
+    try:
+        yield watchers
+    finally:
+        watchers.close()

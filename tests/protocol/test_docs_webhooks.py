@@ -1,0 +1,89 @@
+"""The code that verifies a delivery, in docs/webhooks.md and on `/docs/webhooks`, does so for this hub's."""
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.node import NODE
+from tests.bed.people import api, make_token, make_user
+from tests.bed.processes import ROOT
+from tests.bed.repos import make_repo
+from tests.bed.running import running
+from tests.bed.watching import Received, make_webhook, receiving, settle
+
+from hubgate.server.clock import SECOND
+
+DOCS = (ROOT / "docs/webhooks.md").read_text()
+SECRETS = ("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "any words of mine", None)
+Verify = Callable[[str, dict[str, str], bytes], bool]
+
+
+@pytest.fixture(scope="module")
+def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """One delivery for each secret, what checks it, and the page."""
+    folder = tmp_path_factory.mktemp("hub")
+    url = SqliteEngine(sqlite_template, folder).fresh_url()
+    with running(settings_for(url, folder, egress_allow="127.0.0.0/8")) as hub, receiving() as receiver:
+        hub.clock.now = int(time.time()) * SECOND
+        with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+            made = [make_webhook(ada, receiver.url, "user:ada", secret=secret) for secret in SECRETS]
+            make_repo(ada, "tiny")
+            settle(hub)
+            page = ada.get("/docs/webhooks").text
+    by_webhook = {one.headers["x-hubgate-webhook"]: one for one in receiver.received}
+    keys = [(webhook.get("secret", webhook["publicKey"]), by_webhook[webhook["id"]]) for webhook in made]
+    return {"page": page, "with_secret": keys[:2], "with_key": keys[2:]}
+
+
+def python(text: str) -> Verify:
+    names: dict[str, Any] = {}
+    exec(text, names)
+    verify: Verify = names["is_ours"]
+    return verify
+
+
+def on_page(page: str, name: str) -> str:
+    return unescape(re.findall(rf'<code id="{name}">(.*?)</code>', page, re.DOTALL)[0])
+
+
+def javascript(text: str) -> Verify:
+    def verify(secret: str, headers: dict[str, str], body: bytes) -> bool:
+        given = json.dumps([secret, headers, body.decode()])
+        program = (
+            f"{text}\nconst [s, h, b] = JSON.parse({json.dumps(given)});\nconsole.log(isOurs(s, h, Buffer.from(b)));"
+        )
+        command = [str(NODE), "--input-type=module", "-e", program]
+        return subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout == "true\n"
+
+    return verify
+
+
+def expect(verify: Verify, key: str, sent: Received) -> None:
+    headers = {name: value for name, value in sent.headers.items() if name.startswith("webhook-")}
+    assert verify(key, headers, sent.body)
+    assert not verify(key, headers, sent.body + b" ")
+    assert not verify(key, {**headers, "webhook-id": "0" * 24}, sent.body)
+    assert not verify(key, {**headers, "webhook-timestamp": str(int(time.time()) - 400)}, sent.body)
+    assert not verify(key, {**headers, "webhook-signature": "v1,AAAA v2,AAAA"}, sent.body)
+
+
+def test_with_a_secret(told: dict[str, Any]) -> None:
+    (written,) = re.findall(r"(?ms)^```python\n(.*?)```", DOCS)
+    (script,) = re.findall(r"(?ms)^```js\n(.*?)```", DOCS)
+    shown = on_page(told["page"], "verify-secret")
+    assert written.strip() == shown
+    for key, sent in told["with_secret"]:
+        expect(python(shown), key, sent)
+        expect(javascript(script), key, sent)
+
+
+def test_with_the_public_key(told: dict[str, Any]) -> None:
+    for key, sent in told["with_key"]:
+        expect(python(on_page(told["page"], "verify-key")), key, sent)

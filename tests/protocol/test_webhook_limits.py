@@ -1,0 +1,154 @@
+"""How much there may be of webhooks, exactly, also when many come at once."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed import packs
+from tests.bed.at_once import at_once
+from tests.bed.engines import Engine, settings_for
+from tests.bed.guarding import delivering
+from tests.bed.organizations import two_hubs
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import head_of, make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+PATH = "/api/settings/webhooks"
+OF_ACME = "/api/organizations/acme/settings/webhooks"
+LARGEST = 256 * 1024
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhook_quota="5")
+    with running(settings) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def body(*names: str, kind: str = "user") -> dict[str, Any]:
+    return {"url": "https://ci.example/", "watched": [{"type": kind, "name": name} for name in names]}
+
+
+def test_fifty_of_each_owner(engine: Engine, tmp_path: Path) -> None:
+    """The last places are raced for through two hubs on one database, which alone decides."""
+    with two_hubs(engine, tmp_path) as (hub, other):
+        ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+        make_organization(hub, "acme", ada, bob="admin")
+        clients = [api(one, make_token(one, user)) for one in (hub, other) for user in (ada, bob)]
+        mine = clients[::2]
+        for _ in range(47):
+            assert mine[0].post(PATH, json=body("ada")).status_code == 200
+            assert mine[0].post(OF_ACME, json=body("acme", kind="org")).status_code == 200
+        calls = [partial(one.post, PATH, json=body("ada")) for one in mine * 6]
+        calls += [partial(one.post, OF_ACME, json=body("acme", kind="org")) for one in clients * 3]
+        answers = at_once(calls)
+        assert sorted(answer.status_code for answer in answers[:12]) == [200] * 3 + [422] * 9
+        assert sorted(answer.status_code for answer in answers[12:]) == [200] * 3 + [422] * 9
+        refused = next(answer for answer in answers if answer.status_code == 422)
+        assert refused.json()["error"] == "At most 50 webhooks. Delete one first."
+        first = mine[0].get(PATH).json()[0]["id"]
+        assert len(mine[0].get(PATH).json()) == len(mine[0].get(OF_ACME).json()) == 50
+        assert mine[0].delete(f"{PATH}/{first}").status_code == 200
+        assert mine[0].post(PATH, json=body("ada")).status_code == 200
+        for client in clients:
+            client.close()
+
+
+def test_a_hundred_watched_things(hub: RunningHub) -> None:
+    """Changed by many at once, a webhook watches what one of them said and never some of each."""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        hundred = [f"u{number}" for number in range(100)]
+        webhook = ada.post(PATH, json=body(*hundred)).json()["webhook"]
+        at = f"{PATH}/{webhook['id']}"
+        assert [watch["name"] for watch in webhook["watched"]] == hundred
+        for more in ([*hundred, "one-more"], ["same"] * 101):
+            for place in (PATH, at):
+                refused = ada.post(place, json=body(*more))
+                assert (refused.status_code, refused.json()["error"]) == (422, "watched: At most 100.")
+        sets = [[f"s{number}-{turn}" for number in range(100)] for turn in range(8)]
+        answers = at_once([partial(ada.post, at, json=body(*names)) for names in sets])
+        assert {answer.status_code for answer in answers} == {200}
+        found = [watch["name"] for watch in ada.get(at).json()["webhook"]["watched"]]
+        assert found in sets
+
+
+def test_changes_and_a_deletion_at_once(hub: RunningHub) -> None:
+    """Whoever comes after the deletion finds nothing; nobody brings it back."""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        for _ in range(5):
+            at = f"{PATH}/{ada.post(PATH, json=body('ada')).json()['webhook']['id']}"
+            calls: list[Any] = [partial(ada.post, at, json={**body("ada", "bob"), "secret": "s"})] * 4
+            calls += [partial(ada.post, f"{at}/disable"), partial(ada.post, f"{at}/enable"), partial(ada.delete, at)]
+            answers: list[httpx.Response] = at_once(calls)
+            assert {answer.status_code for answer in answers} <= {200, 404}
+            assert answers[-1].status_code == 200
+            assert ada.get(at).status_code == 404
+        assert ada.get(PATH).json() == []
+
+
+def test_the_quota_is_of_triggers_alone(hub: RunningHub, receiver: Receiver) -> None:
+    """Neither tests nor replays count, and what is over it can be replayed."""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada")
+        at = f"{PATH}/{webhook['id']}"
+        for number in range(4):
+            make_repo(ada, f"r{number}")
+        settle(hub)
+        log = ada.get(f"{at}/logs").json()[0]
+        with delivering(hub):
+            for tail in ("test", f"replay/{log['id']}", "test"):
+                assert ada.post(f"{at}/{tail}").json()["status"] == 200
+        for number in range(4, 7):
+            make_repo(ada, f"r{number}")
+        settle(hub)
+        skipped = [log for log in ada.get(f"{at}/logs").json() if log["state"] == "skipped"]
+        assert [log["reason"] for log in skipped] == ["quota", "quota"]
+        with delivering(hub):
+            assert ada.post(f"{at}/replay/{skipped[0]['id']}").json()["status"] == 200
+
+
+@pytest.mark.parametrize(("refs", "length", "is_cut"), [(900, 20, None), (1000, 380, True)], ids=["fits", "cut"])
+def test_a_payload_of_256_kib(hub: RunningHub, receiver: Receiver, refs: int, length: int, is_cut: bool | None) -> None:
+    """A larger one is cut after the refs that fit, says so, is the same on every try, and the push itself is whole."""
+    token = make_token(hub, make_user(hub, "ada"))
+    receiver.status = 500
+    with api(hub, token) as ada:
+        make_repo(ada, "tiny")
+        settle(hub)
+        hub.clock.advance(1)
+        make_webhook(ada, receiver.url, "user:ada")
+        head = head_of(ada, "ada/tiny")
+        names = [
+            f"refs/heads/{number:04}/{'/'.join(['x' * 90] * 4)[: length - 16]}".rstrip("/") for number in range(refs)
+        ]
+        pushed = packs.commands([(None, head, name) for name in names]) + packs.pack([])
+        report = packs.report_of(packs.push(hub.url, token, pushed))
+        assert report == ["unpack ok", *(f"ok {name}" for name in names)]
+        assert len(ada.get("/api/models/ada/tiny/refs").json()["branches"]) == refs + 1
+        settle(hub)
+        hub.clock.advance(7)
+        receiver.status = 200
+        settle(hub)
+        first, second = receiver.received
+        assert first.body == second.body
+        assert len(first.body) <= LARGEST
+        said = json.loads(first.body)
+        told = [change["ref"] for change in said["updatedRefs"]]
+        assert told == sorted(names)[: len(told)]
+        assert said.get("truncated") == is_cut
+        assert (len(told) < refs) is bool(is_cut)
+        if is_cut:
+            assert len(first.body) > LARGEST - 1000, "as many as fit"
+        assert said["repo"]["name"] == "ada/tiny"
+        assert set(said) - {"truncated"} == {"event", "repo", "updatedRefs", "webhook"}

@@ -1,0 +1,88 @@
+"""Mail to the owners of a webhook that keeps failing: half-way and at the end, once each, whatever its address says."""
+
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, mails_to, make_organization, make_token, make_user, wait_for_mail
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+PATH = "/api/settings/webhooks"
+HOUR = 3600
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        started.status = 500
+        yield started
+
+
+def pass_time(hub: RunningHub, seconds: int) -> None:
+    """Everything that is due is sent, mail too, as the loops of the background process do it."""
+    settle(hub)
+    hub.call(lambda opened: opened.outbox.send_due())
+    hub.clock.advance(seconds)
+
+
+def webhook_mails(hub: RunningHub, name: str) -> list[EmailMessage]:
+    wait_for_mail(hub)
+    return [mail for mail in mails_to(hub, f"{name}@example.org", 0) if mail["Subject"].startswith("Webhook ")]
+
+
+def test_one_mail_half_way_and_one_when_suspended(hub: RunningHub, receiver: Receiver) -> None:
+    """To its user, or to the admins of its organization, and to nobody who cannot be written to."""
+    ada, bob, _ = (make_user(hub, name, verified=name != "carl") for name in ("ada", "bob", "carl"))
+    make_organization(hub, "acme", ada, bob="write", carl="admin")
+    with api(hub, make_token(hub, ada)) as admin, api(hub, make_token(hub, bob)) as writer:
+        make_webhook(writer, f"{receiver.url}?q='%0d%0aBcc:%20eve@example.org", "user:bob")
+        body = {"url": receiver.url, "watched": [{"type": "user", "name": "bob"}]}
+        of_acme = admin.post("/api/organizations/acme/settings/webhooks", json=body).json()["webhook"]
+        for number in range(62):
+            # Two at a time, so that two failures stand at each threshold.
+            for letter in "ab":
+                make_repo(writer, f"r{number}{letter}")
+            pass_time(hub, 2 * HOUR)
+        for name, link in (
+            ("ada", f"{hub.url}/organizations/acme/settings/webhooks/{of_acme['id']}"),
+            ("bob", f"{hub.url}/settings/webhooks/"),
+        ):
+            warned, suspended = webhook_mails(hub, name)
+            host = receiver.url.split("/")[2]
+            assert warned["Subject"] == f"Webhook failing: {host}"
+            assert suspended["Subject"] == f"Webhook suspended: {host}"
+            for mail in (warned, suspended):
+                assert link in mail.get_content()
+                assert mail.get_all("To") == [f"{name}@example.org"]
+                assert mail["Bcc"] is None
+                assert mail["Cc"] is None
+                assert "eve@example.org" not in mail.as_string()
+            assert "last answer 500" in warned.get_content()
+        assert webhook_mails(hub, "carl") == []
+        found = writer.get(PATH).json()[0]
+        assert found["disabled"] == "suspended-after-failure"
+        received = len(receiver.received)
+        make_repo(writer, "silent")
+        settle(hub)
+        assert len(receiver.received) == received
+
+
+def test_a_success_begins_anew(hub: RunningHub, receiver: Receiver) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada")
+        for number in range(24):
+            make_repo(ada, f"r{number}")
+            pass_time(hub, 6 * HOUR)
+            receiver.status = 200 if number == 8 else 500
+        assert [mail["Subject"].split(":")[0] for mail in webhook_mails(hub, "ada")] == ["Webhook failing"]
+        assert ada.get(f"{PATH}/{webhook['id']}").json()["webhook"]["disabled"] is False

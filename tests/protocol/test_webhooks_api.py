@@ -1,0 +1,387 @@
+"""The API of webhooks, field by field: what it takes, refuses and answers, for users and for organizations."""
+
+import base64
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.apps import make_app, tokens_for
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.sending import delivering
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+PATH = "/api/settings/webhooks"
+NOBODY = "0" * 24
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+WATCHED = [{"type": "user", "name": "ada"}]
+URL = "https://ci.example/hook"
+
+
+@pytest.fixture
+def hub(storage: Engine, tmp_path) -> Iterator[RunningHub]:
+    settings = settings_for(storage.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhooks_per_owner="3")
+    with running(settings) as started:
+        yield started
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> Iterator[httpx.Client]:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+        yield client
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def made(client: httpx.Client, **body: Any) -> dict[str, Any]:
+    answer = client.post(PATH, json={"url": URL, "watched": WATCHED, **body})
+    assert answer.status_code == 200, answer.text
+    webhook: dict[str, Any] = answer.json()["webhook"]
+    return webhook
+
+
+def test_a_webhook_from_first_to_last(ada: httpx.Client) -> None:
+    webhook = made(ada, domains=["discussion", "repo"], secret="s3cret")
+    assert set(webhook) == {
+        "id",
+        "url",
+        "watched",
+        "domains",
+        "secret",
+        "disabled",
+        "status",
+        "publicKey",
+        "ordered",
+        "createdAt",
+    }
+    at = f"{PATH}/{webhook['id']}"
+    assert re.fullmatch("[0-9a-f]{24}", webhook["id"])
+    assert (webhook["url"], webhook["watched"]) == (URL, WATCHED)
+    assert (webhook["disabled"], webhook["status"], webhook["ordered"]) == (False, "enabled", False)
+    assert (webhook["domains"], webhook["secret"]) == (["repo", "discussion"], "s3cret")
+    assert len(base64.b64decode(webhook["publicKey"].removeprefix("whpk_"))) == 32
+    assert MOMENT.fullmatch(webhook["createdAt"])
+    assert ada.get(PATH).json() == [webhook]
+    assert ada.get(at).json() == {"webhook": webhook}
+    # Missing keys and an empty `watched` leave things as they are.
+    assert ada.post(at, json={"watched": []}).json() == {"webhook": webhook}
+    assert ada.post(at, json={}).json() == {"webhook": webhook}
+    changed = ada.post(
+        at,
+        json={
+            "url": "http://hooks.example:8080/a?b=c",
+            "watched": [{"type": "model", "name": "ada/Tiny"}, {"type": "org", "name": "nobody-yet"}],
+            "domains": ["repo"],
+            "secret": "",
+            "ordered": True,
+        },
+    ).json()["webhook"]
+    assert changed == {
+        **{key: value for key, value in webhook.items() if key != "secret"},
+        "url": "http://hooks.example:8080/a?b=c",
+        "watched": [{"type": "model", "name": "ada/Tiny"}, {"type": "org", "name": "nobody-yet"}],
+        "domains": ["repo"],
+        "ordered": True,
+    }
+    assert ada.post(at, json={"secret": "again"}).json()["webhook"]["secret"] == "again"
+    assert ada.post(at, json={"secret": None}).json() == {"webhook": changed}
+    for deed, disabled, status in (("disable", True, "disabled"), ("enable", False, "enabled")):
+        answer = ada.post(f"{at}/{deed}")
+        assert (answer.status_code, answer.json()) == (
+            200,
+            {"webhook": {**changed, "disabled": disabled, "status": status}},
+        )
+    gone = ada.delete(at)
+    assert (gone.status_code, gone.json(), ada.get(PATH).json()) == (200, {}, [])
+
+
+def test_nobody_elses(hub: RunningHub, ada: httpx.Client) -> None:
+    webhook = made(ada)
+    tails = [
+        ("GET", ""),
+        ("POST", ""),
+        ("DELETE", ""),
+        ("POST", "/enable"),
+        ("POST", "/disable"),
+        ("POST", "/test"),
+        ("GET", "/logs"),
+        ("GET", f"/logs/{NOBODY}"),
+        ("POST", f"/replay/{NOBODY}"),
+    ]
+    eve = make_user(hub, "eve")
+    make_organization(hub, "acme", eve)
+    with api(hub, make_token(hub, eve)) as stranger, api(hub) as visitor:
+        for method, tail in tails:
+            body = {"json": {}} if (method, tail) == ("POST", "") else {}
+            for client, root, name, status in (
+                (stranger, PATH, webhook["id"], 404),
+                (stranger, "/api/organizations/acme/settings/webhooks", webhook["id"], 404),
+                (ada, PATH, NOBODY, 404),
+                (ada, PATH, "x", 404),
+                (visitor, PATH, webhook["id"], 401),
+                (ada, "/api/organizations/acme/settings/webhooks", webhook["id"], 403),
+            ):
+                answer = client.request(method, f"{root}/{name}{tail}", **body)
+                assert (answer.status_code, bool(answer.json()["error"])) == (status, True), (method, root, tail)
+        for tail in (f"/logs/{NOBODY}", "/logs/x"):
+            assert ada.get(f"{PATH}/{webhook['id']}{tail}").json()["error"] == "There is no such delivery."
+        assert ada.post(f"{PATH}/{webhook['id']}/replay/{NOBODY}").status_code == 404
+
+
+def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
+    bad = [
+        ({"url": None}, "url: Say where to, or pull instead."),
+        ({"pull": True}, "url: Say where to, or pull instead."),
+        ({"url": "ftp://ci.example/"}, "url: This address is not allowed: it must begin with http:// or https://."),
+        ({"url": "https://" + "a" * 2048}, "url: This address is not allowed: it is longer than 2,048 characters."),
+        ({"watched": []}, "watched: Name at least one user, organization or repo."),
+        ({"watched": [{"type": "user", "name": f"u{n}"} for n in range(101)]}, "watched: At most 100."),
+        ({"watched": [{"type": "user", "name": "ada/tiny"}]}, "watched: The name of a user looks like ada."),
+        ({"watched": [{"type": "model", "name": "ada"}]}, "watched: The name of a model looks like ada/tiny."),
+        ({"domains": []}, "domains: Choose one or both of repo and discussion."),
+        ({"domains": ["repo", "jobs"]}, "domains: Choose one or both of repo and discussion."),
+        ({"secret": "a\nb"}, "secret: 1 to 256 printable ASCII characters, no space at either end."),
+        ({"secret": "x" * 257}, "secret: 1 to 256 printable ASCII characters, no space at either end."),
+        ({"job": {"image": "x"}, "url": None}, "job: this hub runs no jobs. Give a url."),
+    ]
+    for change, error in bad:
+        answer = ada.post(PATH, json={"url": URL, "watched": WATCHED, **change})
+        assert (answer.status_code, answer.json()["error"]) == (422, error)
+    for body in ({}, {"url": URL}, {"url": 1, "watched": WATCHED}, {"url": URL, "watched": [{"type": "user"}]}, []):
+        assert ada.post(PATH, json=body).status_code == 422
+    assert ada.post(PATH, content=b"{", headers={"content-type": "application/json"}).status_code == 400
+    assert ada.get(PATH).json() == []
+    at = f"{PATH}/{made(ada)['id']}"
+    for change, error in (
+        ({"url": "https://u:p@ci.example/"}, "url: This address is not allowed: it holds a user name or password."),
+        ({"url": URL, "pull": True}, "url: Say where to, or pull instead."),
+        ({"secret": "a", "overlapSeconds": 604801}, "overlapSeconds: 0 to 604,800."),
+        ({"secret": "a", "overlapSeconds": -1}, "overlapSeconds: 0 to 604,800."),
+        ({"domains": []}, "domains: Choose one or both of repo and discussion."),
+    ):
+        answer = ada.post(at, json=change)
+        assert (answer.status_code, answer.json()["error"]) == (422, error)
+    # Types that existing clients know, though nothing ever happens to them here.
+    watched = [{"type": kind, "name": "ada/x"} for kind in ("space", "dataset", "bucket", "kernel")]
+    assert ada.post(at, json={"watched": watched}).json()["webhook"]["watched"] == watched
+    assert ada.get(f"{at}/logs?state=odd").json()["error"].startswith("state: One of pending, retrying,")
+    assert [ada.get(f"{at}/logs?{query}").status_code for query in ("state=odd", "limit=0", "cursor=x")] == [
+        422,
+        400,
+        400,
+    ]
+
+
+def test_so_many_and_no_more(hub: RunningHub, ada: httpx.Client) -> None:
+    for _ in range(3):
+        made(ada)
+    refused = ada.post(PATH, json={"url": URL, "watched": WATCHED})
+    assert (refused.status_code, refused.json()["error"]) == (422, "At most 3 webhooks. Delete one first.")
+    with api(hub, make_token(hub, make_user(hub, "bob"))) as bob:
+        made(bob)
+
+
+def test_one_that_is_only_fetched_from(hub: RunningHub, ada: httpx.Client) -> None:
+    webhook = ada.post(PATH, json={"pull": True, "watched": WATCHED}).json()["webhook"]
+    assert ("url" in webhook, webhook["pull"]) == (False, True)
+    make_repo(ada, "tiny")
+    settle(hub)
+    (log,) = ada.get(f"{PATH}/{webhook['id']}/logs").json()
+    assert (log["state"], log["attempts"], log["nextAttemptAt"]) == ("stored", 0, None)
+    full = ada.get(f"{PATH}/{webhook['id']}/logs/{log['id']}").json()
+    assert (full["request"], full["tries"]) == ({"url": None, "headers": {}}, [])
+    sent = ada.post(f"{PATH}/{webhook['id']}", json={"url": URL}).json()["webhook"]
+    assert (sent["url"], "pull" in sent) == (URL, False)
+
+
+def test_activity(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
+    receiver.answer = b"<b>no</b>"
+    webhook = make_webhook(ada, receiver.url, "user:ada", secret="whsec_c2VjcmV0")
+    at = f"{PATH}/{webhook['id']}"
+    make_repo(ada, "tiny")
+    settle(hub)
+    receiver.status = 503
+    committed(ada, "ada/tiny", {"a.txt": b"one"})
+    settle(hub)
+    content, create = ada.get(f"{at}/logs").json()
+    assert MOMENT.fullmatch(content["at"])
+    assert MOMENT.fullmatch(content["nextAttemptAt"])
+    assert content == {
+        "id": content["id"],
+        "event": {"id": content["event"]["id"], "action": "update", "scope": "repo.content"},
+        "repo": {"type": "model", "name": "ada/tiny"},
+        "state": "retrying",
+        "status": 503,
+        "attempts": 1,
+        "at": content["at"],
+        "nextAttemptAt": content["nextAttemptAt"],
+        "replayOf": None,
+    }
+    assert (create["state"], create["nextAttemptAt"]) == ("delivered", None)
+    full = ada.get(f"{at}/logs/{content['id']}").json()
+    (sent,) = [one for one in receiver.received if one.headers["webhook-id"] == content["id"]]
+    assert full["payload"] == sent.json
+    assert full["request"]["url"] == receiver.url
+    # As they were sent, but for the secret.
+    headers = {name.lower(): value for name, value in full["request"]["headers"].items()}
+    assert headers.pop("x-webhook-secret") == "***"
+    assert headers == {name: sent.headers[name] for name in headers}
+    assert {*sent.headers} - {*headers} == {"host", "content-length", "accept-encoding", "x-webhook-secret"} & {
+        *sent.headers
+    }
+    (tried,) = full["tries"]
+    assert (tried["status"], tried["error"], tried["response"]) == (503, None, "<b>no</b>")
+    assert MOMENT.fullmatch(tried["at"])
+    assert 0 <= tried["durationMs"] < 15_000
+    assert "whsec_" not in ada.get(f"{at}/logs/{content['id']}").text + ada.get(f"{at}/logs").text
+
+    def ids(query: str) -> list[str]:
+        return [log["id"] for log in ada.get(f"{at}/logs?{query}").json()]
+
+    assert ids("state=retrying") == ids("scope=repo.content") == [content["id"]]
+    assert ids("repo=Ada/Tiny&state=delivered") == ids("scope=repo") == [create["id"]]
+    assert ids("repo=ada/other") == ids("scope=none") == []
+    first = ada.get(f"{at}/logs?limit=1&repo=ada/tiny")
+    (link,) = re.findall(r'<(.+)>; rel="next"', first.headers["link"])
+    assert link.startswith(f"{hub.url}{at}/logs?limit=1&repo=ada%2Ftiny&cursor=")
+    second = ada.get(link)
+    assert ([first.json()[0], second.json()[0]], "link" in second.headers) == ([content, create], False)
+    assert MOMENT.fullmatch(ada.get(at).json()["webhook"]["lastTriggerAt"])
+
+
+def test_no_answer_has_one_text(hub: RunningHub, ada: httpx.Client) -> None:
+    with receiving() as closed:
+        pass
+    for url in (closed.url, "http://nobody.invalid/hook"):
+        webhook = make_webhook(ada, url, "user:ada")
+        with delivering(hub):
+            sent = ada.post(f"{PATH}/{webhook['id']}/test").json()
+        assert sent["status"] is None
+        (tried,) = ada.get(f"{PATH}/{webhook['id']}/logs/{sent['id']}").json()["tries"]
+        assert (tried["status"], tried["error"], tried["response"]) == (None, "No answer from the address.", "")
+
+
+def test_a_test_tells_of_the_newest_repo_or_of_a_sample(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
+    webhook = make_webhook(ada, receiver.url, "user:ada", secret="s")
+    at = f"{PATH}/{webhook['id']}"
+    with delivering(hub):
+        sample = ada.post(f"{at}/test")
+        assert (sample.status_code, sample.json()) == (200, {"status": 200, "id": sample.json()["id"]})
+        make_repo(ada, "old")
+        hub.clock.advance(seconds=1)
+        make_repo(ada, "rows", "dataset", private=True)
+        sent = ada.post(f"{at}/test").json()
+    by_id = {one.headers["webhook-id"]: one for one in receiver.received}
+    assert by_id[sample.json()["id"]].json["repo"] | {"url": 0, "headSha": 0, "head_sha": 0} == {
+        "type": "model",
+        "name": "ada/example",
+        "id": NOBODY,
+        "private": False,
+        "url": 0,
+        "owner": {"id": NOBODY},
+        "headSha": 0,
+        "head_sha": 0,
+    }
+    newest = by_id[sent["id"]]
+    assert (newest.kind, newest.json["repo"]["name"]) == ("repo.content update", "ada/rows")
+    assert newest.json["updatedRefs"][0]["newSha"] == newest.json["repo"]["headSha"]
+    for one in (by_id[sample.json()["id"]], newest):
+        assert (one.headers["x-hubgate-test"], one.headers["x-hubgate-sequence"]) == ("1", "0")
+        assert one.headers["x-webhook-secret"] == "s"
+    assert all("x-hubgate-test" not in one.headers for one in receiver.received if one.kind == "repo create")
+    logged = ada.get(f"{at}/logs/{sent['id']}").json()
+    assert (logged["replayOf"], logged["request"]["headers"]["X-Hubgate-Test"]) == (None, "1")
+    # Of what its owner may not read there is no test either.
+    with api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
+        foreign = make_webhook(eve, receiver.url, "user:ada")
+        with delivering(hub):
+            told = eve.post(f"{PATH}/{foreign['id']}/test").json()
+    (one,) = [one for one in receiver.received if one.headers["webhook-id"] == told["id"]]
+    assert one.json["repo"]["name"] == "ada/old"
+
+
+def test_replay(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
+    receiver.status = 500
+    webhook = make_webhook(ada, receiver.url, "user:ada", secret="old")
+    at = f"{PATH}/{webhook['id']}"
+    make_repo(ada, "tiny")
+    settle(hub)
+    (log,) = ada.get(f"{at}/logs").json()
+    receiver.status = 201
+    ada.post(at, json={"secret": "new"})
+    with delivering(hub):
+        answer = ada.post(f"{at}/replay/{log['id']}")
+    first, second = receiver.received
+    assert (answer.status_code, answer.json()) == (200, {"status": 201, "id": second.headers["webhook-id"]})
+    assert (first.body == second.body, first.headers["webhook-id"]) == (True, log["id"])
+    assert (first.headers["x-webhook-secret"], second.headers["x-webhook-secret"]) == ("old", "new")
+    assert answer.json()["id"] != log["id"]
+    logged = ada.get(f"{at}/logs/{answer.json()['id']}").json()
+    assert (logged["replayOf"], logged["event"]) == (log["id"], log["event"])
+    ada.post(f"{at}/disable")
+    for tail in (f"replay/{log['id']}", "test"):
+        refused = ada.post(f"{at}/{tail}")
+        assert (refused.status_code, refused.json()["error"]) == (409, "This webhook is disabled. Enable it first.")
+
+
+def test_of_an_organization_for_its_admins(hub: RunningHub, receiver: Receiver) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="write")
+    path = "/api/organizations/acme/settings/webhooks"
+    body = {"url": receiver.url, "watched": [{"type": "org", "name": "acme"}]}
+    with api(hub, make_token(hub, ada)) as admin, api(hub, make_token(hub, bob)) as writer:
+        webhook = admin.post(path, json=body).json()["webhook"]
+        make_repo(writer, "acme/tiny", private=True)
+        settle(hub)
+        assert receiver.kinds == ["repo create"]
+        assert admin.get(path).json()[0]["id"] == webhook["id"]
+        assert [admin.get(PATH).json(), admin.get(f"{PATH}/{webhook['id']}").status_code] == [[], 404]
+        assert [log["state"] for log in admin.get(f"{path}/{webhook['id']}/logs").json()] == ["delivered"]
+        assert [writer.get(path).status_code, writer.post(path, json=body).status_code] == [403, 403]
+        assert admin.get(path.replace("acme", "nobody")).status_code == 404
+
+
+def test_w31_what_was_not_sent_is_not_shown_to_those_who_lost_the_right(hub: RunningHub, receiver: Receiver) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    make_organization(hub, "acme", ada, bob="read")
+    with api(hub, make_token(hub, bob)) as member, api(hub, make_token(hub, ada)) as admin:
+        webhook = make_webhook(member, receiver.url, "org:acme")
+        at = f"{PATH}/{webhook['id']}/logs"
+        make_repo(admin, "acme/tiny", private=True)
+        settle(hub)
+        receiver.status = 500
+        committed(admin, "acme/tiny", {"a.txt": b"one"})
+        settle(hub)
+        failed, delivered = (log["id"] for log in member.get(at).json())
+        assert member.get(f"{at}/{failed}").json()["payload"]
+        assert admin.delete("/api/organizations/acme/members/bob").status_code == 200
+        shown = [member.get(f"{at}/{one}").json() for one in (failed, delivered)]
+        assert [(one["state"], one["payload"] is None) for one in shown] == [("retrying", True), ("delivered", False)]
+        hub.clock.advance(10)
+        assert settle(hub) == 0
+        assert member.get(f"{at}/{failed}").json()["reason"] == "forbidden"
+
+
+def test_the_scope(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    client = make_app(hub, scopes=("openid", "webhooks", "manage-repos"))
+
+    def token(scope: str) -> str:
+        return tokens_for(client, ada, scope=scope)["access_token"]
+
+    with api(hub, token("openid webhooks")) as allowed:
+        webhook = made(allowed, secret="s")
+        assert allowed.get(PATH).json() == [webhook]
+    with api(hub, token("openid manage-repos")) as other:
+        assert [other.get(PATH).status_code, other.post(PATH, json={}).status_code] == [403, 403]
+    with api(hub, make_token(hub, ada, "read")) as reader:
+        assert reader.get(PATH).status_code == 200
+        assert reader.post(f"{PATH}/{webhook['id']}/disable").status_code == 403

@@ -1,0 +1,105 @@
+"""From a change to the receiver: what is sent, to whom, and what is shown of it."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Iterator
+
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+
+@pytest.fixture
+def hub(storage: Engine, tmp_path) -> Iterator[RunningHub]:
+    settings = settings_for(storage.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")
+    with running(settings) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def test_every_change_of_a_watched_user_arrives_in_order(hub: RunningHub, receiver: Receiver) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada", secret="whsec_" + base64.b64encode(b"k" * 24).decode())
+        make_repo(ada, "tiny")
+        sha = committed(ada, "ada/tiny", {"a.txt": b"one"})
+        settle(hub)
+        assert receiver.kinds == ["repo create", "repo.content update"]
+        first, second = receiver.received
+        assert [one.headers["x-hubgate-sequence"] for one in receiver.received] == ["1", "2"]
+        assert second.json["updatedRefs"][0]["newSha"] == sha == second.json["repo"]["headSha"]
+        assert second.json["webhook"] == {"id": webhook["id"], "version": 3}
+        assert second.headers["x-webhook-secret"] == webhook["secret"]
+        signed = f"{second.headers['webhook-id']}.{second.headers['webhook-timestamp']}.".encode() + second.body
+        mac = base64.b64encode(hmac.digest(b"k" * 24, signed, hashlib.sha256)).decode()
+        assert second.headers["webhook-signature"] == f"v1,{mac}"
+        logs = ada.get(f"/api/settings/webhooks/{webhook['id']}/logs").json()
+        assert [(log["state"], log["status"], log["event"]["scope"]) for log in logs] == [
+            ("delivered", 200, "repo.content"),
+            ("delivered", 200, "repo"),
+        ]
+        assert logs[1]["id"] == first.headers["webhook-id"]
+
+
+def test_a_failure_is_tried_again_with_the_same_id_and_body(hub: RunningHub, receiver: Receiver) -> None:
+    receiver.status = 500
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada")
+        make_repo(ada, "tiny")
+        assert settle(hub) == 1
+        (log,) = ada.get(f"/api/settings/webhooks/{webhook['id']}/logs").json()
+        assert (log["state"], log["status"], log["attempts"]) == ("retrying", 500, 1)
+        receiver.status = 200
+        hub.clock.advance(seconds=7)
+        assert settle(hub) == 1
+        one, two = receiver.received
+        assert (one.headers["webhook-id"], one.body) == (two.headers["webhook-id"], two.body)
+        assert [each.headers["x-hubgate-attempt"] for each in receiver.received] == ["1", "2"]
+        full = ada.get(f"/api/settings/webhooks/{webhook['id']}/logs/{log['id']}").json()
+        assert (full["state"], [each["status"] for each in full["tries"]]) == ("delivered", [500, 200])
+        assert full["payload"]["repo"]["name"] == "ada/tiny"
+
+
+def test_a_private_repo_is_told_of_only_to_those_who_may_read_it(hub: RunningHub, receiver: Receiver) -> None:
+    make_user(hub, "ada")
+    eve = make_user(hub, "eve")
+    with api(hub, make_token(hub, eve)) as stranger:
+        make_webhook(stranger, receiver.url, "user:ada")
+    with api(hub, make_token(hub, make_user(hub, "zoe"))) as zoe:
+        make_webhook(zoe, receiver.url, "user:zoe")
+        make_repo(zoe, "secret", private=True)
+    settle(hub)
+    assert [one.json["repo"]["name"] for one in receiver.received] == ["zoe/secret"]
+
+
+def test_a_disabled_webhook_is_silent_and_says_what_it_skipped(hub: RunningHub, receiver: Receiver) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada")
+        path = f"/api/settings/webhooks/{webhook['id']}"
+        assert ada.post(f"{path}/disable").json()["webhook"]["disabled"] is True
+        make_repo(ada, "tiny")
+        settle(hub)
+        assert receiver.received == []
+        (log,) = ada.get(f"{path}/logs").json()
+        assert (log["state"], log["reason"]) == ("skipped", "disabled")
+        assert ada.post(f"{path}/enable").json()["webhook"]["status"] == "enabled"
+
+
+def test_deep_changes_stop(hub: RunningHub, receiver: Receiver) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada")
+        for depth in (3, 4):
+            asked = {"name": f"tiny{depth}"}
+            ada.post("/api/repos/create", json=asked, headers={"x-hubgate-depth": str(depth)})
+        settle(hub)
+        assert [one.headers["x-hubgate-depth"] for one in receiver.received] == ["4"]
+        logs = ada.get(f"/api/settings/webhooks/{webhook['id']}/logs").json()
+        assert sorted((log["state"], log.get("reason")) for log in logs) == [("delivered", None), ("skipped", "loop")]

@@ -1,0 +1,259 @@
+"""The engine step by step, with the hub's clock in hand: leases, breaker, lanes, caps, switches, retention."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, make_token, make_user
+from tests.bed.processes import until
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering.claiming import Claim, claim
+from hubgate.server.webhooks.delivering.losing import INTERRUPTED, release_lost
+from hubgate.server.webhooks.delivering.noting import note
+from hubgate.server.webhooks.delivering.sending import FRESH_SECONDS, Sender, Tried, Unsent
+from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.retention.dropping import Retention
+
+T = TypeVar("T")
+LOGS = "/api/settings/webhooks/{}/logs"
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhook_quota="30")
+    with running(settings) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> Iterator[httpx.Client]:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+        yield client
+
+
+def within(hub: RunningHub, work: Callable[[Webhooks], Awaitable[T]]) -> T:
+    return hub.call(lambda opened: work(opened.webhooks))
+
+
+def claimed(hub: RunningHub, times: int = 1) -> list[Claim]:
+    """By so many processes at once."""
+
+    async def work(webhooks: Webhooks) -> list[Claim]:
+        while await FanOut(webhooks).step():
+            pass
+        return [one for found in await asyncio.gather(*(claim(webhooks, 64) for _ in range(times))) for one in found]
+
+    return within(hub, work)
+
+
+def send(hub: RunningHub, one: Claim) -> Tried | Unsent:
+    return within(hub, lambda webhooks: Sender(webhooks, silence_seconds=0).send(one))
+
+
+def logs(ada: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ada.get(LOGS.format(webhook["id"])).json()
+    return found
+
+
+def test_a_lost_lease_is_a_failed_try_and_never_the_end(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "tiny")
+    (one,) = claimed(hub)
+    late = send(hub, one)
+    hub.clock.advance(31)
+    assert within(hub, release_lost) == 1
+    # Frozen until now: it neither begins to send nor writes down what it sent.
+    assert isinstance(send(hub, replace(one, taken=time.monotonic())), Unsent)
+    within(hub, lambda webhooks: note(webhooks, [late]))
+    assert len(receiver.received) == 1
+    (log,) = logs(ada, webhook)
+    assert (log["state"], log["attempts"]) == ("retrying", 1)
+    assert settle(hub) == 0, "it waits as after a failure"
+    for _ in range(14):
+        hub.clock.advance(30 * 3600)
+        assert len(claimed(hub)) == 1
+        hub.clock.advance(31)
+        assert within(hub, release_lost) == 1
+    hub.clock.advance(30 * 3600)
+    assert settle(hub) == 1
+    (log,) = logs(ada, webhook)
+    full = ada.get(f"{LOGS.format(webhook['id'])}/{log['id']}").json()
+    assert (full["state"], full["attempts"]) == ("delivered", 16)
+    assert [each["error"] for each in full["tries"]][:15] == [INTERRUPTED] * 15
+    assert receiver.received[1].headers["x-hubgate-attempt"] == "16"
+
+
+def test_the_breaker_lets_one_through_whoever_asks(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    receiver.status = 500
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    for number in range(20):
+        make_repo(ada, f"tiny{number}")
+    assert settle(hub) == 16, "eight, and eight more, among which is the tenth that opens it"
+    hub.clock.advance(9.9)
+    assert settle(hub) == 0
+    assert {log["state"] for log in logs(ada, webhook)} == {"parked"}
+    parked = ada.get(LOGS.format(webhook["id"]), params={"state": "parked", "limit": 5}).json()
+    assert len(parked) == 5
+    assert ada.get(LOGS.format(webhook["id"]), params={"state": "retrying"}).json() == []
+    hub.clock.advance(0.2)
+    (probe,) = claimed(hub, times=4)
+    within(hub, lambda webhooks: _sent_and_noted(webhooks, probe))
+    for closed_for in (20, 40):
+        hub.clock.advance(closed_for - 0.1)
+        assert settle(hub) == 0, "twice as long"
+        hub.clock.advance(0.2)
+        assert settle(hub) == 1
+    receiver.status = 200
+    hub.clock.advance(80)
+    assert settle(hub) == 20, "one success closes it"
+    assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}
+
+
+async def _sent_and_noted(webhooks: Webhooks, one: Claim) -> None:
+    await note(webhooks, [await Sender(webhooks, silence_seconds=0).send(one)])
+
+
+def test_an_ordered_webhook_holds_its_lane_for_five_minutes(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client
+) -> None:
+    receiver.status = 500
+    webhook = make_webhook(ada, receiver.url, "user:ada", ordered=True)
+    # Waiting for its first try takes no time from the hold.
+    make_repo(ada, "tiny")
+    hub.clock.advance(3600)
+    committed(ada, "ada/tiny", {"a.txt": b"one"})
+    assert settle(hub) == 1
+    assert [log["state"] for log in logs(ada, webhook)] == ["parked", "retrying"]
+    hub.clock.advance(290)
+    settle(hub)
+    assert set(receiver.kinds) == {"repo create"}
+    hub.clock.advance(11)
+    settle(hub)
+    assert "repo.content update" in receiver.kinds
+
+
+def test_others_overtake_what_failed(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    receiver.status = 500
+    make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "tiny")
+    committed(ada, "ada/tiny", {"a.txt": b"one"})
+    assert [one.row["repo_seq"] for one in claimed(hub, times=3)] == [1], "not before the first try has ended"
+    hub.clock.advance(31)
+    assert within(hub, release_lost) == 1
+    assert settle(hub) == 1
+    assert receiver.kinds == ["repo.content update"]
+
+
+def test_at_most_eight_of_a_webhook_are_in_the_air(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    make_webhook(ada, receiver.url, "user:ada")
+    for number in range(12):
+        make_repo(ada, f"tiny{number}")
+    assert len(claimed(hub, times=4)) == 8
+    assert claimed(hub, times=2) == []
+
+
+def test_a_webhook_that_is_switched_off_while_in_the_air(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client
+) -> None:
+    receiver.status = 500
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    for number in range(3):
+        make_repo(ada, f"tiny{number}")
+    sent, unsent, _ = claimed(hub)
+    result = send(hub, sent)
+    ada.post(f"/api/settings/webhooks/{webhook['id']}/disable")
+    until(lambda: time.monotonic() > unsent.taken + FRESH_SECONDS)
+    given_back = send(hub, unsent)
+    assert isinstance(given_back, Unsent)
+    assert len(receiver.received) == 1
+    within(hub, lambda webhooks: note(webhooks, [result, given_back]))
+    hub.clock.advance(31)
+    settle(hub)
+    assert [(log["state"], log["reason"]) for log in logs(ada, webhook)[1:]] == [("skipped", "disabled")] * 2
+    assert len(receiver.received) == 1
+
+
+def test_a_webhook_that_is_deleted_while_in_the_air(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "tiny")
+    (one,) = claimed(hub)
+    result = send(hub, one)
+    assert ada.delete(f"/api/settings/webhooks/{webhook['id']}").status_code == 200
+    within(hub, lambda webhooks: note(webhooks, [result]))
+    assert settle(hub) == 0
+    assert hub.call(lambda opened: opened.db.one("SELECT 1 FROM attempts")) is None
+
+
+def test_what_is_given_back_was_not_tried(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "tiny")
+    (one,) = claimed(hub)
+    within(hub, lambda webhooks: note(webhooks, [Unsent(one, webhooks.clock())]))
+    assert settle(hub) == 1
+    assert receiver.received[0].headers["x-hubgate-attempt"] == "1"
+    assert logs(ada, webhook)[0]["attempts"] == 1
+
+
+def test_old_deliveries_and_their_events_go(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "done")
+    settle(hub)
+    receiver.status = 500
+    make_repo(ada, "failing")
+    settle(hub)
+    make_repo(ada, "unfanned")
+    hub.clock.advance(30 * 24 * 3600 + 1)
+    within(hub, lambda webhooks: Retention(webhooks, 30).step())
+    assert [log["repo"]["name"] for log in logs(ada, webhook)] == ["ada/failing"]
+    count = hub.call(lambda opened: opened.db.one("SELECT count(*) FROM events"))
+    assert count is not None
+    assert count[0] == 2, "one that a delivery needs, one that nobody was told of yet"
+    receiver.status, receiver.received[:] = 200, []
+    settle(hub)
+    assert sorted(one.json["repo"]["name"] for one in receiver.received) == ["ada/failing", "ada/unfanned"]
+
+
+def test_a_clock_that_is_set_back_costs_no_event(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "before")
+    (lost,) = claimed(hub)
+    hub.clock.advance(-3000)
+    assert not lost.until <= hub.clock()
+    make_repo(ada, "after")
+    # The lease of a process that died would last for an hour.
+    assert within(hub, release_lost) == 1
+    hub.clock.advance(7)
+    settle(hub)
+    assert sorted(one.json["repo"]["name"] for one in receiver.received) == ["ada/after", "ada/before"]
+
+
+def test_a_disabled_webhook_uses_no_quota(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    path = f"/api/settings/webhooks/{webhook['id']}"
+    ada.post(f"{path}/disable")
+    make_repo(ada, "tiny")
+    for number in range(30):
+        ada.put("/api/models/ada/tiny/settings", json={"discussionsDisabled": not number % 2})
+    settle(hub)
+    ada.post(f"{path}/enable")
+    for number in range(31):
+        ada.put("/api/models/ada/tiny/settings", json={"discussionsDisabled": not number % 2})
+    settle(hub)
+    assert len(receiver.received) == 30
+    assert [log["seq"] if "seq" in log else log["state"] for log in logs(ada, webhook)][:2] == ["skipped", "delivered"]

@@ -1,0 +1,36 @@
+"""The breaker of a webhook, from one try to the next."""
+
+from hubgate.server.clock import MINUTE, SECOND
+from hubgate.server.webhooks.delivering.results.health import WELL, Health, after_failure
+
+NOW = 1_000 * MINUTE
+
+
+def failed(times: int, health: Health = WELL) -> Health:
+    for _ in range(times):
+        health = after_failure(health, NOW)
+    return health
+
+
+def test_the_tenth_failure_opens_it() -> None:
+    assert failed(9).closed_until == 0
+    assert failed(10) == Health(10, NOW + 10 * SECOND, NOW, None)
+
+
+def test_what_was_in_the_air_when_it_opened_is_no_news() -> None:
+    assert failed(17) == failed(10)
+
+
+def test_each_probe_that_fails_doubles_the_pause_up_to_five_minutes() -> None:
+    health, at, pauses = failed(10), NOW, []
+    for _ in range(40):
+        at = health.closed_until
+        health = after_failure(health, at)
+        pauses.append((health.closed_until - at) // SECOND)
+    assert pauses[:6] == [20, 40, 80, 160, 300, 300]
+    assert set(pauses[5:]) == {300}
+
+
+def test_a_clock_that_was_set_back_does_not_keep_it_open() -> None:
+    open_for_an_hour = Health(10, NOW + 60 * MINUTE, NOW, None)
+    assert after_failure(open_for_an_hour, NOW).closed_until == NOW + 20 * SECOND
