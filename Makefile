@@ -11,7 +11,7 @@ JOBS ?= 2
 help:
 	@echo "make serve    set up and run the hub on http://127.0.0.1:8000"
 	@echo "make test     set up and run every test (small fault counts)"
-	@echo "make faults   the fault suites with full counts (about 15 minutes)"
+	@echo "make faults   the fault suites with full counts (about an hour)"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make shots    screenshots of every page, both themes, phone and desktop"

@@ -236,11 +236,8 @@ def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     over.set()
 
 
-def test_w25_slow_names_disturb_nobody_else(
-    sqlite_template: Path, tmp_path: Path, slow_names: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_w25_slow_names_disturb_nobody_else(sqlite_template: Path, tmp_path: Path, slow_names: threading.Event) -> None:
     """More slow names than one domain has threads to wait in: a healthy one is resolved at once all the same."""
-    monkeypatch.setattr("hubgate.server.egress.resolve.RESOLVE_SECONDS", 0.3)
     arrived: list[float] = []
 
     def behave(peer: socket.socket) -> None:
@@ -257,6 +254,6 @@ def test_w25_slow_names_disturb_nobody_else(
         assert here.told(healthy)["state"] == "delivered"
         assert arrived[0] - began < 1.5
         states = [here.told(webhook)["state"] for webhook in slow]
-        assert states.count("retrying") == THREADS_PER_SITE, "three seconds are all that a name gets"
+        assert states.count("retrying") == THREADS_PER_SITE, "a name that hangs counts as a try"
         assert states.count("pending") == 20, "and whoever found no room was not tried"
         slow_names.set()

@@ -8,9 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.guarding import OK, Guarded, deliver, delivering, guarded
+from tests.bed.guarding import OK, Guarded, deliver, guarded
 from tests.bed.people import api, make_token, make_user
 from tests.bed.running import running
+from tests.bed.sending import delivering
 from tests.bed.watching import make_webhook
 from tests.egress.dialled import dialled
 from tests.egress.farend import Names, Server, answering, serving
@@ -103,7 +104,7 @@ def test_w27_nor_by_its_public_address(sqlite_template: Path, tmp_path: Path, se
 
 def test_w36_a_test_passes_the_same_guard(sqlite_template: Path, tmp_path: Path, server: Server) -> None:
     names = {"inside.example": [["10.0.0.1"]], "ci.example": [["127.0.0.1"]]}
-    with guarded(sqlite_template, tmp_path, names) as here, delivering(here.hub):  # type: ignore[arg-type]
+    with guarded(sqlite_template, tmp_path, names) as here, delivering(here.hub, deliver):  # type: ignore[arg-type]
         inside, outside = here.watch(*(f"http://{host}.example:{server.port}/" for host in ("inside", "ci")))
         with dialled() as dials:
             answers = [here.ada.post(f"/api/settings/webhooks/{one['id']}/test") for one in (inside, outside)]
@@ -118,7 +119,7 @@ def test_w36_a_closed_port_answers_a_test_no_sooner_than_a_filtered_one(sqlite_t
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     names = {"inside.example": [["10.0.0.1"]]}
-    with guarded(sqlite_template, tmp_path, names) as here, delivering(here.hub):  # type: ignore[arg-type]
+    with guarded(sqlite_template, tmp_path, names) as here, delivering(here.hub, deliver):  # type: ignore[arg-type]
         for url in (f"http://127.0.0.1:{port}/", "http://inside.example/"):
             webhook = make_webhook(here.ada, url, "user:ada")
             answer = here.ada.post(f"/api/settings/webhooks/{webhook['id']}/test")

@@ -6,10 +6,11 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import delivering
+from tests.bed.guarding import deliver
 from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
+from tests.bed.sending import delivering
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
 from hubgate.server.accounts import own_account
@@ -104,7 +105,7 @@ def test_w30_a_test_tells_of_nothing_private(hub: RunningHub, receiver: Receiver
     ):
         make_repo(owner, "Secret", private=True)
         webhooks = [make_webhook(eve, receiver.url, one) for one in ("user:ada", "model:ada/secret")]
-        with delivering(hub):
+        with delivering(hub, deliver):
             answers = [eve.post(f"{PATH}/{webhook['id']}/test") for webhook in webhooks]
         assert [answer.json()["status"] for answer in answers] == [200, 200]
     assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/example", "ada/secret"]

@@ -11,10 +11,11 @@ import httpx
 import pytest
 from tests.bed.dump import dump
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import delivering
+from tests.bed.guarding import deliver
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user
 from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
+from tests.bed.sending import delivering
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
 PATH = "/api/settings/webhooks"
@@ -69,7 +70,7 @@ def test_w33_a_secret_is_nowhere_but_with_its_owner(hub: RunningHub, receiver: R
             sent = [one for one in receiver.received if one.headers["x-hubgate-webhook"] == webhook["id"]]
             assert sent[-1].headers["x-webhook-secret"] == secret
             receiver.answer = " ".join(spellings(secret)[:4] * 3).encode()
-            with delivering(hub):
+            with delivering(hub, deliver):
                 told = owner.post(f"{PATH}/{webhook['id']}/test")
             holds_none(told.text, "the answer of a test")
             logs = owner.get(f"{PATH}/{webhook['id']}/logs")

@@ -12,10 +12,11 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import delivering
+from tests.bed.guarding import deliver
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
+from tests.bed.sending import delivering
 from tests.bed.watching import Received, Receiver, make_webhook, receiving, settle
 
 PATH = "/api/settings/webhooks"
@@ -88,7 +89,7 @@ def test_every_try_says_when_it_was_made(hub: RunningHub, receiver: Receiver) ->
             hub.clock.advance(40)
         (log,) = ada.get(f"{PATH}/{webhook['id']}/logs").json()
         receiver.status = 200
-        with delivering(hub):
+        with delivering(hub, deliver):
             replayed = ada.post(f"{PATH}/{webhook['id']}/replay/{log['id']}").json()["id"]
         first, second = receiver.received[:2]
         third = next(one for one in receiver.received if one.headers["webhook-id"] == replayed)

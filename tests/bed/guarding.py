@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -75,21 +74,3 @@ def deliver(hub: RunningHub, seconds: float = DEADLINE) -> int:
         return await worked_off(webhooks, Sender(webhooks))
 
     return hub.call(work)
-
-
-@contextmanager
-def delivering(hub: RunningHub) -> Iterator[None]:
-    """The sender at work beside the test, for answers that wait for it."""
-    stop = Event()
-
-    def work() -> None:
-        while not stop.wait(0.02):
-            deliver(hub)
-
-    thread = Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(20)

@@ -1,6 +1,6 @@
 """The sender at work beside a test, while the hub's clock stands."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
@@ -9,13 +9,13 @@ from tests.bed.watching import settle
 
 
 @contextmanager
-def delivering(hub: RunningHub) -> Iterator[None]:
+def delivering(hub: RunningHub, send: Callable[[RunningHub], object] = settle) -> Iterator[None]:
     """For answers that wait for it."""
     stop = Event()
 
     def work() -> None:
         while not stop.wait(0.02):
-            settle(hub)
+            send(hub)
 
     thread = Thread(target=work)
     thread.start()

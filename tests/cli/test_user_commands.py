@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -220,10 +221,12 @@ def test_ctrl_c_while_waiting(on_sqlite: RunningHub, tmp_path: Path) -> None:
         env=environment(XDG_CONFIG_HOME=str(tmp_path)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # Tests run in the background inherit an ignored SIGINT, as a shell's background jobs do.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     process.stdout.readline()
-    process.send_signal(2)
+    process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=20)
     assert (process.returncode, error) == (130, b"")
 

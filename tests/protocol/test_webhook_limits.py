@@ -11,11 +11,12 @@ import pytest
 from tests.bed import packs
 from tests.bed.at_once import at_once
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import delivering
+from tests.bed.guarding import deliver
 from tests.bed.organizations import two_hubs
 from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.repos import head_of, make_repo
 from tests.bed.running import RunningHub, running
+from tests.bed.sending import delivering
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
 PATH = "/api/settings/webhooks"
@@ -106,7 +107,7 @@ def test_the_quota_is_of_triggers_alone(hub: RunningHub, receiver: Receiver) -> 
             make_repo(ada, f"r{number}")
         settle(hub)
         log = ada.get(f"{at}/logs").json()[0]
-        with delivering(hub):
+        with delivering(hub, deliver):
             for tail in ("test", f"replay/{log['id']}", "test"):
                 assert ada.post(f"{at}/{tail}").json()["status"] == 200
         for number in range(4, 7):
@@ -114,7 +115,7 @@ def test_the_quota_is_of_triggers_alone(hub: RunningHub, receiver: Receiver) -> 
         settle(hub)
         skipped = [log for log in ada.get(f"{at}/logs").json() if log["state"] == "skipped"]
         assert [log["reason"] for log in skipped] == ["quota", "quota"]
-        with delivering(hub):
+        with delivering(hub, deliver):
             assert ada.post(f"{at}/replay/{skipped[0]['id']}").json()["status"] == 200
 
 

@@ -24,6 +24,7 @@ log = logging.getLogger("hubgate.worker")
 
 # The contract gives what is in flight ten seconds; the servers give up a little before that.
 STOP_SECONDS = 9.0
+GROUP_SECONDS = 0.2
 READY_SECONDS = 30.0
 FIRST_RESTART_SECONDS = 0.2
 LONGEST_RESTART_SECONDS = 10.0
@@ -173,6 +174,10 @@ class Supervisor:
                     if pipe.read(1) == b"1":
                         return
                     break
+        # An order to stop may be meant for the whole group, and the child may have died of it before we hear.
+        heard_by = time.monotonic() + GROUP_SECONDS
+        while not self._stopping and (left := heard_by - time.monotonic()) > 0:
+            self._sleep(left)
         if not self._stopping:
             raise StartupError("A process of the hub did not come up. Its own last line says why.")
 
