@@ -54,6 +54,8 @@ def test_w38_the_answer_comes_before_the_body(where: tuple[str, int]) -> None:
     assert said(where, length=10**15) == 401
     assert said(where, b"X-Webhook-Secret: wrong", length=MOST_BYTES) == 403
     assert said(where, b"X-Webhook-Secret: " + SECRET.encode(), length=10**15) == 413
+    # Without the words "go on" that he asks for.
+    assert said(where, b"Expect: 100-continue", length=5) == 401
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,10 @@ if sys.argv[1] == "alone":
     app.launch(port=int(sys.argv[2]))
 else:
     import uvicorn
-    api = FastAPI(lifespan=app.lifespan)
-    api.mount("/hooks", WebhooksServer(webhook_secret="unused"))
+    api = FastAPI(lifespan=app.lifespan, root_path="/seen/from/outside")
+    below = WebhooksServer(webhook_secret="my_secret_key")
+    below.add_webhook(heard)
+    api.mount("/hooks", below)
     api.mount("/", app)
     print("POST http://127.0.0.1/webhooks/heard", flush=True)
     uvicorn.run(api, port=int(sys.argv[2]), log_level="warning")
@@ -149,6 +151,9 @@ def test_blocks_of_gradio_and_requests_of_fastapi(tmp_path: Path, how: str) -> N
         delivery = signed("repo.create", secret="my_secret_key", attempt=4)
         assert told(url, "/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
         assert told(url, "/webhooks/heard", signed("repo.create"))[0] == 401
+        if how == "mounted":
+            assert told(url, "/hooks/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
+            assert told(url, "/hooks/webhooks/heard", signed("repo.create", secret="wrong"))[0] == 403
 
 
 def expected(payload: dict) -> object:  # type: ignore[type-arg]

@@ -1,10 +1,12 @@
 """`ack="after"`: the same delivery twice."""
 
+import asyncio
 import threading
 
 import httpx
 import pytest
 from tests.bed.at_once import at_once
+from tests.bed.blocking import blocking
 from tests.bed.receivers import SECRET, post, serving
 
 from hubgate.receiver import WebhooksServer
@@ -41,6 +43,46 @@ def test_one_that_still_runs_is_told_to_come_back(app: WebhooksServer) -> None:
         assert answers[0].json() == "done"
         again = post(client, "/webhooks/slow", delivery)
         assert (again.status_code, again.json()) == (200, {"status": "done before"})
+    assert len(runs) == 1
+
+
+def test_a_sender_who_left_does_not_start_it_twice(app: WebhooksServer) -> None:
+    """Some servers cancel the request then; the handler's thread runs on."""
+    began, go_on = threading.Event(), threading.Event()
+    runs: list[int] = []
+
+    @app.add_webhook
+    def slow() -> None:
+        runs.append(1)
+        began.set()
+        assert go_on.wait(20)
+
+    delivery = signed("repo.create", secret=SECRET)
+
+    async def leave_and_come_back() -> None:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
+
+            async def sent() -> int:
+                answer = await client.post("/webhooks/slow", headers=delivery.headers, content=delivery.body)
+                return answer.status_code
+
+            first = asyncio.create_task(sent())
+            assert await asyncio.to_thread(began.wait, 20)
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+            assert first.cancelled()
+            assert await sent() == 503
+            go_on.set()
+            async with asyncio.timeout(20):
+                while (status := await sent()) == 503:
+                    await asyncio.sleep(0.01)
+            assert status == 200
+
+    try:
+        blocking(leave_and_come_back())
+    finally:
+        go_on.set()
+        app.close()
     assert len(runs) == 1
 
 

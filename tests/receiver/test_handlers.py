@@ -1,5 +1,6 @@
 """What handlers may ask for, what becomes of what they return or raise, where they run."""
 
+import asyncio
 import dataclasses
 import datetime
 import threading
@@ -226,9 +227,42 @@ def test_exceptions_of_starlette(app: WebhooksServer) -> None:
     assert (answer.status, answer.json(), answer.headers["Retry-After"]) == (409, {"detail": "not now"}, "60")
 
 
-@pytest.mark.parametrize("error", [RuntimeError("a secret inside"), StopIteration(5), PayloadError("its own")])
+@pytest.mark.parametrize("given", [{"detail": {(1, 2): "x"}}, {"detail": "x", "headers": {"X-Name": "日本"}}])
+def test_exceptions_of_starlette_that_cannot_be_sent(
+    app: WebhooksServer, caplog: pytest.LogCaptureFixture, given: dict[str, Any]
+) -> None:
+    @app.add_webhook
+    def refuses() -> None:
+        raise HTTPException(409, **given)
+
+    with Deliverer(app) as deliver:
+        assert deliver("repo.create").status == 500
+
+
+def test_an_answer_without_a_body(app: WebhooksServer) -> None:
+    @app.add_webhook
+    def nothing() -> None:
+        raise HTTPException(204, headers={"x-mine": "1"})
+
+    with serving(app) as client:
+        for _ in range(2):
+            answer = post(client, "/webhooks/nothing", signed("repo.create", secret=SECRET))
+            assert (answer.status_code, answer.content, answer.headers["x-mine"]) == (204, b"", "1")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("a secret inside"),
+        StopIteration(5),
+        PayloadError("its own"),
+        SystemExit(3),
+        asyncio.CancelledError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
 def test_other_errors_are_500_and_tell_nothing(
-    app: WebhooksServer, caplog: pytest.LogCaptureFixture, error: Exception
+    app: WebhooksServer, caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:
     @app.add_webhook
     def breaks() -> None:
@@ -245,7 +279,15 @@ def test_other_errors_are_500_and_tell_nothing(
     assert caplog.text.count("Traceback") >= 2
 
 
-@pytest.mark.parametrize("value", [object(), float("nan"), {1: object()}])
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), float("nan"), {1: object()}, {(1, 2): 3}, b"bytes", ENDLESS],
+    ids=["object", "nan", "inside", "key", "bytes", "endless"],
+)
 def test_what_is_no_json_is_a_failure(app: WebhooksServer, caplog: pytest.LogCaptureFixture, value: object) -> None:
     @app.add_webhook
     def odd() -> object:

@@ -1,5 +1,6 @@
 """`ack="before"`: on disk before the answer, worked on later, at least once."""
 
+import asyncio
 import os
 import sqlite3
 import stat
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from tests.bed.processes import until
 from tests.bed.receivers import SECRET, post, script, serving
 
@@ -131,6 +134,41 @@ def test_one_that_failed_waits_its_time(app: WebhooksServer, file: Path, caplog:
         (wait,) = db.execute("SELECT due_at - received_at FROM deliveries").fetchone()
     db.close()
     assert 4 < wait < 10
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), Response(status_code=204)], ids=["object", "nan", "204"])
+def test_what_it_returns_is_told_nobody_and_may_be_anything(app: WebhooksServer, file: Path, value: object) -> None:
+    app.add_webhook("x")(lambda: value)
+    with Deliverer(app) as deliver:
+        deliver("repo.create", id="one")
+        deliver.settle()
+    assert states(file) == {"one": "done"}
+
+
+def test_unless_it_says_that_it_failed(app: WebhooksServer, file: Path) -> None:
+    app.add_webhook("x")(lambda: Response(status_code=409))
+    with Deliverer(app) as deliver:
+        deliver("repo.create", id="one")
+        deliver.settle()
+    assert states(file) == {"one": "waiting"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(1), asyncio.CancelledError(), HTTPException(500, headers={"X-Name": "日本"})],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_error_leaves_it_running_for_ever(
+    app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture, error: BaseException
+) -> None:
+    @app.add_webhook
+    async def breaks() -> None:
+        raise error
+
+    with Deliverer(app) as deliver:
+        deliver("repo.create", id="one")
+        deliver.settle()
+        assert states(file) == {"one": "waiting"}
 
 
 def test_what_was_cut_short_runs_again(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:

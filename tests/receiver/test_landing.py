@@ -9,7 +9,7 @@ from tests.bed.receivers import SECRET, post, serving
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.landing import is_local
 from hubgate.receiver.recent import MOST, MOST_REFUSED
-from hubgate.receiver.testing import signed
+from hubgate.receiver.testing import Deliverer, new_key, signed
 
 
 @pytest.fixture
@@ -33,7 +33,8 @@ def test_it_tells_where_to_send_and_how_to_try(client: httpx.Client) -> None:
         f"{base}/webhooks/events",
         "Trains anew &lt;quickly&gt;.",
         "repo.content",
-        f"hubgate webhooks create --url {base}/webhooks/train",
+        f"printenv WEBHOOK_SECRET | hubgate webhooks create --url {base}/webhooks/train",
+        "--watch user:NAME --secret-stdin",
         "hubgate webhooks test",
         "X-Webhook-Secret: $WEBHOOK_SECRET",
         "Locked",
@@ -69,16 +70,24 @@ def test_names_cannot_break_out(client: httpx.Client) -> None:
     assert "x" * 100 not in page
 
 
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [one.getMessage() for one in caplog.records if one.name == "hubgate.receiver"]
+
+
 def test_names_cannot_forge_lines_of_the_log(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "hubgate.receiver"):
         post(client, "/webhooks/train", signed("repo.create", name="ada/x\nWARNING forged", secret=SECRET))
-    (line,) = caplog.messages
+    (line,) = lines(caplog)
     assert line == "/webhooks/train repo create ada/xWARNING forged: done, 200"
 
 
-def test_a_lone_half_of_a_character_is_shown_as_one(client: httpx.Client) -> None:
-    post(client, "/webhooks/train", signed("repo.create", name="ada/\ud800", secret=SECRET))
+def test_a_lone_half_of_a_character_is_shown_as_one(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    """And as none in the log, which may go to where only whole characters can."""
+    with caplog.at_level("INFO", "hubgate.receiver"):
+        post(client, "/webhooks/train", signed("repo.create", name="ada/\ud800", secret=SECRET))
     assert client.get("/").status_code == 200
+    (line,) = lines(caplog)
+    assert line.encode() == b"/webhooks/train repo create ada/: done, 200"
 
 
 @pytest.mark.parametrize(
@@ -119,6 +128,8 @@ def test_who_is_local(address: str | None, host: bytes, local: bool) -> None:
     client = None if address is None else (address, 1)
     assert is_local({"client": client, "headers": [(b"host", host)]}) is local
     assert not is_local({"client": client, "headers": [(b"host", host), (b"host", host)]})
+    # As nginx asks when it is told nothing but where to pass on to.
+    assert not is_local({"client": client, "headers": [(b"host", host)], "http_version": "1.0"})
 
 
 def test_strangers_do_not_push_out_what_was_let_in(client: httpx.Client) -> None:
@@ -136,3 +147,14 @@ def test_without_a_secret_and_without_webhooks() -> None:
         assert "Open to everybody" in page
         assert "No webhook is registered" in page
         assert "Nothing came yet" in page
+
+
+@pytest.mark.parametrize(("keys", "by_hand"), [({}, True), ({"public_key": new_key().public}, False)])
+def test_what_it_says_without_a_secret_works_without_one(keys: dict[str, str], by_hand: bool) -> None:
+    app = WebhooksServer(**keys)  # type: ignore[arg-type]
+    app.add_webhook("x")(lambda: None)
+    with Deliverer(app) as deliver:
+        page = deliver.get("/").body.decode()
+    assert "/webhooks/x --watch user:NAME<" in page
+    assert ("curl" in page) is by_hand
+    assert "X-Webhook-Secret" not in page

@@ -1,17 +1,21 @@
 """Alone: `launch()`, `@webhook_endpoint` at the end of a script, and what is said at the start."""
 
+import logging
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from tests.bed.blocking import blocking
 from tests.bed.processes import environment, until
 from tests.bed.receivers import SECRET, post, script, serving
 
 from hubgate.receiver import WebhooksServer
+from hubgate.receiver.launching import listening
 from hubgate.receiver.testing import signed
 
 ENDPOINTS = """
@@ -70,12 +74,15 @@ def test_launched_at_once_it_does_not_start_again_at_the_end(tmp_path: Path) -> 
     [
         "raise RuntimeError('broken script')",
         "import hubgate.receiver.testing",
+        "pass",
         "import sys; sys.ps1 = '>>> '",
     ],
-    ids=["error", "test", "prompt"],
+    ids=["error", "test", "test first", "prompt"],
 )
 def test_where_nobody_wants_a_server_none_starts(tmp_path: Path, end: str) -> None:
-    done = run(f"{ENDPOINTS}\n{end}", tmp_path, WEBHOOK_SECRET=SECRET)
+    # Imports come in any order.
+    first = "import hubgate.receiver.testing" if end == "pass" else "pass"
+    done = run(f"{first}\n{ENDPOINTS}\n{end}", tmp_path, WEBHOOK_SECRET=SECRET)
     assert "Receiving" not in done.stdout
     assert done.stdout == "the script is over\n"
 
@@ -128,9 +135,45 @@ def test_a_port_that_is_taken_is_one_clear_error() -> None:
             app.launch(port=port)
 
 
+def test_in_a_notebook_it_returns_and_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a loop runs already, and cells shall go on."""
+    app = WebhooksServer(webhook_secret=SECRET)
+
+    async def cell() -> None:
+        app.launch(port=0)
+
+    with pytest.raises(RuntimeError, match="An event loop runs here"):
+        blocking(cell())
+    monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
+    blocking(cell())
+    try:
+        assert httpx.get(str(app.url)).status_code == 200
+        with pytest.raises(RuntimeError, match="running already, at http"):
+            app.launch(port=0)
+    finally:
+        app.close()
+
+
+def test_a_start_that_fails_is_an_error() -> None:
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        raise RuntimeError("no database")
+
+    app = WebhooksServer(ui=broken, webhook_secret=SECRET)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="did not start"):
+            app.launch(port=0, prevent_thread_lock=True)
+
+
 def test_sharing_names_what_is_missing() -> None:
     with pytest.raises(NotImplementedError, match="tunnel"):
         WebhooksServer(webhook_secret=SECRET).launch(share=True)
+
+
+def test_answers_do_not_wait_for_their_headers_to_arrive() -> None:
+    """asyncio turns Nagle's algorithm off only on sockets that say what they are; else each takes 40 ms."""
+    with listening("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP
 
 
 def test_it_can_be_launched_again() -> None:
@@ -177,4 +220,4 @@ def test_a_sender_that_hangs_up_in_the_middle(caplog: pytest.LogCaptureFixture) 
             )
         assert post(client, "/webhooks/x", signed("repo.create", secret=SECRET)).status_code == 200
         until(lambda: ran == [1])
-    assert caplog.text == ""
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []

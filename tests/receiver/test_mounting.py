@@ -61,6 +61,21 @@ def test_below_a_path_of_starlette(mount: str) -> None:
     assert ran == ["ada/tiny"]
 
 
+def test_behind_a_proxy_that_takes_its_prefix_away() -> None:
+    """The app is told where it is seen from outside, as FastAPI's `root_path` does."""
+    app, ran = receiver()
+    mounting = Starlette(routes=[Mount("/hooks", app)])
+
+    async def told(scope: Any, receive: Any, send: Any) -> None:
+        await mounting({**scope, "root_path": "/api"}, receive, send)
+
+    with Deliverer(told, to="/hooks/webhooks/heard", secret=SECRET) as deliver:
+        assert deliver("repo.create").json() == "ada/tiny"
+        assert deliver("repo.create", to="/webhooks/heard").status == 404
+        assert b"/api/hooks/webhooks/heard</code>" in deliver.get("/hooks/").body
+    assert ran == ["ada/tiny"]
+
+
 def test_the_inbox_of_a_mounted_receiver_with_its_lifespan(tmp_path: Path) -> None:
     """What waited from the time before is run without any request."""
     left, _ = receiver(ack="before", inbox=tmp_path / "inbox.db")
@@ -144,9 +159,8 @@ def test_an_app_without_a_lifespan(tmp_path: Path) -> None:
 
 
 def test_what_is_no_ui() -> None:
-    app = WebhooksServer(ui=5, webhook_secret=SECRET)
-    with pytest.raises(TypeError, match="gradio Blocks"), Deliverer(app) as deliver:
-        deliver.get("/")
+    with pytest.raises(TypeError, match="gradio Blocks"):
+        WebhooksServer(ui=5, webhook_secret=SECRET)
 
 
 def test_without_a_ui_there_are_no_sockets() -> None:

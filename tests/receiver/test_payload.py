@@ -9,7 +9,7 @@ import pytest
 from tests.protocol.golden import FOLDER
 
 from hubgate.receiver import PayloadError, WebhookPayload
-from hubgate.receiver.payload import parsed, read_payload
+from hubgate.receiver.payload import MOST_LEVELS, parsed, read_payload
 from hubgate.receiver.testing import KINDS, sample
 from hubgate.server.events.kinds import Kind
 
@@ -80,11 +80,30 @@ def test_wrong_types_are_named(change: dict[str, Any], where: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"\xff", b"NaN", b'{"a": Infinity}', b"[" * 100_000, b"1" * 10_000, b'"\\ud800', b"{}x"],
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"NaN",
+        b'{"a": Infinity}',
+        b"[" * 100_000,
+        b"1" * 10_000,
+        b'"\\ud800',
+        b"{}x",
+        b"1e999",
+        b"-1e999",
+    ],
 )
 def test_bodies_that_are_no_json(body: bytes) -> None:
     with pytest.raises(PayloadError, match="no JSON"):
         parsed(body)
+
+
+def test_nesting_has_an_end_before_python_has() -> None:
+    for opened, closed in ((b"[", b"]"), (b'{"a":', b"}")):
+        assert parsed(opened * MOST_LEVELS + b"1" * (opened != b"[") + closed * MOST_LEVELS)
+        with pytest.raises(PayloadError, match="nested deeper than 100"):
+            parsed(opened * MOST_LEVELS + b"[1]" + closed * MOST_LEVELS)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b"null", b'"text"'])

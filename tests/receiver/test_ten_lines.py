@@ -60,10 +60,10 @@ def test_a_real_delivery(hub: RunningHub, python: Path, tmp_path: Path) -> None:
     shown = re.search(r"enter +([A-Z]{4}-[A-Z]{4})", signing_in.stdout.readline())
     assert shown
     approve(hub, ada, shown[1], "openid profile webhooks manage-repos")
-    assert "Signed in as ada" in signing_in.communicate(timeout=60)[0]
-
+    # While the command waits to ask again.
     receiver = Script(home / "app.py", python=str(python), WEBHOOK_SECRET=SECRET, PYTHONPATH="").wait_for(1)
     try:
+        assert "Signed in as ada" in signing_in.communicate(timeout=60)[0]
         watch = ("--url", receiver.addresses[0], "--watch", "user:ada")
         hubgate("webhooks", "create", *watch, "--secret-stdin", given=SECRET)
         hubgate("repos", "create", "corpus", "--type", "dataset")

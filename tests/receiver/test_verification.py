@@ -12,7 +12,7 @@ import pytest
 from tests.bed.receivers import SECRET, post, serving
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
-from hubgate.receiver.testing import Signed, new_key, new_secret, signed
+from hubgate.receiver.testing import Deliverer, Signed, new_key, new_secret, signed
 
 OLD = "the one before"
 KEY, OTHER_KEY = new_key(), new_key()
@@ -118,6 +118,29 @@ def test_a_malformed_signature_is_401_or_wrong_but_never_more(with_secret: Groun
     assert with_secret.send(right(), webhook_signature=malformed) == wanted, "the secret does not excuse it"
 
 
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def test_every_letter_of_a_signature_counts() -> None:
+    """The last one too, though it has two bits more than the signature needs."""
+    app = WebhooksServer(webhook_secret=SECRET)
+    app.add_webhook("heard")(lambda: None)
+    delivery = signed("repo.create", secret=SECRET)
+    del delivery.headers["X-Webhook-Secret"]
+    good = delivery.headers["webhook-signature"]
+    assert good.startswith("v1,")
+    assert good.endswith("=")
+    with Deliverer(app) as deliver:
+        for at in range(len("v1,"), len(good) - 1):
+            for letter in LETTERS if at == len(good) - 2 else LETTERS[:2]:
+                changed = good[:at] + letter + good[at + 1 :]
+                delivery.headers["webhook-signature"] = changed
+                assert deliver(delivery).status in ((200,) if changed == good else (401, 403)), changed
+        for changed in (good[:-1], good + "=", good.replace("=", "A"), f"{good} {good}"[:-1], "V" + good[1:]):
+            delivery.headers["webhook-signature"] = changed
+            assert deliver(delivery).status in (401, 403), changed
+
+
 def test_a_signature_needs_its_id_and_its_time(with_secret: Ground) -> None:
     for name in ("webhook_id", "webhook_timestamp"):
         assert with_secret.send(right(), **{name: None}) == 401
@@ -196,10 +219,17 @@ def test_the_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch, caplog: 
     monkeypatch.setenv("WEBHOOK_SECRET", f"{SECRET}\n")
     assert WebhooksServer().secrets == (SECRET,)
     assert WebhooksServer(webhook_secret="mine").secrets == ("mine",)
+    assert WebhooksServer(webhook_secret=["of a file\n", "old"]).secrets == ("of a file", "old")
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize("empty", ["", [], [""], ["good", ""], "whsec_"])
+def test_a_secret_is_text() -> None:
+    for wrong in (b"bytes", [b"bytes"], [5]):
+        with pytest.raises(TypeError, match="webhook_secret takes a string"):
+            WebhooksServer(webhook_secret=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("empty", ["", " ", [], [""], ["good", "\n"], "whsec_"])
 def test_a_secret_that_came_out_empty_opens_nothing(empty: str | list[str]) -> None:
     with pytest.raises(ValueError, match="empty"):
         WebhooksServer(webhook_secret=empty)

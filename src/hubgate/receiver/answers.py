@@ -44,21 +44,34 @@ class ForeignAnswer(Answer):
 
 
 def returned(value: object) -> Answer:
-    """Raises TypeError or ValueError for what cannot be JSON."""
+    """Raises TypeError, ValueError or RecursionError for what cannot be JSON."""
+    return _foreign(value) or Answer(200, json.dumps(value, default=_plain, allow_nan=False).encode())
+
+
+def finished(value: object) -> Answer:
+    """Where nobody waits for the answer: it may be anything, and only a response can say that it failed."""
+    return _foreign(value) or Answer(200)
+
+
+def _foreign(value: object) -> Answer | None:
     if callable(value) and isinstance(getattr(value, "status_code", None), int):
         return ForeignAnswer(cast("AsgiAnswer", value))
-    return Answer(200, json.dumps(value, default=_plain, allow_nan=False).encode())
+    return None
 
 
 def raised(error: BaseException) -> Answer | None:
-    """The answer that an HTTPException of Starlette's or FastAPI's asks for; None for any other."""
+    """The answer that an HTTPException of Starlette's or FastAPI's asks for; None if it is no such."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int) or not hasattr(error, "detail") or not 200 <= status <= 599:
         return None
     given = getattr(error, "headers", None)
     headers = given if isinstance(given, Mapping) else {}
-    body = json.dumps({"detail": error.detail}, default=str).encode()
-    return Answer(status, body, *((str(key).encode("latin-1"), str(headers[key]).encode("latin-1")) for key in headers))
+    try:
+        body = json.dumps({"detail": error.detail}, default=str).encode()
+        raw = [(str(key).encode("latin-1"), str(headers[key]).encode("latin-1")) for key in headers]
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return Answer(status, body, *raw)
 
 
 def failed(text: str) -> Answer:

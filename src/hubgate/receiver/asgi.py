@@ -11,14 +11,20 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
+# RFC 9110, 6.4.1: servers hang up on an app that sends one.
+WITHOUT_BODY = (204, 304)
+
 
 def path_of(scope: Scope) -> str:
     """The path below the place where the app is mounted; a slash at its end makes no difference."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "").rstrip("/")
-    # Frameworks disagree on whether `path` still has the mount in it.
-    if root and (path == root or path.startswith(root + "/")):
-        path = path[len(root) :]
+    # Frameworks disagree on whether `path` still has the mount in it. Behind a proxy that takes its own prefix away
+    # `path` has the mount only, while `root_path` has both.
+    for prefix in (root, root.removeprefix(scope.get("app_root_path", "").rstrip("/"))):
+        if prefix and (path == prefix or path.startswith(prefix + "/")):
+            path = path[len(prefix) :]
+            break
     return path.removesuffix("/") or "/"
 
 
@@ -27,6 +33,10 @@ def header_values(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[b
 
 
 async def respond(send: Send, status: int, body: bytes, content_type: str, *more: tuple[bytes, bytes]) -> None:
+    if status in WITHOUT_BODY:
+        await send({"type": "http.response.start", "status": status, "headers": list(more)})
+        await send({"type": "http.response.body", "body": b""})
+        return
     headers = [
         (b"content-type", content_type.encode("latin-1")),
         (b"content-length", str(len(body)).encode()),

@@ -20,7 +20,8 @@ class _TheOne:
     """The receiver that all decorated functions share."""
 
     app: WebhooksServer | None = None
-    starts_at_exit = False
+    waits_for_the_end = False
+    starts_at_exit = True
 
 
 @overload
@@ -52,8 +53,8 @@ def never_at_exit() -> None:
 def _registered(handler: F, path: str | None) -> F:
     app = the_app()
     app.add_webhook(path)(handler)
-    if len(app.registered_webhooks) == 1:
-        _TheOne.starts_at_exit = True
+    if not _TheOne.waits_for_the_end:
+        _TheOne.waits_for_the_end = True
         _at_the_end(_start)
 
     def launch(*given: Any, **named: Any) -> None:

@@ -3,27 +3,29 @@
 In this order, so that nothing of a stranger's is parsed: secret, body as bytes, signature, JSON, handler.
 """
 
+import asyncio
 import json
 import logging
 import sqlite3
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hubgate.receiver import recent
-from hubgate.receiver.answers import Answer
+from hubgate.receiver.answers import Answer, finished, returned
 from hubgate.receiver.asgi import Message, Receive, Scope, Send, header_values, refuse
 from hubgate.receiver.body import Body, BodyRefused, Gone
 from hubgate.receiver.calling import Delivery
 from hubgate.receiver.inbox.store import DONE, Kept
 from hubgate.receiver.inbox.working import Inbox
 from hubgate.receiver.payload import PayloadError, WebhookPayload, parsed, read_payload
-from hubgate.receiver.recent import Outcome, Recent, entry
+from hubgate.receiver.recent import Outcome, Recent, entry, plain
 from hubgate.receiver.request import Request, harmless, remade
 from hubgate.receiver.routes import Endpoint, Routes
 from hubgate.receiver.running import Runner
-from hubgate.receiver.seen import Seen, Standing
+from hubgate.receiver.seen import Key, Seen, Standing
 from hubgate.receiver.verification import ID, Refused, Verifier
 
 MOST_ID_LENGTH = 256
@@ -50,6 +52,8 @@ class Intake:
     seen: Seen = field(default_factory=Seen)
     # With `ack="before"`.
     inbox: Inbox | None = None
+    # The loop itself holds tasks by weak references only.
+    running: set[asyncio.Task[Answer]] = field(default_factory=set)
 
     def keep_in(self, file: Path) -> None:
         self.inbox = Inbox(file, self._work)
@@ -105,9 +109,16 @@ class Intake:
         if standing is Standing.DONE:
             self._show(endpoint.path, delivery.payload, delivery_id, recent.AGAIN, 200)
             return Answer(200, _text("status", "done before"))
+        work = asyncio.create_task(self._to_the_end(key, endpoint, delivery))
+        self.running.add(work)
+        work.add_done_callback(self.running.discard)
+        # Some servers cancel the request of a sender who left. A thread cannot be cancelled: it would run on unknown.
+        return await asyncio.shield(work)
+
+    async def _to_the_end(self, key: Key, endpoint: Endpoint, delivery: Delivery) -> Answer:
         answer: Answer | None = None
         try:
-            answer = await self._run(endpoint, delivery)
+            answer = await self._run(endpoint, delivery, returned)
         finally:
             self.seen.end(key, succeeded=answer is not None and answer.succeeded)
         return answer
@@ -115,7 +126,7 @@ class Intake:
     async def _keep(self, inbox: Inbox, endpoint: Endpoint, delivery: Delivery, delivery_id: str | None) -> Answer:
         plan = endpoint.plan_for(delivery.payload)
         if plan is None:
-            return await self._run(endpoint, delivery)
+            return await self._run(endpoint, delivery, finished)
         try:
             # Nobody could be told later that the handler's own model refuses it.
             plan.bound(delivery)
@@ -137,17 +148,17 @@ class Intake:
         """What the inbox runs later."""
         endpoint = self.routes.endpoints.get(kept.path)
         if endpoint is None:
-            logger.error("%s waits for %s, which is no longer registered", kept.delivery_id, kept.path)
+            logger.error("%s waits for %s, which is no longer registered", plain(kept.delivery_id), kept.path)
             return False
         request = remade(kept.path, kept.headers, kept.body)
         try:
             value, payload = self._read(endpoint, kept.body)
         except _NotRun:
-            logger.exception("%s cannot be read by the handler there is now", kept.delivery_id)
+            logger.exception("%s cannot be read by the handler there is now", plain(kept.delivery_id))
             return False
-        return (await self._run(endpoint, Delivery(kept.path, request, value, payload))).succeeded
+        return (await self._run(endpoint, Delivery(kept.path, request, value, payload), finished)).succeeded
 
-    async def _run(self, endpoint: Endpoint, delivery: Delivery) -> Answer:
+    async def _run(self, endpoint: Endpoint, delivery: Delivery, answered: Callable[[object], Answer]) -> Answer:
         delivery_id = delivery.request.delivery_id
         plan = endpoint.plan_for(delivery.payload)
         if plan is None:
@@ -155,7 +166,7 @@ class Intake:
             return Answer(200, _text("status", "no handler for it"))
         began = time.monotonic()
         try:
-            answer = await self.runner.run(plan, plan.bound(delivery), delivery)
+            answer = await self.runner.run(plan, plan.bound(delivery), delivery, answered)
         except PayloadError as error:
             answer = Answer(422, _text("error", str(error)))
         outcome = recent.DONE if answer.succeeded else recent.FAILED

@@ -15,6 +15,7 @@ from hubgate.receiver.asgi import Scope, Send, header_values, path_of, refuse, r
 from hubgate.receiver.recent import Entry, Recent
 from hubgate.receiver.request import Headers
 from hubgate.receiver.routes import EVENTS, Endpoint, Routes
+from hubgate.receiver.verification import Verifier
 
 STYLE = "/landing.css"
 _STYLE_FILE = Path(__file__).with_name("landing.css")
@@ -30,7 +31,7 @@ _POLICY = (
 _SAMPLE = {"event": {"action": "update", "scope": "repo.content"}, "repo": {"type": "model", "name": "ada/tiny"}}
 
 
-async def answer(scope: Scope, send: Send, routes: Routes, recent: Recent, *, locked: bool) -> None:
+async def answer(scope: Scope, send: Send, routes: Routes, recent: Recent, verifier: Verifier) -> None:
     path = path_of(scope)
     if path not in ("/", STYLE):
         await refuse(send, 404, "There is nothing here.")
@@ -40,7 +41,7 @@ async def answer(scope: Scope, send: Send, routes: Routes, recent: Recent, *, lo
         await respond(send, 200, _STYLE_FILE.read_bytes(), "text/css; charset=utf-8", (b"cache-control", b"no-cache"))
     else:
         shown = recent.newest_first() if is_local(scope) else None
-        body = page(_base(scope), list(routes.endpoints.values()), shown, locked=locked)
+        body = page(_base(scope), list(routes.endpoints.values()), shown, verifier)
         await respond(
             send,
             200,
@@ -56,7 +57,8 @@ def is_local(scope: Scope) -> bool:
     client = scope.get("client")
     headers = Headers(scope["headers"])
     hosts = header_values(scope["headers"], b"host")
-    if not client or len(hosts) != 1 or any(name in headers for name in _FORWARDED):
+    # No browser speaks HTTP/1.0; proxies that add no header of theirs do.
+    if not client or len(hosts) != 1 or scope.get("http_version") == "1.0" or any(one in headers for one in _FORWARDED):
         return False
     return _is_loopback(str(client[0])) and _names_this_machine(hosts[0].decode("latin-1"))
 
@@ -81,9 +83,9 @@ def _base(scope: Scope) -> str:
     return f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '').rstrip('/')}"
 
 
-def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, *, locked: bool) -> str:
+def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, verifier: Verifier) -> str:
     """`recent` is None for those who may not see it."""
-    lock = ("ok", "● Locked") if locked else ("warn", "■ Open to everybody")
+    lock = ("warn", "■ Open to everybody") if verifier.open else ("ok", "● Locked")
     root = "/" + base.split("/", 3)[3] if base.count("/") > 2 else ""
     parts = [
         "<!doctype html>",
@@ -91,10 +93,10 @@ def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, *, lo
         '<link rel="icon" href="data:,">',
         f'<title>Webhook receiver</title><link rel="stylesheet" href="{escape(root + STYLE)}"></head><body>',
         f'<header>{_MARK}<h1>Webhook receiver</h1><span class="badge {lock[0]}">{lock[1]}</span></header><main>',
-        *([] if locked else ["<p>Set <code>WEBHOOK_SECRET</code> here and the same secret on the webhook.</p>"]),
+        *(["<p>Set <code>WEBHOOK_SECRET</code> here and the same secret on the webhook.</p>"] if verifier.open else []),
         "<h2>Addresses</h2>",
         _addresses(base, endpoints),
-        *(_how(base, endpoints[0], locked=locked) if endpoints else []),
+        *(_how(base, endpoints[0], verifier) if endpoints else []),
         "<h2>Recent deliveries</h2>",
         _deliveries(recent),
         "</main></body></html>",
@@ -125,20 +127,27 @@ def _described(endpoint: Endpoint) -> str:
     return ", ".join(kinds)
 
 
-def _how(base: str, endpoint: Endpoint, *, locked: bool) -> list[str]:
+def _how(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str]:
     address = shlex.quote(base + endpoint.path)
-    create = f"hubgate webhooks create --url {address} --watch user:NAME --secret-stdin"
-    secret = '  -H "X-Webhook-Secret: $WEBHOOK_SECRET" \\\n' if locked else ""
-    curl = f"curl {address} \\\n  -H 'Content-Type: application/json' \\\n{secret}  -d '{json.dumps(_SAMPLE)}'"
+    create = f"hubgate webhooks create --url {address} --watch user:NAME"
+    header = ""
+    if verifier.secrets:
+        create = f"printenv WEBHOOK_SECRET | {create} --secret-stdin"
+        header = '  -H "X-Webhook-Secret: $WEBHOOK_SECRET" \\\n'
+    curl = f"curl {address} \\\n  -H 'Content-Type: application/json' \\\n{header}  -d '{json.dumps(_SAMPLE)}'"
+    # With a key alone only the hub can sign.
+    by_hand = bool(verifier.secrets) or verifier.open
+    same = ["<p>In a terminal that has the receiver's <code>WEBHOOK_SECRET</code>:</p>"] if verifier.secrets else []
     several = " All kinds registered with <code>@app.on</code> share one address." if endpoint.path == EVENTS else ""
     return [
         "<h2>Point a webhook at it</h2>",
         f"<p>On the hub, under Settings, Webhooks, or here; the hub has to be able to reach the address.{several}</p>",
+        *same,
         f"<pre tabindex=0>{escape(create)}</pre>",
         "<h2>Try it</h2>",
-        "<p>Let the hub send a test, or send one yourself:</p>",
-        f"<pre tabindex=0>{escape('hubgate webhooks test ID')}</pre>",
-        f"<pre tabindex=0>{escape(curl)}</pre>",
+        f"<p>Let the hub send a test{', or send one yourself' if by_hand else ''}:</p>",
+        "<pre tabindex=0>hubgate webhooks test ID</pre>",
+        *([f"<pre tabindex=0>{escape(curl)}</pre>"] if by_hand else []),
     ]
 
 

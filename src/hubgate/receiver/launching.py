@@ -1,5 +1,6 @@
 """Serving a receiver alone, on uvicorn."""
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -15,7 +16,8 @@ STOP_SECONDS = 10
 def listening(host: str, port: int) -> socket.socket:
     """Bound before anything starts, so that a taken port is one clear error."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # By its protocol's name, or asyncio does not turn Nagle's algorithm off and every answer takes 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # On Windows this option would let two processes share the port.
         if os.name == "posix":
@@ -64,15 +66,34 @@ class Serving:
 
     def run_beside(self) -> None:
         """In a thread; returns once it answers."""
-        self._thread = threading.Thread(target=self.run, name="hubgate-receiver", daemon=True)
+        self._thread = threading.Thread(target=self._run_quietly, name="hubgate-receiver", daemon=True)
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             self._thread.join(0.01)
+        if not self._server.started:
+            raise RuntimeError("The receiver did not start; the log says why.")
+
+    def _run_quietly(self) -> None:
+        # So uvicorn says that the app did not start, after it wrote why.
+        with contextlib.suppress(SystemExit):
+            self.run()
 
     def stop(self) -> None:
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join(STOP_SECONDS + 5)
+
+
+def in_a_notebook() -> bool:
+    """Where a loop runs in this thread already, so that no second one can. Raises RuntimeError where nobody types."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    if hasattr(sys, "ps1"):
+        return True
+    # For instance `uvicorn app:app` with a launch() in app.py that no `if __name__ == "__main__":` guards.
+    raise RuntimeError("An event loop runs here. Serve the receiver on it, or launch(prevent_thread_lock=True).")
 
 
 def say(line: str) -> None:

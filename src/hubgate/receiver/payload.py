@@ -5,14 +5,18 @@ and name have to be there; a known member of the wrong type is refused, an unkno
 """
 
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 
 class PayloadError(ValueError):
     """The body is no payload; the text says where."""
 
+
+# Ours has five levels. Whatever a handler does with a payload, Python can recurse that far.
+MOST_LEVELS = 100
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
@@ -44,7 +48,6 @@ class Part:
         values: dict[str, Any] = self.__dict__.get("_values", {})
         for spelling in (name, _snake(name)):
             if spelling in values and not name.startswith("_"):
-                # Only when asked for: what we do not know may be nested deeper than Python can recurse.
                 return _loose(values[spelling])
         raise AttributeError(f"{type(self).__name__} has no {name!r}.")
 
@@ -244,10 +247,30 @@ class WebhookPayload(Part):
 def parsed(body: bytes) -> Any:
     """JSON and nothing looser. Raises PayloadError for whatever the parser chokes on."""
     try:
-        return json.loads(body.decode(), parse_constant=_no_number)
+        value = json.loads(body.decode(), parse_constant=_no_number, parse_float=_finite)
     # Deep nesting ends in RecursionError, numbers of thousands of digits in ValueError.
     except (ValueError, RecursionError):
         raise PayloadError("The body is no JSON.") from None
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [inner for outer in level for inner in _members(outer) if isinstance(inner, dict | list)]
+        if not level:
+            return value
+    raise PayloadError(f"The body is nested deeper than {MOST_LEVELS} levels.")
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _finite(text: str) -> float:
+    """`1e999` would be read as Infinity, which could not be written as JSON again."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(text)
+    return number
 
 
 def _no_number(text: str) -> Any:

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from hubgate.depth import delivery_depth
-from hubgate.receiver.answers import Answer, failed, raised, returned
+from hubgate.receiver.answers import Answer, failed, raised
 from hubgate.receiver.calling import Delivery, Plan
+from hubgate.receiver.recent import plain
 
 MOST_THREADS = 40
 
@@ -23,16 +24,24 @@ class Runner:
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
 
-    async def run(self, plan: Plan, call: Callable[[], Any], delivery: Delivery) -> Answer:
-        """`call` is the plan's, bound to the delivery. Never raises for what the handler does."""
+    async def run(
+        self, plan: Plan, call: Callable[[], Any], delivery: Delivery, answered: Callable[[object], Answer]
+    ) -> Answer:
+        """`call` is the plan's, bound to the delivery; `answered` makes an answer of what it returned.
+
+        Never raises for what the handler does: one that calls sys.exit must not take the others down.
+        """
         before = delivery_depth.set(delivery.request.depth)
         try:
             result = call() if plan.is_async else await self._in_thread(call)
-            return returned(await result if inspect.isawaitable(result) else result)
-        except Exception as error:
+            return answered(await result if inspect.isawaitable(result) else result)
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _cancelled():
+                raise
             answer = raised(error)
             if answer is None:
-                logger.exception("%s failed on %s", delivery.path, delivery.request.delivery_id or "a delivery")
+                which = plain(delivery.request.delivery_id or "a delivery")
+                logger.exception("%s failed on %s", delivery.path, which)
                 answer = failed("The handler failed.")
             return answer
         finally:
@@ -52,6 +61,12 @@ class Runner:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
+
+
+def _cancelled() -> bool:
+    """Whether it is this task that shall end, and not something of the handler's that was cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _caught(call: Callable[[], Any]) -> tuple[BaseException | None, Any]:

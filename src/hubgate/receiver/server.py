@@ -12,7 +12,7 @@ from hubgate.receiver.asgi import App, Receive, Scope, Send, path_of, refuse
 from hubgate.receiver.calling import Handler
 from hubgate.receiver.intake import Intake
 from hubgate.receiver.routes import Routes
-from hubgate.receiver.ui import as_app
+from hubgate.receiver.ui import as_app, check
 from hubgate.receiver.verification import verifier
 
 F = TypeVar("F", bound=Handler)
@@ -47,8 +47,8 @@ class WebhooksServer:
         if ack not in ("after", "before"):
             raise ValueError('ack is "after" or "before".')
         if webhook_secret is None:
-            # A file in which a secret came often ends in a newline; a header cannot.
             webhook_secret = os.environ.get("WEBHOOK_SECRET", "").strip() or None
+        check(ui)
         self._ui = ui
         self._ui_app: App | None = None
         self._routes = Routes()
@@ -108,23 +108,31 @@ class WebhooksServer:
     def launch(
         self, host: str = "127.0.0.1", port: int = 7860, share: bool = False, prevent_thread_lock: bool = False
     ) -> None:
-        """Serve until Ctrl-C; with `prevent_thread_lock` in a thread until `close()`. `url` then says where."""
+        """Serve until Ctrl-C; with `prevent_thread_lock`, and in notebooks, in a thread until `close()`.
+
+        `url` then says where.
+        """
         if share:
             raise NotImplementedError(
                 "share=True needs the tunnel, which this version does not have yet. "
-                "Without it: hubgate webhooks listen --forward http://127.0.0.1:7860/webhooks/NAME"
+                "A hub on this machine reaches the receiver if it runs with HUBGATE_EGRESS_ALLOW=127.0.0.0/8."
             )
+        if self._serving is not None:
+            raise RuntimeError(f"It is running already, at {self.url}. Call close() first.")
+        beside = prevent_thread_lock or launching.in_a_notebook()
         bound = launching.listening(host, port)
         self.url = launching.address(bound)
         self._serving = launching.Serving(self, bound)
         launching.say(f"Receiving webhooks at {self.url} (Ctrl-C stops)")
         for path in self._routes.endpoints:
             launching.say(f"  POST {self.url}{path}")
-        if prevent_thread_lock:
-            self._serving.run_beside()
-        else:
-            self._serving.run()
-            self.close()
+        with contextlib.ExitStack() as ending:
+            ending.callback(self.close)
+            if beside:
+                self._serving.run_beside()
+                ending.pop_all()
+            else:
+                self._serving.run()
 
     def close(self) -> None:
         """Stop what `launch` started, and let go of threads and the inbox's file."""
@@ -187,7 +195,7 @@ class WebhooksServer:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
         else:
-            await landing.answer(scope, send, self._routes, self._intake.recent, locked=not self._intake.verifier.open)
+            await landing.answer(scope, send, self._routes, self._intake.recent, self._intake.verifier)
 
     def _shown(self) -> App | None:
         if self._ui is not None and self._ui_app is None:
@@ -198,7 +206,11 @@ class WebhooksServer:
 def _several(given: str | Sequence[str] | None, name: str) -> list[str]:
     if given is None:
         return []
-    several = [given] if isinstance(given, str) else list(given)
+    several = [given] if isinstance(given, str | bytes) else list(given)
+    if not all(isinstance(one, str) for one in several):
+        raise TypeError(f"{name} takes a string or a list of strings.")
+    # A file in which a secret came often ends in a newline; a header cannot.
+    several = [one.strip() for one in several]
     # None at all where some were meant would open the door.
     if not several or not all(several):
         raise ValueError(f"{name} is empty.")

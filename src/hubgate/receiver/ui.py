@@ -6,16 +6,19 @@ from typing import Any, cast
 from hubgate.receiver.asgi import App, Receive, Scope, Send, path_of, refuse, respond
 
 
+def check(ui: Any) -> None:
+    """Raises TypeError for what cannot be shown."""
+    if ui is not None and not isinstance(ui, str) and not callable(ui):
+        raise TypeError("ui takes a string of HTML, an ASGI app or gradio Blocks.")
+
+
 def as_app(ui: Any) -> App:
-    """Raises TypeError for anything else."""
     if isinstance(ui, str):
         return _page(ui)
     # Blocks can be called too, but not as an app.
     if _is_blocks(ui):
         return _gradio(ui)
-    if callable(ui):
-        return cast("App", ui)
-    raise TypeError("ui takes a string of HTML, an ASGI app or gradio Blocks.")
+    return cast("App", ui)
 
 
 def _page(html: str) -> App:

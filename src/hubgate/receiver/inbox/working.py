@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from hubgate.receiver.asgi import RawHeaders
 from hubgate.receiver.inbox.store import Kept, Store, Turn
+from hubgate.receiver.recent import plain
 
 T = TypeVar("T")
 
@@ -136,7 +137,8 @@ class _Worker:
                 await self._work_through()
             except sqlite3.Error:
                 logger.exception("The inbox cannot be used; trying again")
-                await asyncio.sleep(LOOK_SECONDS)
+                self._woken.clear()
+                await self._pause(LOOK_SECONDS)
 
     async def _work_through(self) -> None:
         while not await self._inbox.has_turn():
@@ -180,15 +182,23 @@ class _Worker:
 
     async def _run(self, one: Kept) -> None:
         if one.starts > MOST_STARTS:
-            logger.error("%s was cut short %d times and is given up", one.delivery_id, one.starts - 1)
+            logger.error("%s was cut short %d times and is given up", plain(one.delivery_id), one.starts - 1)
             await self._note(Store.failed, one.number, time.time(), "cut short too often")
-        elif await self._work(one):
+        elif await self._worked(one):
             await self._note(Store.done, one.number, time.time())
         elif one.starts <= len(DELAYS):
             await self._note(Store.again, one.number, time.time() + DELAYS[one.starts - 1], "failed")
         else:
-            logger.error("%s failed %d times and is given up", one.delivery_id, one.starts)
+            logger.error("%s failed %d times and is given up", plain(one.delivery_id), one.starts)
             await self._note(Store.failed, one.number, time.time(), "failed")
+
+    async def _worked(self, one: Kept) -> bool:
+        """Whatever goes wrong has an end that is written down: left as running it would wait for the next start."""
+        try:
+            return await self._work(one)
+        except Exception:
+            logger.exception("%s could not be run", plain(one.delivery_id))
+            return False
 
     async def _note(self, use: Callable[..., None], *given: object) -> None:
         """A full disk must not make it run twice, so this is tried for as long as the process lives."""

@@ -20,6 +20,7 @@ _COMMENT = {
 _MORE: dict[str, dict[str, Any]] = {
     "repo.create": {},
     "repo.delete": {},
+    "repo.update": {},
     "repo.move": {"movedTo": {"name": "acme/small", "owner": {"id": _ID[3]}}},
     "repo.content.update": {
         "updatedRefs": [{"ref": "refs/heads/main", "oldSha": _OID["b"], "newSha": _OID["a"]}],
