@@ -97,7 +97,9 @@ def unlocked() -> Iterator[Ground]:
         yield made
 
 
-quick = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def send(where: Ground, path: str, raw: list[tuple[bytes, bytes]], body: bytes) -> Answer:
