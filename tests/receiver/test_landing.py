@@ -12,7 +12,7 @@ from hubgate.receiver.recent import MOST, MOST_REFUSED
 from hubgate.receiver.testing import Deliverer, new_key, signed
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
     app = WebhooksServer(webhook_secret=SECRET)
 
