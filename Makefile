@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS ?= 2
+# Tests start processes by the hundred: what was compiled is kept, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help serve test faults lint format setup contract shots bench lock clean
 .DEFAULT_GOAL := help

@@ -7,7 +7,9 @@ from tests.bed.blocking import blocking
 from tests.bed.engines import SqliteEngine, settings_for
 
 from hubgate.server.access.actions import Action
+from hubgate.server.accounts.names import check_name
 from hubgate.server.app import build_app
+from hubgate.server.errors import Unprocessable
 from hubgate.server.http.routes import Route
 from hubgate.server.opened import open_hub
 
@@ -406,3 +408,10 @@ def test_every_route_is_listed_with_its_action(routes: list[Route]) -> None:
 
 def test_every_action_of_a_route_is_in_the_registry(routes: list[Route]) -> None:
     assert {route.action for route in routes} <= ACTIONS
+
+
+def test_no_account_can_take_a_name_of_the_hubs_own(routes: list[Route]) -> None:
+    first = {route.path.split("/")[1] for route in routes}
+    for name in sorted(name for name in first if name and not name.startswith("{")):
+        with pytest.raises(Unprocessable):
+            check_name(name)

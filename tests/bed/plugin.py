@@ -1,5 +1,6 @@
 """The fixtures. PostgreSQL servers are started once for a run and shared by all its worker processes."""
 
+import gc
 import inspect
 import os
 import tempfile
@@ -56,6 +57,12 @@ def _cluster_url(config: pytest.Config, version: str) -> str:
         clusters[version] = Cluster(version, config.getoption("--postgres-bin"))
         engines.make_postgres_template(clusters[version].url(), Path(config.stash[_FOLDER].name))
     return clusters[version].url()
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: the collector need not look through all of them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -53,6 +53,15 @@ def test_endings_and_fixed_segments(hub: RunningHub, path: str, params: object) 
         assert client.get(path).json() == params
 
 
+@pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke", "/oauth/introspect"])
+def test_a_name_that_nobody_can_have_is_no_account(hub: RunningHub, path: str) -> None:
+    """Whoever asks with the wrong method is told so, and not that there is no such repo."""
+    with hub.client() as client:
+        answer = client.get(path)
+    assert answer.status_code == 405
+    assert "POST" in answer.headers["allow"]
+
+
 @pytest.mark.parametrize("path", ["/a/{b}{c}", "/a/x{b}", "/a/{b:path}/c", "/a/{b:path}.git", "/a/{b"])
 def test_a_template_that_cannot_match_is_refused_at_the_start(path: str) -> None:
     async def handler(_: HubRequest) -> Response:

@@ -11,6 +11,7 @@ from hubgate.server import logs
 from hubgate.server.running import prepared
 from hubgate.server.settings import Settings
 from hubgate.server.worker.deliver import run as run_loops
+from hubgate.server.worker.deliver import run_quickly
 
 RunLoops = Callable[[Settings, asyncio.Event, Callable[[], None]], Coroutine[Any, Any, None]]
 
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace, loops: RunLoops = run_loops) -> int:
     for number in STOP_SIGNALS:
         signal.signal(number, lambda caught, _: asked_to_stop.append(caught))
     with prepared(settings):
-        asyncio.run(_until_stopped(settings, asked_to_stop, loops))
+        run_quickly(_until_stopped(settings, asked_to_stop, loops))
     return 0
 
 

@@ -6,6 +6,7 @@ answer's body is kept up to a cap and the connection is closed where it goes bey
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import cast
 
 import httptools
 
@@ -41,8 +42,8 @@ class Connection(asyncio.Protocol):
         self._begin(Answer(), 0)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.Transport):
-            self._transport = transport
+        # Not of that class in every event loop, but always of that shape.
+        self._transport = cast("asyncio.Transport", transport)
 
     async def exchange(self, request: bytes, cap: int) -> Answer:
         self._begin(Answer(), cap)

@@ -160,15 +160,22 @@ class RouteTable:
             if parameter is None:
                 if "{" in segment or "}" in segment:
                     raise ValueError(f"{path}: {segment} is neither fixed nor one parameter")
-                node = node.fixed.setdefault(segment, _Node())
+                node = _child(node.fixed, segment)
             elif parameter.group(2):
                 if position < len(segments) or parameter.group(3):
                     raise ValueError(f"{path}: {segment} takes the rest, so nothing may follow")
                 node.rest = node.rest or _Node()
                 node = node.rest
             else:
-                node = node.endings.setdefault(parameter.group(3), _Node())
+                node = _child(node.endings, parameter.group(3))
         return node
+
+
+def _child(children: dict[str, _Node], name: str) -> _Node:
+    found = children.get(name)
+    if found is None:
+        found = children[name] = _Node()
+    return found
 
 
 def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, list[str]]]:
@@ -179,7 +186,13 @@ def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, li
         return
     segment = segments[at]
     if child := node.fixed.get(segment):
-        yield from _walk(child, segments, at + 1)
+        is_known = False
+        for place in _walk(child, segments, at + 1):
+            is_known = True
+            yield place
+        if is_known and at == 0:
+            # Nobody's account has this name (accounts/names.py): GET /oauth/token is 405 and no repo.
+            return
     for ending, child in sorted(node.endings.items(), key=lambda item: -len(item[0])):
         value = segment.removesuffix(ending) if ending else segment
         if value and segment.endswith(ending):

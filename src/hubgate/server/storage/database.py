@@ -12,9 +12,9 @@ concurrent units comes from conditional statements that report whether they won
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from hubgate.server.storage.sqltext import NO_PARAMS, Params
+from hubgate.server.storage.sqltext import NO_PARAMS, Each, Kind, Params
 
 T = TypeVar("T")
 
@@ -40,6 +40,9 @@ class Tx(Protocol):
 
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None: ...
 
+    async def each(self, op: Each, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
+        """One round trip for all of them; what they find or return. `params` are the same for every row."""
+
 
 Unit = Callable[[Tx], Coroutine[Any, Any, T]]
 
@@ -54,7 +57,7 @@ class Batch:
 
     name: str
     key: str
-    columns: dict[str, Literal["text", "bytea", "bigint"]]
+    columns: dict[str, Kind]
     sql: str
 
 

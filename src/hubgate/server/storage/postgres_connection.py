@@ -12,7 +12,7 @@ import asyncpg
 from hubgate.server import failpoint
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitIsOver
-from hubgate.server.storage.sqltext import NO_PARAMS, Params, positional
+from hubgate.server.storage.sqltext import NO_PARAMS, Each, Params, positional, together
 
 T = TypeVar("T")
 # asyncpg carries no types.
@@ -99,6 +99,16 @@ class PostgresTx:
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None:
         text, names = positional(sql)
         await self._asked(self._connection.executemany, text, [[[row[name] for name in names] for row in rows]])
+
+    async def each(self, op: Each, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
+        if not rows:
+            return []
+        text, names = together(op)
+        columns = [[row[name] for row in rows] for name in op.columns]
+        found: Sequence[Row] = await self._asked(
+            self._connection.fetch, text, [*columns, *(params[name] for name in names)]
+        )
+        return found
 
     async def _asked(self, method: Any, text: str, arguments: list[Any]) -> Any:
         if not self.is_open:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitIsOver
-from hubgate.server.storage.sqltext import NO_PARAMS, Params
+from hubgate.server.storage.sqltext import NO_PARAMS, Each, Params
 
 T = TypeVar("T")
 
@@ -59,6 +59,9 @@ class SqliteTx:
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None:
         for row in rows:
             self._executed(sql, row)
+
+    async def each(self, op: Each, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
+        return [found for row in rows for found in self._executed(op.sql, {**params, **row}).fetchall()]
 
     def _executed(self, sql: str, params: Params) -> sqlite3.Cursor:
         if not self.is_open:

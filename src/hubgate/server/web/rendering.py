@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -32,6 +33,23 @@ THEMES = ("system", "light", "dark")
 NO_ERRORS: Mapping[str, str] = {}
 
 
+class _Compiled(BytecodeCache):
+    """What a template was compiled to, once for a process however many hubs it opens."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if code := self._codes.get(bucket.key):
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._codes[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _Compiled()
+
+
 class Pages:
     def __init__(self, settings: Settings, csrf: Csrf) -> None:
         self.settings = settings
@@ -44,6 +62,7 @@ class Pages:
             lstrip_blocks=True,
             # Templates change with the code, at a restart: no look at the files for every page.
             auto_reload=False,
+            bytecode_cache=_COMPILED,
         )
         self._templates.globals.update(
             asset=asset_url,

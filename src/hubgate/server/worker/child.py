@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn
 
 from hubgate.server.errors import StartupError
@@ -53,15 +53,15 @@ def report_ready(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def exit_as_child(work: Coroutine[Any, Any, None]) -> NoReturn:
-    """Run to the end and leave at once.
+def exit_as_child(work: Coroutine[Any, Any, None], run: Callable[[Coroutine[Any, Any, None]], None]) -> NoReturn:
+    """Run to the end, by `run`, and leave at once.
 
     By then everything is closed. An interpreter that winds down slowly would meet granian's threads, one of which then
     aborts the process; and a thread still waiting for a database must not keep it.
     """
     status = 0
     try:
-        asyncio.run(work)
+        run(work)
     except StartupError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         status = 1

@@ -1,5 +1,7 @@
 """A web process: opens the hub's resources, serves until told to stop, closes them."""
 
+import asyncio
+import gc
 import socket
 import sys
 from collections.abc import Callable
@@ -17,7 +19,7 @@ from hubgate.server.worker.servers import SERVERS
 def main(build: Callable[[Hub], ASGIApp] = build_app) -> None:
     """`build` is how the test build adds its own routes; nothing else differs."""
     listen_fd, ready_fd = int(sys.argv[1]), int(sys.argv[2])
-    exit_as_child(_serve(listen_fd, ready_fd, build))
+    exit_as_child(_serve(listen_fd, ready_fd, build), asyncio.run)
 
 
 async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp]) -> None:
@@ -28,8 +30,11 @@ async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp])
     hub = await open_hub(settings)
     listener = socket.socket(fileno=listen_fd)
     listener.setblocking(False)
+    app = build(hub)
+    # Modules and routes stay: the collector need not stop answers to look through them again and again.
+    gc.freeze()
     try:
-        await SERVERS[settings.server](build(hub), listener, stop, lambda: report_ready(ready_fd))
+        await SERVERS[settings.server](app, listener, stop, lambda: report_ready(ready_fd))
     finally:
         await hub.close()
 

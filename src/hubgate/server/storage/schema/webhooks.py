@@ -42,8 +42,6 @@ webhooks = Table(
     # Its place in line: when work of its is due, or has been since it was last served; null while there is none, or as
     # much in the air as may be.
     Column("next_due_at", BigInteger),
-    # The claim that served it last.
-    Column("turn", Text),
     Column("last_trigger_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Index(None, "user_id"),
@@ -111,7 +109,7 @@ deliveries = Table(
     Column("ended_at", BigInteger),
     Index("uq_deliveries_event_id_webhook_id_replay_of", "event_id", "webhook_id", "replay_of", unique=True),
     Index("uq_deliveries_webhook_id_seq", "webhook_id", "seq", unique=True),
-    Index("ix_deliveries_alive", "webhook_id", "due_at", sqlite_where=_ALIVE, postgresql_where=_ALIVE),
+    Index("ix_deliveries_alive", "webhook_id", "due_at", "seq", sqlite_where=_ALIVE, postgresql_where=_ALIVE),
     Index("ix_deliveries_lanes", "webhook_id", "repo_id", "repo_seq", sqlite_where=_ALIVE, postgresql_where=_ALIVE),
     Index("ix_deliveries_leased", "webhook_id", "lease_until", sqlite_where=_LEASED, postgresql_where=_LEASED),
     Index(None, "created_at"),

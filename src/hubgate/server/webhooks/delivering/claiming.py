@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hubgate.server.clock import SECOND
-from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.database import Row, Tx, Unit
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.leases import store
-from hubgate.server.webhooks.model import FORBIDDEN, HOLDS_LANE, PER_WEBHOOK, SKIPPED, STORED, Pace
+from hubgate.server.webhooks.delivering.leases.store import Turn
+from hubgate.server.webhooks.model import BREAKS_AFTER, FORBIDDEN, HOLDS_LANE, PER_WEBHOOK, SKIPPED, STORED, Pace
 
 _NEVER = 2**62
 # How often an ordered webhook is asked whether a lane has been held for long enough.
@@ -39,6 +40,10 @@ class Claim:
 
 async def claim(webhooks: Webhooks, most_webhooks: int, each: int = PER_WEBHOOK) -> list[Claim]:
     """At most `each` at a time of every webhook, in one unit for all of them."""
+    return await webhooks.db.write_long(claiming(webhooks, most_webhooks, each))
+
+
+def claiming(webhooks: Webhooks, most_webhooks: int, each: int) -> Unit[list[Claim]]:
     taken, now = time.monotonic(), webhooks.clock()
     token, until = secrets.token_hex(12), now + webhooks.pace.lease
 
@@ -47,19 +52,24 @@ async def claim(webhooks: Webhooks, most_webhooks: int, each: int = PER_WEBHOOK)
         if not due:
             return []
         ordered = {row["id"]: bool(row["ordered"]) for row in due}
-        await store.take_turns(tx, list(ordered), token, now)
-        held = {each_id: now - HOLDS_LANE if holds else _NEVER for each_id, holds in ordered.items()}
-        await store.lease(tx, held, token, until, each, now)
-        rows = await store.leased(tx, list(ordered), token, until)
+        found = await store.ready(tx, [_turn(row, each, now) for row in due], now)
+        ours = await store.lease(tx, [row["id"] for row in found], token, until)
+        rows = [row for row in found if row["id"] in ours]
         unsent = _unsent(rows)
         await store.end_unsent(tx, list(unsent.values()), token, now)
         freed = {row["webhook_id"] for row in rows if row["id"] in unsent}
-        await store.plan_after_claim(tx, _again(ordered, freed, webhooks.pace, now), token, now)
+        await store.plan_after_claim(tx, _again(ordered, freed, webhooks.pace, now), now)
         return [
             Claim(row["id"], row["webhook_id"], token, until, taken, row) for row in rows if row["id"] not in unsent
         ]
 
-    return await webhooks.db.write_long(unit)
+    return unit
+
+
+def _turn(row: Row, each: int, now: int) -> Turn:
+    """One at a time where a breaker was open."""
+    cap = 1 if row["failures"] >= BREAKS_AFTER else each
+    return Turn(row["id"], cap, now - HOLDS_LANE if row["ordered"] else _NEVER)
 
 
 def _unsent(rows: Sequence[Row]) -> dict[str, tuple[str, str, str]]:

@@ -1,22 +1,26 @@
-"""The sender's main loop: claim as many as there is room for, send each in its own task, write down what came of them.
+"""The sender's main loop: write down what came of tries and claim as many as there is room for, both in one unit; send
+each in its own task.
 
 Any number of processes may run it. Room is bounded by deliveries in the air, so a thousand receivers that hang take
 their own turns and nobody else's: a webhook has at most eight in the air, one once half of the room is taken, and
-whoever waited longest comes next.
+whoever waited longest comes next. What ends while a unit commits is written down by the next: the more there is to do,
+the more one commit does.
 """
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections import deque
 from dataclasses import dataclass, field
 
+from hubgate.server import failpoint
+from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import noting
-from hubgate.server.webhooks.delivering.claiming import Claim, claim
+from hubgate.server.webhooks.delivering.claiming import Claim, claiming
 from hubgate.server.webhooks.delivering.leases import store
 from hubgate.server.webhooks.delivering.losing import release_lost
-from hubgate.server.webhooks.delivering.noting import Result
+from hubgate.server.webhooks.delivering.noting import MOST, Result, noting
 from hubgate.server.webhooks.delivering.sending import Sender, Unsent
 from hubgate.server.webhooks.model import PER_WEBHOOK
 
@@ -34,57 +38,73 @@ LOOKS_FOR_LOST_EVERY = 1.0
 AFTER_TROUBLE_SECONDS = 0.5
 # What is in the air when we are asked to stop may end within this; the rest is given back.
 FINISH_SECONDS = 4.0
-LAST_NOTES_SECONDS = 2.0
 
 
 @dataclass
 class Deliverer:
     webhooks: Webhooks
     stop: asyncio.Event
-    # Set by whoever knows that there is something to send.
+    # Set by whoever knows that there is something to send or to write down.
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     _webhooks_at_once: int = store.MOST_WEBHOOKS
     _sending: set["asyncio.Task[None]"] = field(default_factory=set)
+    # They stay here, and in the air, until they are written down.
     _results: deque[Result] = field(default_factory=deque)
-    _handed_in: asyncio.Event = field(default_factory=asyncio.Event)
-    # Nothing else will be handed in.
-    _is_over: bool = False
 
     async def run(self) -> None:
-        noting_down = asyncio.create_task(self._note_until_over())
-        try:
-            await asyncio.gather(self._claim_until_stopped(), self._look_for_lost(), self._wake_to_stop())
-            await self._finish()
-            await asyncio.wait([noting_down], timeout=LAST_NOTES_SECONDS)
-        finally:
-            noting_down.cancel()
+        """Until told to stop, and then until everything is written down."""
+        await asyncio.gather(self._take_turns(), self._look_for_lost(), self._finish_when_stopped())
 
-    async def _claim_until_stopped(self) -> None:
+    async def _take_turns(self) -> None:
         sender = Sender(self.webhooks)
-        while not self.stop.is_set():
+        while not self.stop.is_set() or self._sending or self._results:
             self.wake.clear()
             try:
-                claimed = await self._claimed()
+                claimed = await self._turn()
             except Exception:
-                log.exception("claiming failed and will be tried again")
-                await self._pause(AFTER_TROUBLE_SECONDS)
+                log.exception("a turn of deliveries failed and will be taken again")
+                await asyncio.sleep(AFTER_TROUBLE_SECONDS)
+                self._forget_overdue()
+                continue
+            if claimed is None:
+                await self._nap()
                 continue
             for one in claimed:
-                task = asyncio.create_task(self._send(sender, one))
-                self._sending.add(task)
-                task.add_done_callback(self._sending.discard)
-            if not claimed:
-                await self._nap()
+                self._begin(sender, one)
 
-    async def _claimed(self) -> list[Claim]:
+    async def _turn(self) -> list[Claim] | None:
+        """What was claimed; None where there was nothing to do."""
+        if self._results and self._sending:
+            await asyncio.sleep(GATHERING_SECONDS)
+        results = list(itertools.islice(self._results, MOST))
+        webhooks, each = self._room()
+        if not results and (not webhooks or not await store.is_any_due(self.webhooks.db, self.webhooks.clock())):
+            return None
+        note = noting(self.webhooks, results) if results else None
+        claim = claiming(self.webhooks, webhooks, each) if webhooks else None
+
+        async def unit(tx: Tx) -> list[Claim]:
+            if note is not None:
+                await note(tx)
+            return await claim(tx) if claim is not None else []
+
+        if results:
+            failpoint.hit("deliver-before-note")
+        claimed = await self.webhooks.db.write_long(unit)
+        if results:
+            failpoint.hit("deliver-after-note")
+        for _ in results:
+            self._results.popleft()
+        if webhooks:
+            self._adapt(len(claimed))
+        return claimed if claimed or results else None
+
+    def _room(self) -> tuple[int, int]:
+        """For how many webhooks, and for how many deliveries of each."""
         in_the_air = len(self._sending) + len(self._results)
         each = PER_WEBHOOK if in_the_air < MOST_IN_THE_AIR // 2 else 1
-        room = (MOST_IN_THE_AIR - in_the_air) // each
-        if room <= 0 or not await store.is_any_due(self.webhooks.db, self.webhooks.clock()):
-            return []
-        claimed = await claim(self.webhooks, min(room, self._webhooks_at_once), each)
-        self._adapt(len(claimed))
-        return claimed
+        room = 0 if self.stop.is_set() else (MOST_IN_THE_AIR - in_the_air) // each
+        return min(room, self._webhooks_at_once), each
 
     def _adapt(self, claimed: int) -> None:
         """To what can be sent at once: whatever waits after its claim has to be looked at again."""
@@ -92,6 +112,14 @@ class Deliverer:
             self._webhooks_at_once = max(self._webhooks_at_once // 2, FEWEST_WEBHOOKS)
         elif claimed < CLAIMED_AT_ONCE:
             self._webhooks_at_once = min(self._webhooks_at_once * 2, store.MOST_WEBHOOKS)
+
+    def _begin(self, sender: Sender, claimed: Claim) -> None:
+        if self.stop.is_set():
+            self._results.append(Unsent(claimed, self.webhooks.clock()))
+            return
+        task = asyncio.create_task(self._send(sender, claimed))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
 
     async def _send(self, sender: Sender, claimed: Claim) -> None:
         try:
@@ -103,36 +131,14 @@ class Deliverer:
             log.exception("delivery %s could not be sent", claimed.delivery_id)
             return
         self._results.append(result)
-        self._handed_in.set()
-
-    async def _note_until_over(self) -> None:
-        while not self._is_over:
-            await self._handed_in.wait()
-            self._handed_in.clear()
-            if self._sending and not self._is_over:
-                await asyncio.sleep(GATHERING_SECONDS)
-            while self._results:
-                await self._note_some()
-
-    async def _note_some(self) -> None:
-        """They stay in the list, and in the air, until they are written down."""
-        some = [self._results[number] for number in range(min(len(self._results), noting.MOST))]
-        try:
-            await noting.note(self.webhooks, some)
-        except Exception:
-            log.exception("%d results were not written down and will be again", len(some))
-            await asyncio.sleep(AFTER_TROUBLE_SECONDS)
-            now = self.webhooks.clock()
-            # After its lease nobody's result counts any more.
-            kept = [result for result in some if result.claim.until > now]
-            for _ in some:
-                self._results.popleft()
-            self._results.extend(kept)
-            return
-        for _ in some:
-            self._results.popleft()
-        # A lane, or room for another, may be free now.
         self.wake.set()
+
+    def _forget_overdue(self) -> None:
+        """After its lease nobody's result counts any more."""
+        now = self.webhooks.clock()
+        kept = [result for result in self._results if result.claim.until > now]
+        self._results.clear()
+        self._results.extend(kept)
 
     async def _look_for_lost(self) -> None:
         while not self.stop.is_set():
@@ -143,19 +149,15 @@ class Deliverer:
                 log.exception("looking for lost deliveries failed and will be tried again")
             await self._pause(LOOKS_FOR_LOST_EVERY)
 
-    async def _finish(self) -> None:
+    async def _finish_when_stopped(self) -> None:
         """What is in the air ends soon or is given back at once, so that another process sends it."""
+        await self.stop.wait()
         if self._sending:
             await asyncio.wait(self._sending, timeout=FINISH_SECONDS)
         for task in self._sending:
             task.cancel()
         if self._sending:
             await asyncio.wait(self._sending)
-        self._is_over = True
-        self._handed_in.set()
-
-    async def _wake_to_stop(self) -> None:
-        await self.stop.wait()
         self.wake.set()
 
     async def _nap(self) -> None:

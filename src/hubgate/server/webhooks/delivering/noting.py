@@ -4,8 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hubgate.server import failpoint
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import Tx, Unit
 from hubgate.server.webhooks import telling
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
@@ -35,13 +34,16 @@ class _Fare:
 
 
 async def note(webhooks: Webhooks, results: Sequence[Result]) -> None:
-    """At most MOST of them. Those whose lease was lost meanwhile leave no trace."""
+    """Those whose lease was lost meanwhile leave no trace."""
+    await webhooks.db.write_long(noting(webhooks, results))
+
+
+def noting(webhooks: Webhooks, results: Sequence[Result]) -> Unit[None]:
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> None:
-        ids = {result.claim.webhook_id for result in results}
-        await store.hold(tx, ids)
-        fares = {one: _Fare(*found) for one, found in (await store.fares(tx, list(ids))).items()}
+        held_webhooks = await store.hold(tx, {result.claim.webhook_id for result in results})
+        fares = {one: _Fare(*found) for one, found in held_webhooks.items()}
         held = await store.held_leases(tx, [result.claim.delivery_id for result in results])
         for result in results:
             claim = result.claim
@@ -55,9 +57,7 @@ async def note(webhooks: Webhooks, results: Sequence[Result]) -> None:
             await _follow(tx, webhooks, webhook_id, fare, now)
         await store.set_health(tx, {webhook_id: fare.health for webhook_id, fare in fares.items()}, now)
 
-    failpoint.hit("deliver-before-note")
-    await webhooks.db.write_long(unit)
-    failpoint.hit("deliver-after-note")
+    return unit
 
 
 def _judge(webhooks: Webhooks, fare: _Fare, result: Result, before: int, now: int) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.sqltext import Each
 from hubgate.server.webhooks.entitled.store import MAY_KNOW
 from hubgate.server.webhooks.model import FAILED, PENDING, RETRYING, SKIPPED, SUSPENDED
 
@@ -97,6 +98,8 @@ NEXT_DUE = f"""
 """
 
 
+_REPLAN = Each(f"UPDATE webhooks SET next_due_at = {NEXT_DUE} /*pg FROM batch */ WHERE id = :id", {"id": "text"})
+
+
 async def replan(tx: Tx, webhook_ids: Iterable[str], now: int) -> None:
-    sql = f"UPDATE webhooks SET next_due_at = {NEXT_DUE} WHERE id = :id"
-    await tx.exec_many(sql, [{"id": webhook_id, "not_before": now} for webhook_id in sorted(webhook_ids)])
+    await tx.each(_REPLAN, [{"id": webhook_id} for webhook_id in webhook_ids], {"not_before": now})

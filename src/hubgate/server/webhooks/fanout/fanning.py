@@ -15,11 +15,12 @@ from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import Value
 from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.fanout import store
 from hubgate.server.webhooks.fanout.store import Unfanned
 from hubgate.server.webhooks.model import DEEPEST
 
-EVENTS_AT_ONCE = 64
+MOST_EVENTS = 64
 WATCHERS_AT_ONCE = 500
 
 
@@ -51,37 +52,32 @@ class FanOut:
     # Called when there are deliveries to send.
     on_told: Callable[[], None] = lambda: None
     _after_repo: str = field(default="", init=False)
+    # As many as have watchers for one step: what is read in vain is read again.
+    _events_at_once: int = field(default=MOST_EVENTS, init=False)
 
     async def step(self) -> bool:
         """Whether there is more to do at once."""
         db = self.webhooks.db
         if not await store.is_any(db):
             return False
-        self._after_repo = await db.write_long(lambda tx: self._fan(tx, self._after_repo))
+        self._after_repo, self._events_at_once = await db.write_long(self._fan)
         failpoint.hit("fan-out-after-chunk")
         self.on_told()
         return True
 
-    async def _fan(self, tx: Tx, after_repo: str) -> str:
-        """The repo it came to; empty where the next step begins with the first."""
-        now = self.webhooks.clock()
-        events = await store.unfanned(tx, after_repo, EVENTS_AT_ONCE)
-        chunks: list[_Chunk] = []
-        room, unfinished = WATCHERS_AT_ONCE, set()
-        for event in events:
-            if event.repo_id in unfinished:
-                continue
-            chunk, seen = await _next_chunk(tx, event, room)
-            chunks.append(chunk)
-            if chunk.cursor is not None:
-                unfinished.add(event.repo_id)
-            room -= seen
-            if room <= 0:
-                break
+    async def _fan(self, tx: Tx) -> tuple[str, int]:
+        """The repo it came to, and how many events to look at in the next step."""
+        now, most = self.webhooks.clock(), self._events_at_once
+        events = await store.unfanned(tx, self._after_repo, most)
+        if not events:
+            events = await store.unfanned(tx, "", most)
+        named = {event.id: msgspec.json.decode(event.body, type=_Body).repo.name for event in events}
+        await _bind_names(tx, [(event, named[event.id]) for event in events if event.fan_cursor is None])
+        chunks = await _next_chunks(tx, events, named)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         await self._tell(tx, chunks, now)
         went_to = chunks[-1].event.repo_id if chunks else ""
-        return "" if room > 0 and len(events) < EVENTS_AT_ONCE else went_to
+        return went_to, max(most // 2, 1) if len(chunks) < len(events) else min(most * 2, MOST_EVENTS)
 
     async def _tell(self, tx: Tx, chunks: list[_Chunk], now: int) -> None:
         counts: dict[str, tuple[int, int]] = {}
@@ -92,22 +88,37 @@ class FanOut:
                 later, counted_later = counts.get(webhook_id, (0, 0))
                 rows.append({**_row(chunk, webhook_id, now), "later": later, "counted_later": counted_later})
                 counts[webhook_id] = (later + 1, counted_later + int(chunk.is_counted))
+        # In one order everywhere: see leases/store.py.
+        await results.hold(tx, counts)
         await store.number(tx, counts, now)
         await store.tell(tx, rows, self.webhooks.quota, now)
 
 
-async def _next_chunk(tx: Tx, event: Unfanned, most: int) -> tuple[_Chunk, int]:
-    """With the number of watchers looked at."""
-    name = msgspec.json.decode(event.body, type=_Body).repo.name
-    if event.fan_cursor is None:
-        owner_key, repo_key = name.partition("/")[0].lower(), name.lower()
-        if await store.waits_for_a_name(tx, event.owner_id, owner_key, repo_key):
-            await store.bind(tx, event, owner_key, repo_key)
-    domain = "discussion" if event.scope.startswith("discussion") else "repo"
-    watchers = await store.watchers(tx, event, domain, most)
-    told = [row["id"] for row in watchers if row["told"]]
-    cursor = watchers[-1]["id"] if len(watchers) == most else None
-    return _Chunk(event, name, told, cursor), len(watchers)
+async def _bind_names(tx: Tx, named: list[tuple[Unfanned, str]]) -> None:
+    waiting = await store.wait_for_a_name(tx, named)
+    for event, name in named:
+        if event.id in waiting:
+            await store.bind(tx, event, name)
+
+
+async def _next_chunks(tx: Tx, events: list[Unfanned], named: dict[str, str]) -> list[_Chunk]:
+    """Of the first events. Repos get the same share of a step; the next event of one waits for the end of the last."""
+    share = max(WATCHERS_AT_ONCE // max(len({event.repo_id for event in events}), 1), 1)
+    found = await store.watchers(tx, events, share)
+    chunks: list[_Chunk] = []
+    room, unfinished = WATCHERS_AT_ONCE, set()
+    for event in events:
+        if event.repo_id in unfinished:
+            continue
+        watchers = found[event.id]
+        cursor = watchers[-1]["id"] if len(watchers) == share else None
+        if cursor is not None:
+            unfinished.add(event.repo_id)
+        chunks.append(_Chunk(event, named[event.id], [row["id"] for row in watchers if row["told"]], cursor))
+        room -= len(watchers)
+        if room <= 0:
+            break
+    return chunks
 
 
 def _row(chunk: _Chunk, webhook_id: str, now: int) -> dict[str, Value]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 from hubgate.server.clock import HOUR
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import Value
+from hubgate.server.storage.sqltext import Each, Kind, Params
 from hubgate.server.webhooks.entitled.store import MAY_KNOW, MIGHT_KNOW
 from hubgate.server.webhooks.model import (
     BREAK_LONGEST,
@@ -44,6 +44,10 @@ class Unfanned:
     owner_now: str
     private_now: int
 
+    @property
+    def domain(self) -> str:
+        return "discussion" if self.scope.startswith("discussion") else "repo"
+
 
 _EVENT = ", ".join(f"e.{field.name}" for field in fields(Unfanned) if not field.name.endswith("_now"))
 
@@ -65,29 +69,43 @@ async def unfanned(tx: Tx, after_repo: str, most: int) -> list[Unfanned]:
     return [Unfanned(*row) for row in rows]
 
 
-async def waits_for_a_name(tx: Tx, owner_id: str, owner_key: str, repo_key: str) -> bool:
-    """Whether anyone watches a name that nobody had."""
-    row = await tx.one(
-        """
+_WAITS_FOR_A_NAME = Each(
+    """
+    SELECT CAST(:event_id AS text) AS event_id FROM (
         SELECT 1 FROM watches WHERE target_id IS NULL AND key IN (:owner_key, :repo_key)
         UNION ALL
         SELECT 1 FROM watches
         WHERE target_id IS NULL AND key IN (SELECT n.key FROM names n WHERE n.owner_id = :owner_id)
         LIMIT 1
-        """,
-        {"owner_id": owner_id, "owner_key": owner_key, "repo_key": repo_key},
-    )
-    return row is not None
+    ) x
+    """,
+    {"event_id": "text", "owner_id": "text", "owner_key": "text", "repo_key": "text"},
+)
 
 
-async def bind(tx: Tx, event: Unfanned, owner_key: str, repo_key: str) -> None:
+async def wait_for_a_name(tx: Tx, named: Iterable[tuple[Unfanned, str]]) -> set[str]:
+    """Of those events, with the names of their repos: the ids of the ones for which anyone watches a name that nobody
+    had.
+    """
+    rows: list[Params] = [
+        {"event_id": event.id, "owner_id": event.owner_id, "owner_key": owner_key(name), "repo_key": name.lower()}
+        for event, name in named
+    ]
+    return {row["event_id"] for row in await tx.each(_WAITS_FOR_A_NAME, rows)}
+
+
+def owner_key(repo_name: str) -> str:
+    return repo_name.partition("/")[0].lower()
+
+
+async def bind(tx: Tx, event: Unfanned, repo_name: str) -> None:
     """Names that were watched before anyone had them. An account keeps its former names, so those count too."""
     owner = await tx.one("SELECT kind FROM names WHERE owner_id = :id LIMIT 1", {"id": event.owner_id})
     rows = await tx.all("SELECT key FROM names WHERE owner_id = :id ORDER BY key", {"id": event.owner_id})
-    keys = {owner_key, *(str(row["key"]) for row in rows)}
+    keys = {owner_key(repo_name), *(str(row["key"]) for row in rows)}
     for target_id, kind, key in (
         *((event.owner_id, str(owner["kind"]) if owner else "user", key) for key in sorted(keys)),
-        (event.repo_id, event.repo_type, repo_key),
+        (event.repo_id, event.repo_type, repo_name.lower()),
     ):
         await tx.exec(
             """
@@ -105,78 +123,99 @@ _NEXT = """
 """
 
 
-async def watchers(tx: Tx, event: Unfanned, domain: str, most: int) -> Sequence[Row]:
-    """The next of those who watch the repo or its owner, in order: id, and whether they are told."""
-    return await tx.all(
-        f"""
-        SELECT w.id, CASE WHEN w.created_at <= :made_before AND (' ' || w.domains || ' ') LIKE :domain
-            AND {MAY_KNOW} AND {MIGHT_KNOW} THEN 1 ELSE 0 END AS told
-        FROM (
-            SELECT webhook_id FROM ({_NEXT.format("repo_id")}) a
-            UNION
-            SELECT webhook_id FROM ({_NEXT.format("event_owner")}) b
-            ORDER BY webhook_id LIMIT :most
-        ) c JOIN webhooks w ON w.id = c.webhook_id ORDER BY w.id
-        """,
+_WATCHERS = Each(
+    f"""
+    SELECT CAST(:event_id AS text) AS event_id, w.id, CASE WHEN w.created_at <= :made_before
+        AND (' ' || w.domains || ' ') LIKE :domain AND {MAY_KNOW} AND {MIGHT_KNOW} THEN 1 ELSE 0 END AS told
+    FROM (
+        SELECT webhook_id FROM ({_NEXT.format("repo_id")}) a
+        UNION
+        SELECT webhook_id FROM ({_NEXT.format("event_owner")}) b
+        ORDER BY webhook_id LIMIT :most
+    ) c JOIN webhooks w ON w.id = c.webhook_id ORDER BY w.id
+    """,
+    {
+        "event_id": "text",
+        "cursor": "text",
+        "made_before": "bigint",
+        "repo_id": "text",
+        "event_owner": "text",
+        "event_private": "bigint",
+        "domain": "text",
+        "private": "bigint",
+        "owner_id": "text",
+    },
+)
+
+
+async def watchers(tx: Tx, events: Iterable[Unfanned], most: int) -> dict[str, list[Row]]:
+    """By event the next of those who watch the repo or its owner, in order: id, and whether they are told."""
+    rows: list[Params] = [
         {
+            "event_id": event.id,
             "cursor": event.fan_cursor or "",
             "made_before": event.created_at + CLOCKS_DIFFER,
             "repo_id": event.repo_id,
             "event_owner": event.owner_id,
             "event_private": event.private,
-            "domain": f"% {domain} %",
+            "domain": f"% {event.domain} %",
             "private": event.private_now,
             "owner_id": event.owner_now,
-            "most": most,
-        },
-    )
+        }
+        for event in events
+    ]
+    found: dict[str, list[Row]] = {str(row["event_id"]): [] for row in rows}
+    for row in await tx.each(_WATCHERS, rows, {"most": most}):
+        found[row["event_id"]].append(row)
+    return found
+
+
+_ADVANCE = Each(
+    """
+    UPDATE events SET fan_cursor = COALESCE(CAST(:cursor AS text), fan_cursor),
+        fanned_at = CASE WHEN CAST(:cursor AS text) IS NULL THEN CAST(:now AS bigint) END /*pg FROM batch */
+    WHERE id = :id AND fanned_at IS NULL AND COALESCE(fan_cursor, '') = :before
+    """,
+    {"id": "text", "cursor": "text", "before": "text"},
+)
 
 
 async def advance(tx: Tx, events: Iterable[tuple[Unfanned, str | None]], now: int) -> None:
     """Each to its new cursor; None where it has reached everyone. From where it was only: of two processes that fan out
     the same, the slower one's deliveries are refused as duplicates, and it begins again.
     """
-    await tx.exec_many(
-        """
-        UPDATE events SET fan_cursor = COALESCE(CAST(:cursor AS text), fan_cursor),
-            fanned_at = CASE WHEN CAST(:cursor AS text) IS NULL THEN CAST(:now AS bigint) END
-        WHERE id = :id AND fanned_at IS NULL AND COALESCE(fan_cursor, '') = :before
-        """,
-        [{"id": event.id, "cursor": cursor, "before": event.fan_cursor or "", "now": now} for event, cursor in events],
-    )
+    rows: list[Params] = [
+        {"id": event.id, "cursor": cursor, "before": event.fan_cursor or ""} for event, cursor in events
+    ]
+    await tx.each(_ADVANCE, rows, {"now": now})
+
+
+_NUMBER = Each(
+    f"""
+    UPDATE webhooks SET
+        last_seq = last_seq + CAST(:count AS bigint),
+        last_trigger_at = :now,
+        quota_used = CASE WHEN state <> '{ENABLED}' THEN quota_used
+            WHEN quota_from <= :window THEN CAST(:counted AS bigint) ELSE quota_used + CAST(:counted AS bigint) END,
+        quota_from = CASE WHEN state = '{ENABLED}' AND quota_from <= :window THEN CAST(:now AS bigint)
+            ELSE quota_from END,
+        next_due_at = CASE WHEN state <> '{ENABLED}' OR url IS NULL OR next_due_at < :now THEN next_due_at
+            WHEN closed_until > :now AND closed_until <= :opens_by THEN closed_until
+            ELSE CAST(:now AS bigint) END /*pg FROM batch */
+    WHERE id = :id
+    """,
+    {"id": "text", "count": "bigint", "counted": "bigint"},
+)
 
 
 async def number(tx: Tx, counts: dict[str, tuple[int, int]], now: int) -> None:
     """Room for the deliveries of each webhook: how many, and how many of those count towards the quota."""
-    await tx.exec_many(
-        f"""
-        UPDATE webhooks SET
-            last_seq = last_seq + CAST(:count AS bigint),
-            last_trigger_at = :now,
-            quota_used = CASE WHEN state <> '{ENABLED}' THEN quota_used
-                WHEN quota_from <= :window THEN CAST(:counted AS bigint) ELSE quota_used + CAST(:counted AS bigint) END,
-            quota_from = CASE WHEN state = '{ENABLED}' AND quota_from <= :window THEN CAST(:now AS bigint)
-                ELSE quota_from END,
-            next_due_at = CASE WHEN state <> '{ENABLED}' OR url IS NULL OR next_due_at < :now THEN next_due_at
-                WHEN closed_until > :now AND closed_until <= :opens_by THEN closed_until
-                ELSE CAST(:now AS bigint) END
-        WHERE id = :id
-        """,
-        [
-            {
-                "id": webhook_id,
-                "count": count,
-                "counted": counted,
-                "window": now - QUOTA_WINDOW,
-                "now": now,
-                "opens_by": now + BREAK_LONGEST,
-            }
-            for webhook_id, (count, counted) in sorted(counts.items())
-        ],
-    )
+    rows: list[Params] = [
+        {"id": webhook_id, "count": count, "counted": counted} for webhook_id, (count, counted) in counts.items()
+    ]
+    await tx.each(_NUMBER, rows, {"window": now - QUOTA_WINDOW, "now": now, "opens_by": now + BREAK_LONGEST})
 
 
-_SAME = ("event_id", "repo_id", "repo_seq", "repo_type", "repo_name", "scope", "action", "depth")
 _STATE = f"""
     CASE WHEN w.state <> '{ENABLED}' THEN '{SKIPPED}' WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{SKIPPED}'
         WHEN w.quota_used - CAST(:counted_later AS bigint) > :quota THEN '{SKIPPED}'
@@ -186,26 +225,34 @@ _REASON = f"""
     CASE WHEN w.state <> '{ENABLED}' THEN w.state WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{LOOP}'
         WHEN w.quota_used - CAST(:counted_later AS bigint) > :quota THEN '{QUOTA}' ELSE '' END
 """
+# As the event has them.
+_SAME: dict[str, Kind] = {
+    "event_id": "text",
+    "repo_id": "text",
+    "repo_seq": "bigint",
+    "repo_type": "text",
+    "repo_name": "text",
+    "scope": "text",
+    "action": "text",
+    "depth": "bigint",
+}
+_TELL = Each(
+    f"""
+    INSERT INTO deliveries (id, webhook_id, seq, {", ".join(_SAME)}, replay_of, is_test, attempts, state, reason,
+        due_at, created_at, ended_at)
+    SELECT s.id, s.webhook_id, s.seq, {", ".join(f"s.{name}" for name in _SAME)}, '', 0, 0, s.state, s.reason,
+        CASE WHEN s.state = '{PENDING}' THEN s.now END, s.now, CASE WHEN s.state <> '{PENDING}' THEN s.now END
+    FROM (
+        SELECT CAST(:id AS text) AS id, w.id AS webhook_id, w.last_seq - CAST(:later AS bigint) AS seq,
+            {", ".join(f"CAST(:{name} AS {kind}) AS {name}" for name, kind in _SAME.items())},
+            CAST(:now AS bigint) AS now, {_STATE} AS state, {_REASON} AS reason
+        FROM webhooks w /*pg , batch */ WHERE w.id = :webhook_id
+    ) s
+    """,
+    {"id": "text", "webhook_id": "text", "later": "bigint", "counted_later": "bigint", **_SAME},
+)
 
 
-async def tell(tx: Tx, rows: Sequence[dict[str, Value]], quota: int, now: int) -> None:
+async def tell(tx: Tx, rows: Sequence[Params], quota: int, now: int) -> None:
     """One delivery each, numbered backwards from the webhook's last: `later` and `counted_later` come behind it."""
-    await tx.exec_many(
-        f"""
-        INSERT INTO deliveries (id, webhook_id, seq, {", ".join(_SAME)}, replay_of, is_test, attempts, state, reason,
-            due_at, created_at, ended_at)
-        SELECT s.id, s.webhook_id, s.seq, {", ".join(f"s.{name}" for name in _SAME)}, '', 0, 0, s.state, s.reason,
-            CASE WHEN s.state = '{PENDING}' THEN s.now END, s.now, CASE WHEN s.state <> '{PENDING}' THEN s.now END
-        FROM (
-            SELECT CAST(:id AS text) AS id, w.id AS webhook_id, w.last_seq - CAST(:later AS bigint) AS seq,
-                {", ".join(_cast(name) for name in _SAME)}, CAST(:now AS bigint) AS now,
-                {_STATE} AS state, {_REASON} AS reason
-            FROM webhooks w WHERE w.id = :webhook_id
-        ) s
-        """,
-        [{**row, "quota": quota, "now": now} for row in rows],
-    )
-
-
-def _cast(name: str) -> str:
-    return f"CAST(:{name} AS {'bigint' if name in ('repo_seq', 'depth') else 'text'}) AS {name}"
+    await tx.each(_TELL, rows, {"quota": quota, "now": now})

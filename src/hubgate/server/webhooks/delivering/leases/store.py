@@ -2,15 +2,16 @@
 everyone who changes several of them: two processes never wait for each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import placed, places
+from hubgate.server.storage.sqltext import Each, Params, as_params
 from hubgate.server.webhooks.delivering.store import ALIVE
 from hubgate.server.webhooks.entitled.store import MAY_KNOW
-from hubgate.server.webhooks.model import BREAK_LONGEST, BREAKS_AFTER, ENABLED, RETRYING
+from hubgate.server.webhooks.model import BREAK_LONGEST, ENABLED, RETRYING
 
-MOST_WEBHOOKS = 64
+MOST_WEBHOOKS = 128
 # Of a webhook's backlog, for those that need not wait for their lane.
 LOOKED_AT = 200
 
@@ -26,109 +27,118 @@ async def is_any_due(db: Database, now: int) -> bool:
 
 
 async def due_webhooks(tx: Tx, now: int, most: int) -> Sequence[Row]:
-    """id, ordered. Whoever was served goes to the end of the line: a backlog does not keep the others waiting."""
-    sql = f"SELECT id, ordered FROM webhooks WHERE {_DUE} ORDER BY next_due_at LIMIT :most"
-    return await tx.all(sql, {"now": now, "most": most})
-
-
-async def take_turns(tx: Tx, webhook_ids: Sequence[str], token: str, now: int) -> None:
-    """Whoever was faster has them; nobody else claims for the ones we got until this unit ends."""
-    await tx.exec_many(
-        f"UPDATE webhooks SET turn = :token WHERE id = :id AND {_DUE}",
-        [{"id": webhook_id, "token": token, "now": now} for webhook_id in sorted(webhook_ids)],
-    )
-
-
-# How many more may leave: none of a webhook whose turn went to another, and one at a time where a breaker was open.
-_ROOM = f"""
-    SELECT CASE WHEN x.cap > x.leased THEN x.cap - x.leased ELSE 0 END FROM (
-        SELECT CASE WHEN COALESCE(w.turn, '') <> :token THEN 0 WHEN w.failures >= {BREAKS_AFTER} THEN 1
-                ELSE CAST(:each AS bigint) END AS cap,
-            (SELECT count(*) FROM deliveries f WHERE f.webhook_id = w.id AND f.lease_until IS NOT NULL) AS leased
-        FROM webhooks w WHERE w.id = :id
-    ) x
-"""
-
-
-async def lease(tx: Tx, held_since: dict[str, int], token: str, until: int, each: int, now: int) -> None:
-    """For each webhook what may leave now. The next of a lane waits until the first try of the one before has ended; of
-    an ordered webhook also while that was tried after `held_since` and has not arrived.
+    """id, ordered, failures. Nobody else changes them until this unit ends; what somebody is changing now is left
+    out. Whoever was served goes to the end of the line: a backlog does not keep the others waiting.
     """
-    await tx.exec_many(
-        f"""
-        UPDATE deliveries SET lease_token = :token, lease_until = :until WHERE id IN (
-            SELECT c.id FROM (
-                SELECT d.id, d.due_at, d.seq, d.repo_id, d.repo_seq, d.attempts, d.replay_of FROM deliveries d
-                WHERE d.webhook_id = :id AND d.{ALIVE} AND d.due_at <= :now AND d.lease_until IS NULL
-                ORDER BY d.due_at, d.seq LIMIT {LOOKED_AT}
-            ) c
-            WHERE c.attempts > 0 OR c.replay_of <> '' OR NOT EXISTS (
-                SELECT 1 FROM deliveries p
-                WHERE p.webhook_id = :id AND p.repo_id = c.repo_id AND p.repo_seq < c.repo_seq AND p.{ALIVE}
-                    AND p.replay_of = '' AND (p.attempts = 0 OR p.tried_at > :held_since)
-            )
-            ORDER BY c.due_at, c.seq LIMIT ({_ROOM})
-        )
-        """,
-        [
-            {"id": webhook_id, "token": token, "until": until, "each": each, "now": now, "held_since": since}
-            for webhook_id, since in held_since.items()
-        ],
-    )
+    sql = f"""
+        SELECT id, ordered, failures FROM webhooks WHERE {_DUE} ORDER BY next_due_at LIMIT :most
+        /*pg FOR NO KEY UPDATE SKIP LOCKED */
+    """
+    return await tx.all(sql, {"now": now, "most": most})
 
 
 _KNOWN = MAY_KNOW.replace(":private", "COALESCE(r.private, e.private)").replace(
     ":owner_id", "COALESCE(r.owner_id, e.owner_id)"
 )
+# What is in the air counts against the cap, whoever sent it.
+_ROOM = """
+    SELECT CASE WHEN :cap > count(*) THEN CAST(:cap AS bigint) - count(*) ELSE 0 END FROM deliveries f
+    WHERE f.webhook_id = :webhook_id AND f.lease_until IS NOT NULL
+"""
+_WAITING = f"d.webhook_id = :webhook_id AND d.{ALIVE} AND d.lease_until IS NULL"
+_READY = Each(
+    f"""
+    SELECT d.id, d.webhook_id, d.state, d.repo_seq, d.attempts, d.depth, d.is_test,
+        COALESCE(d.body, e.body) AS body, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
+        CASE WHEN d.is_test = 1 OR {_KNOWN} THEN 1 ELSE 0 END AS known
+    FROM (
+        SELECT c.id FROM (
+            SELECT d.id, d.due_at, d.seq, d.repo_id, d.repo_seq, d.attempts, d.replay_of FROM deliveries d
+            WHERE {_WAITING} AND d.due_at <= :now ORDER BY d.due_at, d.seq LIMIT {LOOKED_AT}
+        ) c
+        WHERE c.attempts > 0 OR c.replay_of <> '' OR NOT EXISTS (
+            SELECT 1 FROM deliveries p
+            WHERE p.webhook_id = :webhook_id AND p.repo_id = c.repo_id AND p.repo_seq < c.repo_seq AND p.{ALIVE}
+                AND p.replay_of = '' AND (p.attempts = 0 OR p.tried_at > :held_since)
+        )
+        ORDER BY c.due_at, c.seq LIMIT ({_ROOM})
+    ) leaving JOIN deliveries d ON d.id = leaving.id JOIN webhooks w ON w.id = d.webhook_id
+    LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
+    ORDER BY d.due_at, d.seq
+    """,
+    {"webhook_id": "text", "cap": "bigint", "held_since": "bigint"},
+)
 
 
-async def leased(tx: Tx, webhook_ids: Sequence[str], token: str, until: int) -> Sequence[Row]:
-    """All that sending needs; `known` is 0 where the owner of the webhook may not know of it now."""
-    return await tx.all(
-        f"""
-        SELECT d.id, d.webhook_id, d.state, d.repo_seq, d.attempts, d.depth, d.is_test,
-            COALESCE(d.body, e.body) AS body, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
-            CASE WHEN d.is_test = 1 OR {_KNOWN} THEN 1 ELSE 0 END AS known
-        FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
-        LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
-        WHERE d.webhook_id IN ({places("id", MOST_WEBHOOKS)}) AND d.lease_until = :until AND d.lease_token = :token
-        ORDER BY d.webhook_id, d.due_at, d.seq
-        """,
-        {**placed("id", webhook_ids, MOST_WEBHOOKS), "until": until, "token": token},
-    )
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """How many of a webhook may be in the air now; of an ordered one what was tried since then and failed is waited
+    for.
+    """
+
+    webhook_id: str
+    cap: int
+    held_since: int
+
+
+async def ready(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
+    """What may leave, with all that sending needs; `known` is 0 where the owner of the webhook may not know of it now.
+    The next of a lane waits until the first try of the one before has ended.
+    """
+    return await tx.each(_READY, [as_params(turn) for turn in turns], {"now": now})
+
+
+_LEASE = Each(
+    f"""
+    UPDATE deliveries SET lease_token = :token, lease_until = :until /*pg FROM batch */
+    WHERE id = :id AND {ALIVE} AND lease_until IS NULL RETURNING id
+    """,
+    {"id": "text"},
+)
+
+
+async def lease(tx: Tx, delivery_ids: Iterable[str], token: str, until: int) -> set[str]:
+    """Those that are ours now."""
+    rows = await tx.each(_LEASE, [{"id": one} for one in delivery_ids], {"token": token, "until": until})
+    return {row["id"] for row in rows}
+
+
+_END_UNSENT = Each(
+    """
+    UPDATE deliveries SET state = :state, reason = :reason, due_at = NULL, ended_at = :now, lease_token = NULL,
+        lease_until = NULL /*pg FROM batch */
+    WHERE id = :id AND lease_token = :token
+    """,
+    {"id": "text", "state": "text", "reason": "text"},
+)
 
 
 async def end_unsent(tx: Tx, rows: Sequence[tuple[str, str, str]], token: str, now: int) -> None:
     """What will not go out, as (delivery, state, reason)."""
-    await tx.exec_many(
-        """
-        UPDATE deliveries SET state = :state, reason = :reason, due_at = NULL, ended_at = :now, lease_token = NULL,
-            lease_until = NULL
-        WHERE id = :id AND lease_token = :token
-        """,
-        [{"id": one, "state": state, "reason": reason, "token": token, "now": now} for one, state, reason in rows],
-    )
+    named: list[Params] = [{"id": one, "state": state, "reason": reason} for one, state, reason in rows]
+    await tx.each(_END_UNSENT, named, {"token": token, "now": now})
 
 
-async def plan_after_claim(tx: Tx, soon: dict[str, int], token: str, now: int) -> None:
+_PLAN = Each(
+    f"""
+    UPDATE webhooks SET next_due_at = (
+        SELECT min(x.moment) FROM (
+            SELECT min(d.due_at) AS moment FROM deliveries d WHERE {_WAITING} AND d.due_at > :now
+            UNION ALL
+            SELECT CAST(:soon AS bigint) WHERE EXISTS (SELECT 1 FROM deliveries d WHERE {_WAITING} AND d.due_at <= :now)
+        ) x
+    ) /*pg FROM batch */ WHERE id = :webhook_id
+    """,
+    {"webhook_id": "text", "soon": "bigint"},
+)
+
+
+async def plan_after_claim(tx: Tx, soon: dict[str, int], now: int) -> None:
     """When to look at each again. What is due and was not taken waits for something in the air, whose end plans anew;
     `soon` is when to look even if that never comes.
     """
-    waiting = f"d.webhook_id = :id AND d.{ALIVE} AND d.lease_until IS NULL"
-    await tx.exec_many(
-        f"""
-        UPDATE webhooks SET next_due_at = (
-            SELECT min(x.moment) FROM (
-                SELECT min(d.due_at) AS moment FROM deliveries d WHERE {waiting} AND d.due_at > :now
-                UNION ALL
-                SELECT CAST(:soon AS bigint) WHERE EXISTS (
-                    SELECT 1 FROM deliveries d WHERE {waiting} AND d.due_at <= :now
-                )
-            ) x
-        ) WHERE id = :id AND turn = :token
-        """,
-        [{"id": webhook_id, "soon": at, "token": token, "now": now} for webhook_id, at in sorted(soon.items())],
-    )
+    rows: list[Params] = [{"webhook_id": webhook_id, "soon": at} for webhook_id, at in soon.items()]
+    await tx.each(_PLAN, rows, {"now": now})
 
 
 async def is_still_wanted(db: Database, delivery_id: str, token: str) -> bool:
@@ -154,13 +164,17 @@ async def lost(tx: Tx, now: int, lease_lasts: int, most: int) -> Sequence[Row]:
     )
 
 
+_RELEASE = Each(
+    f"""
+    UPDATE deliveries SET lease_token = NULL, lease_until = NULL, attempts = attempts + 1, state = '{RETRYING}',
+        due_at = :due_at, tried_at = COALESCE(tried_at, CAST(:now AS bigint)) /*pg FROM batch */
+    WHERE id = :id AND lease_token = :token
+    """,
+    {"id": "text", "token": "text", "due_at": "bigint"},
+)
+
+
 async def release(tx: Tx, rows: Sequence[tuple[str, str, int]], now: int) -> None:
     """Those as (delivery, lease token, when due again): a failed try of each, and the end of none."""
-    await tx.exec_many(
-        f"""
-        UPDATE deliveries SET lease_token = NULL, lease_until = NULL, attempts = attempts + 1, state = '{RETRYING}',
-            due_at = :due_at, tried_at = COALESCE(tried_at, CAST(:now AS bigint))
-        WHERE id = :id AND lease_token = :token
-        """,
-        [{"id": delivery_id, "token": token, "due_at": due_at, "now": now} for delivery_id, token, due_at in rows],
-    )
+    named: list[Params] = [{"id": one, "token": token, "due_at": due_at} for one, token, due_at in rows]
+    await tx.each(_RELEASE, named, {"now": now})

@@ -4,43 +4,40 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.storage.sqltext import Value, as_params, placed, places
+from hubgate.server.storage.sqltext import Each, Kind, Params, as_params
 from hubgate.server.webhooks.delivering.results.health import Health
 from hubgate.server.webhooks.delivering.store import NEXT_DUE
 
-MOST = 64
+# Of one unit.
+MOST = 256
+
+_HOLD = Each(
+    """
+    SELECT id, state, failures, closed_until, failing_since, warned_at FROM webhooks WHERE id = :id
+    /*pg FOR NO KEY UPDATE */
+    """,
+    {"id": "text"},
+)
 
 
-async def hold(tx: Tx, webhook_ids: Iterable[str]) -> None:
-    """Nobody else claims, notes or switches for them until this unit ends."""
-    await tx.exec_many("UPDATE webhooks SET turn = turn WHERE id = :id", [{"id": each} for each in sorted(webhook_ids)])
-
-
-async def fares(tx: Tx, webhook_ids: Sequence[str]) -> dict[str, tuple[str, Health]]:
-    """The state and health of each that still is there."""
-    rows = await tx.all(
-        f"""
-        SELECT id, state, failures, closed_until, failing_since, warned_at FROM webhooks
-        WHERE id IN ({places("id", MOST)})
-        """,
-        placed("id", webhook_ids, MOST),
-    )
+async def hold(tx: Tx, webhook_ids: Iterable[str]) -> dict[str, tuple[str, Health]]:
+    """Nobody else claims, notes or switches for them until this unit ends. The state and health of each that still is
+    there.
+    """
+    rows = await tx.each(_HOLD, [{"id": one} for one in sorted(webhook_ids)])
     return {row["id"]: (row["state"], Health(*tuple(row)[2:])) for row in rows}
 
 
-async def held_leases(tx: Tx, delivery_ids: Sequence[str]) -> dict[str, Row]:
+_LEASES = Each("SELECT id, lease_token, attempts FROM deliveries WHERE id = :id", {"id": "text"})
+
+
+async def held_leases(tx: Tx, delivery_ids: Iterable[str]) -> dict[str, Row]:
     """lease_token, attempts of each delivery that still is there."""
-    rows = await tx.all(
-        f"SELECT id, lease_token, attempts FROM deliveries WHERE id IN ({places('id', MOST)})",
-        placed("id", delivery_ids, MOST),
-    )
-    return {row["id"]: row for row in rows}
+    return {row["id"]: row for row in await tx.each(_LEASES, [{"id": one} for one in delivery_ids])}
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The order of the fields is that of the insert."""
-
     delivery_id: str
     number: int
     at: int
@@ -52,14 +49,25 @@ class Attempt:
     response: bytes
 
 
-_ATTEMPT = tuple(Attempt.__dataclass_fields__)
+_KINDS: dict[str, Kind] = {
+    "delivery_id": "text",
+    "number": "bigint",
+    "at": "bigint",
+    "url": "text",
+    "signature": "text",
+    "status": "bigint",
+    "duration_ms": "bigint",
+    "error": "text",
+    "response": "bytea",
+}
+_ADD_ATTEMPT = Each(
+    f"INSERT INTO attempts ({', '.join(_KINDS)}) SELECT {', '.join(f':{name}' for name in _KINDS)} /*pg FROM batch */",
+    _KINDS,
+)
 
 
 async def add_attempts(tx: Tx, attempts: Sequence[Attempt]) -> None:
-    await tx.exec_many(
-        f"INSERT INTO attempts ({', '.join(_ATTEMPT)}) VALUES ({', '.join(f':{name}' for name in _ATTEMPT)})",
-        [as_params(attempt) for attempt in attempts],
-    )
+    await tx.each(_ADD_ATTEMPT, [as_params(attempt) for attempt in attempts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,33 +83,54 @@ class End:
     counted: int
 
 
+_END = Each(
+    """
+    UPDATE deliveries SET state = :state, reason = :reason, attempts = attempts + CAST(:counted AS bigint),
+        status = CASE WHEN CAST(:counted AS bigint) = 1 THEN CAST(:status AS bigint) ELSE status END,
+        tried_at = CASE WHEN CAST(:counted AS bigint) = 1 THEN COALESCE(tried_at, CAST(:now AS bigint))
+            ELSE tried_at END,
+        due_at = :due_at, lease_token = NULL, lease_until = NULL,
+        ended_at = CASE WHEN CAST(:due_at AS bigint) IS NULL THEN CAST(:now AS bigint) END /*pg FROM batch */
+    WHERE id = :id AND lease_token = :token
+    """,
+    {
+        "id": "text",
+        "token": "text",
+        "state": "text",
+        "reason": "text",
+        "status": "bigint",
+        "due_at": "bigint",
+        "counted": "bigint",
+    },
+)
+
+
 async def end_tries(tx: Tx, ends: Sequence[End], now: int) -> None:
     """Of deliveries whose lease is still held: a frozen worker records nothing."""
-    await tx.exec_many(
-        """
-        UPDATE deliveries SET state = :state, reason = :reason, attempts = attempts + CAST(:counted AS bigint),
-            status = CASE WHEN CAST(:counted AS bigint) = 1 THEN CAST(:status AS bigint) ELSE status END,
-            tried_at = CASE WHEN CAST(:counted AS bigint) = 1 THEN COALESCE(tried_at, CAST(:now AS bigint))
-                ELSE tried_at END,
-            due_at = :due_at, lease_token = NULL, lease_until = NULL,
-            ended_at = CASE WHEN CAST(:due_at AS bigint) IS NULL THEN CAST(:now AS bigint) END
-        WHERE id = :id AND lease_token = :token
-        """,
-        [{**as_params(end), "now": now} for end in ends],
-    )
+    await tx.each(_END, [as_params(end) for end in ends], {"now": now})
+
+
+_SET_HEALTH = Each(
+    f"""
+    UPDATE webhooks SET failures = :failures, closed_until = :closed_until, failing_since = :failing_since,
+        warned_at = :warned_at, next_due_at = {NEXT_DUE} /*pg FROM batch */
+    WHERE id = :id
+    """,
+    {
+        "id": "text",
+        "failures": "bigint",
+        "closed_until": "bigint",
+        "failing_since": "bigint",
+        "warned_at": "bigint",
+        "not_before": "bigint",
+    },
+)
 
 
 async def set_health(tx: Tx, healths: Mapping[str, Health], now: int) -> None:
     """And the place in line: at its end, or when the breaker lets one through."""
-    values: list[dict[str, Value]] = [
+    rows: list[Params] = [
         {"id": webhook_id, **as_params(health), "not_before": max(now, health.closed_until)}
-        for webhook_id, health in sorted(healths.items())
+        for webhook_id, health in healths.items()
     ]
-    await tx.exec_many(
-        f"""
-        UPDATE webhooks SET failures = :failures, closed_until = :closed_until, failing_since = :failing_since,
-            warned_at = :warned_at, next_due_at = {NEXT_DUE}
-        WHERE id = :id
-        """,
-        values,
-    )
+    await tx.each(_SET_HEALTH, rows)

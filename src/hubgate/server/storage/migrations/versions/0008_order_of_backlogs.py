@@ -1,0 +1,21 @@
+"""A webhook's backlog in the order in which it leaves; turns are locks of rows."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+
+_ALIVE = sa.text("state IN ('pending', 'retrying', 'parked')")
+
+
+def upgrade() -> None:
+    op.drop_index("ix_deliveries_alive", "deliveries")
+    op.create_index(
+        "ix_deliveries_alive",
+        "deliveries",
+        ["webhook_id", "due_at", "seq"],
+        sqlite_where=_ALIVE,
+        postgresql_where=_ALIVE,
+    )
+    op.drop_column("webhooks", "turn")
