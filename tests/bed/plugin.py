@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ from tests.bed.running import RunningHub, running
 _CLUSTERS = pytest.StashKey[dict[str, Cluster]]()
 _FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 SMALL_FAULT_COUNT = 3
+
+# Warnings are errors here, and the receiver says at its import that it is experimental.
+os.environ["HUBGATE_NO_EXPERIMENTAL_WARNING"] = "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,55 @@
+"""The little of ASGI that a receiver needs: types, plain answers, where in a mounted app a request goes."""
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+RawHeaders = list[tuple[bytes, bytes]]
+
+# RFC 9110, 6.4.1: servers hang up on an app that sends one.
+WITHOUT_BODY = (204, 304)
+
+
+def path_of(scope: Scope) -> str:
+    """The path below the place where the app is mounted; a slash at its end makes no difference."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "").rstrip("/")
+    # Frameworks disagree on whether `path` still has the mount in it. Behind a proxy that takes its own prefix away
+    # `path` has the mount only, while `root_path` has both.
+    for prefix in (root, root.removeprefix(scope.get("app_root_path", "").rstrip("/"))):
+        if prefix and (path == prefix or path.startswith(prefix + "/")):
+            path = path[len(prefix) :]
+            break
+    return path.removesuffix("/") or "/"
+
+
+def header_values(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
+    return [value for key, value in headers if key.lower() == name]
+
+
+async def respond(send: Send, status: int, body: bytes, content_type: str, *more: tuple[bytes, bytes]) -> None:
+    if status in WITHOUT_BODY:
+        await send({"type": "http.response.start", "status": status, "headers": list(more)})
+        await send({"type": "http.response.body", "body": b""})
+        return
+    headers = [
+        (b"content-type", content_type.encode("latin-1")),
+        (b"content-length", str(len(body)).encode()),
+        (b"x-content-type-options", b"nosniff"),
+        *more,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def respond_json(send: Send, status: int, value: object, *more: tuple[bytes, bytes]) -> None:
+    await respond(send, status, json.dumps(value).encode(), "application/json", *more)
+
+
+async def refuse(send: Send, status: int, text: str, *more: tuple[bytes, bytes]) -> None:
+    await respond_json(send, status, {"error": text}, *more)

@@ -1,0 +1,146 @@
+"""What a handler wants to be given, read from its signature once, when it is registered.
+
+By annotation first: WebhookPayload, Request (ours, Starlette's or FastAPI's), dict, bytes, a pydantic model. Without
+one by name: `payload`, `request`, `body`; a single parameter of another name is the payload.
+"""
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hubgate.receiver.payload import PayloadError, WebhookPayload
+from hubgate.receiver.request import Request
+
+Handler = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Everything a handler can be given. `payload` is None where the body is none and nobody asked for one."""
+
+    path: str
+    request: Request
+    value: Any
+    payload: WebhookPayload | None
+
+
+@dataclass(frozen=True)
+class Wish:
+    """`read`: it comes out of the body, which then has to be a payload."""
+
+    give: Callable[[Delivery], Any]
+    read: bool
+
+
+_PAYLOAD = Wish(lambda delivery: delivery.payload, read=True)
+_VALUE = Wish(lambda delivery: delivery.value, read=True)
+_REQUEST = Wish(lambda delivery: delivery.request, read=False)
+_BODY = Wish(lambda delivery: delivery.request.content, read=False)
+_BY_NAME = {
+    "WebhookPayload": _PAYLOAD,
+    "Request": _REQUEST,
+    "payload": _PAYLOAD,
+    "request": _REQUEST,
+    "body": _BODY,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to call it."""
+
+    handler: Handler
+    positional: tuple[Wish, ...]
+    named: Mapping[str, Wish]
+
+    @property
+    def reads(self) -> bool:
+        return any(wish.read for wish in (*self.positional, *self.named.values()))
+
+    @property
+    def is_async(self) -> bool:
+        called = self.handler if inspect.isroutine(self.handler) else getattr(type(self.handler), "__call__", None)  # noqa: B004
+        return inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(self.handler)
+
+    def bound(self, delivery: Delivery) -> Callable[[], Any]:
+        """The call, ready to be made. Raises PayloadError where a model of the handler's own refuses the payload."""
+        given = [wish.give(delivery) for wish in self.positional]
+        return partial(self.handler, *given, **{name: wish.give(delivery) for name, wish in self.named.items()})
+
+
+def plan(handler: Handler) -> Plan:
+    """Raises TypeError for a parameter that nothing of a delivery fits."""
+    positional: list[Wish] = []
+    named: dict[str, Wish] = {}
+    hints = _hints(handler)
+    parameters = [
+        one
+        for one in inspect.signature(handler).parameters.values()
+        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    needed = [one for one in parameters if one.default is one.empty]
+    for parameter in parameters:
+        wish = _wish(parameter.name, _plain(hints.get(parameter.name)), only=needed == [parameter])
+        if wish is None and parameter.default is parameter.empty:
+            name = getattr(handler, "__qualname__", type(handler).__name__)
+            raise TypeError(f"{name}: nothing of a delivery fits its parameter {parameter.name!r}.")
+        if wish is not None and parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append(wish)
+        elif wish is not None:
+            named[parameter.name] = wish
+    return Plan(handler, tuple(positional), named)
+
+
+def _wish(name: str, kind: Any, *, only: bool) -> Wish | None:
+    if isinstance(kind, type):
+        return _of_kind(kind)
+    # An annotation that could not be looked up still has a name.
+    written = kind.rpartition(".")[2] if isinstance(kind, str) else ""
+    return _BY_NAME.get(written) or _BY_NAME.get(name) or (_PAYLOAD if only else None)
+
+
+def _of_kind(kind: Any) -> Wish | None:
+    if issubclass(kind, WebhookPayload):
+        return _PAYLOAD
+    if issubclass(kind, Request):
+        return _REQUEST
+    if issubclass(kind, bytes):
+        return _BODY
+    # Before mappings, because Starlette's requests are some too.
+    if kind.__name__ == "Request" and kind.__module__.partition(".")[0] in ("starlette", "fastapi"):
+        return Wish(lambda delivery: kind(delivery.request.scope, delivery.request.receive()), read=False)
+    if issubclass(kind, Mapping):
+        return _VALUE
+    if hasattr(kind, "model_validate"):
+        return Wish(lambda delivery: _validated(kind, delivery.value), read=True)
+    return None
+
+
+def _validated(model: Any, value: Any) -> Any:
+    try:
+        return model.model_validate(value)
+    except ValueError as error:
+        raise PayloadError(str(error)) from error
+
+
+def _hints(handler: Handler) -> dict[str, Any]:
+    """Annotations as types where they can be looked up, else as they are written."""
+    function = handler if inspect.isroutine(handler) else type(handler).__call__
+    try:
+        return typing.get_type_hints(inspect.unwrap(function), include_extras=False)
+    # An annotation can be any expression, so looking it up can raise anything.
+    except Exception:
+        return dict(getattr(inspect.unwrap(function), "__annotations__", {}))
+
+
+def _plain(hint: Any) -> Any:
+    """Without `| None` and the parameters of `dict[str, Any]`. None where it says nothing."""
+    if hint is Any or hint is object:
+        return None
+    options = [one for one in typing.get_args(hint) if one is not type(None)]
+    if len(options) == 1 and type(None) in typing.get_args(hint):
+        return _plain(options[0])
+    return typing.get_origin(hint) or hint

@@ -1,0 +1,197 @@
+"""The inbox's file. A delivery is `waiting`, `running`, `done` or `failed`; rows are never changed by two at once.
+
+Every function is one transaction, made durable before it returns.
+"""
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubgate.receiver.asgi import RawHeaders
+
+WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
+KEEP_SECONDS = 7 * 24 * 3600
+
+_SCHEMA = """
+    CREATE TABLE IF NOT EXISTS deliveries (
+        number INTEGER PRIMARY KEY,
+        path TEXT NOT NULL,
+        delivery_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        received_at REAL NOT NULL,
+        due_at REAL NOT NULL,
+        starts INTEGER NOT NULL DEFAULT 0,
+        headers TEXT,
+        body BLOB,
+        error TEXT,
+        ended_at REAL,
+        UNIQUE (path, delivery_id)
+    );
+    CREATE INDEX IF NOT EXISTS deliveries_due ON deliveries (due_at, number) WHERE state = 'waiting';
+    CREATE INDEX IF NOT EXISTS deliveries_ended ON deliveries (ended_at) WHERE ended_at IS NOT NULL;
+"""
+
+
+@dataclass(frozen=True)
+class Kept:
+    number: int
+    path: str
+    delivery_id: str
+    starts: int
+    headers: RawHeaders
+    body: bytes
+
+
+class Store:
+    """One connection, used by one thread at a time."""
+
+    def __init__(self, file: Path) -> None:
+        self._db = _opened(file, timeout=30)
+        try:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error:
+            self._db.close()
+            raise
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextlib.contextmanager
+    def _unit(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def put(self, path: str, delivery_id: str, headers: RawHeaders, body: bytes, now: float) -> str:
+        """The state in which it is now; `waiting` for a new one. One that failed waits again."""
+        given = {"path": path, "id": delivery_id, "now": now, "headers": _written(headers), "body": body}
+        with self._unit():
+            self._db.execute(
+                """
+                INSERT INTO deliveries (path, delivery_id, state, received_at, due_at, headers, body)
+                VALUES (:path, :id, 'waiting', :now, :now, :headers, :body)
+                ON CONFLICT (path, delivery_id) DO UPDATE SET
+                    state = 'waiting', due_at = :now, starts = 0, headers = :headers, body = :body, ended_at = NULL
+                WHERE state = 'failed'
+                """,
+                given,
+            )
+            row = self._db.execute(
+                "SELECT state FROM deliveries WHERE path = :path AND delivery_id = :id", given
+            ).fetchone()
+        return str(row[0])
+
+    def recover(self) -> int:
+        """Whoever ran these is gone. Only for the one process that works through the file."""
+        return self._db.execute("UPDATE deliveries SET state = 'waiting' WHERE state = 'running'").rowcount
+
+    def claim(self, most: int, now: float) -> list[Kept]:
+        """Oldest first, marked as running. (Without RETURNING: it needs a newer SQLite than some systems have.)"""
+        with self._unit():
+            rows = self._db.execute(
+                """
+                SELECT number, path, delivery_id, starts + 1, headers, body FROM deliveries
+                WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at, number LIMIT :most
+                """,
+                {"now": now, "most": most},
+            ).fetchall()
+            self._db.executemany(
+                "UPDATE deliveries SET state = 'running', starts = starts + 1 WHERE number = ?",
+                [row[:1] for row in rows],
+            )
+        return [
+            Kept(number, path, key, starts, _read(headers), body) for number, path, key, starts, headers, body in rows
+        ]
+
+    def next_due(self) -> float | None:
+        row = self._db.execute("SELECT min(due_at) FROM deliveries WHERE state = 'waiting'").fetchone()
+        return None if row is None else row[0]
+
+    def pending(self, now: float) -> int:
+        """How many run, or could."""
+        row = self._db.execute(
+            "SELECT count(*) FROM deliveries WHERE state = 'running' OR (state = 'waiting' AND due_at <= :now)",
+            {"now": now},
+        ).fetchone()
+        return int(row[0])
+
+    def done(self, number: int, now: float) -> None:
+        """Its id is kept, what it said is not."""
+        self._db.execute(
+            """
+            UPDATE deliveries SET state = 'done', ended_at = :now, headers = NULL, body = NULL, error = NULL
+            WHERE number = :number
+            """,
+            {"number": number, "now": now},
+        )
+
+    def again(self, number: int, due_at: float, error: str) -> None:
+        self._db.execute(
+            "UPDATE deliveries SET state = 'waiting', due_at = :due_at, error = :error WHERE number = :number",
+            {"number": number, "due_at": due_at, "error": error},
+        )
+
+    def failed(self, number: int, now: float, error: str) -> None:
+        self._db.execute(
+            "UPDATE deliveries SET state = 'failed', ended_at = :now, error = :error WHERE number = :number",
+            {"number": number, "now": now, "error": error},
+        )
+
+    def sweep(self, now: float) -> None:
+        self._db.execute("DELETE FROM deliveries WHERE ended_at < :before", {"before": now - KEEP_SECONDS})
+
+
+class Turn:
+    """The right to work through a file, held by one process at a time and let go by the system when it dies.
+
+    An open transaction on a second file: SQLite's own locks, so that it is the same on every system.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._db = _opened(Path(f"{file}.turn"), timeout=0)
+
+    def taken(self) -> bool:
+        """Whether it is ours now."""
+        if self._db.in_transaction:
+            return True
+        try:
+            self._db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            return False
+        return True
+
+    def let_go(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _opened(file: Path, timeout: float) -> sqlite3.Connection:
+    """Payloads of private repos are in it: nobody else on the machine reads it, nor what SQLite puts beside it."""
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error
+    return sqlite3.connect(file, timeout=timeout, isolation_level=None, check_same_thread=False)
+
+
+def _written(headers: RawHeaders) -> str:
+    return json.dumps([(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers])
+
+
+def _read(text: str) -> RawHeaders:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in json.loads(text)]

@@ -1,0 +1,204 @@
+"""A POST to a registered address, from its headers to its answer.
+
+In this order, so that nothing of a stranger's is parsed: secret, body as bytes, signature, JSON, handler.
+"""
+
+import asyncio
+import json
+import logging
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hubgate.receiver import recent
+from hubgate.receiver.answers import Answer, finished, returned
+from hubgate.receiver.asgi import Message, Receive, Scope, Send, header_values, refuse
+from hubgate.receiver.body import Body, BodyRefused, Gone
+from hubgate.receiver.calling import Delivery
+from hubgate.receiver.inbox.store import DONE, Kept
+from hubgate.receiver.inbox.working import Inbox
+from hubgate.receiver.payload import PayloadError, WebhookPayload, parsed, read_payload
+from hubgate.receiver.recent import Outcome, Recent, entry, plain
+from hubgate.receiver.request import Request, harmless, remade
+from hubgate.receiver.routes import Endpoint, Routes
+from hubgate.receiver.running import Runner
+from hubgate.receiver.seen import Key, Seen, Standing
+from hubgate.receiver.verification import ID, Refused, Verifier
+
+MOST_ID_LENGTH = 256
+# The hub comes back then; by that time most handlers have ended.
+RETRY_AFTER = (b"retry-after", b"10")
+
+logger = logging.getLogger("hubgate.receiver")
+
+
+class _NotRun(Exception):
+    """Nothing is run; this is the answer."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+@dataclass
+class Intake:
+    verifier: Verifier
+    routes: Routes
+    recent: Recent = field(default_factory=Recent)
+    runner: Runner = field(default_factory=Runner)
+    seen: Seen = field(default_factory=Seen)
+    # With `ack="before"`.
+    inbox: Inbox | None = None
+    # The loop itself holds tasks by weak references only.
+    running: set[asyncio.Task[Answer]] = field(default_factory=set)
+
+    def keep_in(self, file: Path) -> None:
+        self.inbox = Inbox(file, self._work)
+
+    async def take(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
+        body = Body(scope, receive)
+        try:
+            request, delivery_id = await self._let_in(scope, body)
+            value, payload = self._read(endpoint, request.content)
+        except Gone:
+            return
+        except (Refused, BodyRefused) as refusal:
+            self._show(endpoint.path, None, None, recent.REFUSED, refusal.status)
+            await _refuse_unread(body, send, refusal.status, refusal.text)
+            return
+        except _NotRun as refusal:
+            self._show(endpoint.path, None, None, recent.REFUSED, refusal.status)
+            await refuse(send, refusal.status, refusal.text)
+            return
+        delivery = Delivery(endpoint.path, request, value, payload)
+        if self.inbox is not None:
+            answer = await self._keep(self.inbox, endpoint, delivery, delivery_id)
+        else:
+            answer = await self._run_now(endpoint, delivery, delivery_id)
+        await answer.send(request, send)
+
+    async def _let_in(self, scope: Scope, body: Body) -> tuple[Request, str | None]:
+        headers = scope["headers"] = list(scope["headers"])
+        signed = self.verifier.needs_body(headers)
+        content = await body.read()
+        if signed:
+            self.verifier.check_body(headers, content, time.time())
+        ids = header_values(headers, ID)
+        if len(ids) > 1 or any(len(one) > MOST_ID_LENGTH for one in ids):
+            raise _NotRun(400, "webhook-id is malformed.")
+        return Request(scope, content), (ids[0].decode("latin-1") or None) if ids else None
+
+    def _read(self, endpoint: Endpoint, body: bytes) -> tuple[object, WebhookPayload | None]:
+        try:
+            value = parsed(body)
+            return value, read_payload(value)
+        except PayloadError as error:
+            if endpoint.reads:
+                raise _NotRun(422, str(error)) from None
+            return None, None
+
+    async def _run_now(self, endpoint: Endpoint, delivery: Delivery, delivery_id: str | None) -> Answer:
+        key = (endpoint.path, delivery_id or uuid.uuid4().hex)
+        standing = self.seen.begin(key)
+        if standing is Standing.RUNNING:
+            # A 2xx would end the hub's tries before the outcome is known.
+            return Answer(503, _text("error", "This delivery is still running."), RETRY_AFTER)
+        if standing is Standing.DONE:
+            self._show(endpoint.path, delivery.payload, delivery_id, recent.AGAIN, 200)
+            return Answer(200, _text("status", "done before"))
+        work = asyncio.create_task(self._to_the_end(key, endpoint, delivery))
+        self.running.add(work)
+        work.add_done_callback(self.running.discard)
+        # Some servers cancel the request of a sender who left. A thread cannot be cancelled: it would run on unknown.
+        return await asyncio.shield(work)
+
+    async def _to_the_end(self, key: Key, endpoint: Endpoint, delivery: Delivery) -> Answer:
+        answer: Answer | None = None
+        try:
+            answer = await self._run(endpoint, delivery, returned)
+        finally:
+            self.seen.end(key, succeeded=answer is not None and answer.succeeded)
+        return answer
+
+    async def _keep(self, inbox: Inbox, endpoint: Endpoint, delivery: Delivery, delivery_id: str | None) -> Answer:
+        plan = endpoint.plan_for(delivery.payload)
+        if plan is None:
+            return await self._run(endpoint, delivery, finished)
+        try:
+            # Nobody could be told later that the handler's own model refuses it.
+            plan.bound(delivery)
+            kept = harmless(delivery.request.scope["headers"])
+            state = await inbox.put(endpoint.path, delivery_id or uuid.uuid4().hex, kept, delivery.request.content)
+        except PayloadError as error:
+            self._show(endpoint.path, delivery.payload, delivery_id, recent.REFUSED, 422)
+            return Answer(422, _text("error", str(error)))
+        except sqlite3.Error:
+            logger.exception("The inbox cannot be written")
+            return Answer(503, _text("error", "The inbox cannot be written."), RETRY_AFTER)
+        if state == DONE:
+            self._show(endpoint.path, delivery.payload, delivery_id, recent.AGAIN, 200)
+            return Answer(200, _text("status", "done before"))
+        self._show(endpoint.path, delivery.payload, delivery_id, recent.KEPT, 202)
+        return Answer(202, _text("status", "accepted"))
+
+    async def _work(self, kept: Kept) -> bool:
+        """What the inbox runs later."""
+        endpoint = self.routes.endpoints.get(kept.path)
+        if endpoint is None:
+            logger.error("%s waits for %s, which is no longer registered", plain(kept.delivery_id), kept.path)
+            return False
+        request = remade(kept.path, kept.headers, kept.body)
+        try:
+            value, payload = self._read(endpoint, kept.body)
+        except _NotRun:
+            logger.exception("%s cannot be read by the handler there is now", plain(kept.delivery_id))
+            return False
+        return (await self._run(endpoint, Delivery(kept.path, request, value, payload), finished)).succeeded
+
+    async def _run(self, endpoint: Endpoint, delivery: Delivery, answered: Callable[[object], Answer]) -> Answer:
+        delivery_id = delivery.request.delivery_id
+        plan = endpoint.plan_for(delivery.payload)
+        if plan is None:
+            self._show(endpoint.path, delivery.payload, delivery_id, recent.PASSED, 200)
+            return Answer(200, _text("status", "no handler for it"))
+        began = time.monotonic()
+        try:
+            answer = await self.runner.run(plan, plan.bound(delivery), delivery, answered)
+        except PayloadError as error:
+            answer = Answer(422, _text("error", str(error)))
+        outcome = recent.DONE if answer.succeeded else recent.FAILED
+        self._show(endpoint.path, delivery.payload, delivery_id, outcome, answer.status, time.monotonic() - began)
+        return answer
+
+    def _show(
+        self,
+        path: str,
+        payload: WebhookPayload | None,
+        delivery_id: str | None,
+        outcome: Outcome,
+        status: int,
+        seconds: float | None = None,
+    ) -> None:
+        shown = entry(path, payload, delivery_id, outcome, status, seconds)
+        self.recent.add(shown)
+        logger.info("%s %s %s: %s, %s", path, shown.what or "-", shown.repo or "-", outcome.word.lower(), status)
+
+
+async def _refuse_unread(body: Body, send: Send, status: int, text: str) -> None:
+    """The answer at once, its end when the sender is done; servers hang up on him at its end."""
+
+    async def hold_the_end(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            await send({**message, "more_body": True})
+            await body.drain()
+            message = {"type": "http.response.body", "body": b""}
+        await send(message)
+
+    await refuse(hold_the_end, status, text)
+
+
+def _text(name: str, text: str) -> bytes:
+    return json.dumps({name: text}).encode()

@@ -1,0 +1,188 @@
+"""The landing page: what is registered, how to point a webhook at it, how to try it, and what came lately.
+
+What came lately is shown only to a browser on this machine that asked for this machine by name: neither a proxy's
+visitors nor a foreign site whose name leads to 127.0.0.1 are that.
+"""
+
+import ipaddress
+import json
+import shlex
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+
+from hubgate.receiver.asgi import Scope, Send, header_values, path_of, refuse, respond
+from hubgate.receiver.recent import Entry, Recent
+from hubgate.receiver.request import Headers
+from hubgate.receiver.routes import EVENTS, Endpoint, Routes
+from hubgate.receiver.verification import Verifier
+
+STYLE = "/landing.css"
+_STYLE_FILE = Path(__file__).with_name("landing.css")
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+_MARK = (
+    '<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2.5"'
+    ' stroke-linecap="round" stroke-linejoin="round"><path d="M4 21V11a8 8 0 0 1 16 0V21M12 14V21"/>'
+    '<circle cx="12" cy="12" r="2.5" fill="currentColor" stroke="none"/></svg>'
+)
+_POLICY = (
+    b"default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_SAMPLE = {"event": {"action": "update", "scope": "repo.content"}, "repo": {"type": "model", "name": "ada/tiny"}}
+
+
+async def answer(scope: Scope, send: Send, routes: Routes, recent: Recent, verifier: Verifier) -> None:
+    path = path_of(scope)
+    if path not in ("/", STYLE):
+        await refuse(send, 404, "There is nothing here.")
+    elif scope["method"] not in ("GET", "HEAD"):
+        await refuse(send, 405, "This is a page; webhooks have addresses of their own.", (b"allow", b"GET, HEAD"))
+    elif path == STYLE:
+        await respond(send, 200, _STYLE_FILE.read_bytes(), "text/css; charset=utf-8", (b"cache-control", b"no-cache"))
+    else:
+        shown = recent.newest_first() if is_local(scope) else None
+        body = page(_base(scope), list(routes.endpoints.values()), shown, verifier)
+        await respond(
+            send,
+            200,
+            body.encode("utf-8", "replace"),
+            "text/html; charset=utf-8",
+            (b"content-security-policy", _POLICY),
+            (b"cache-control", b"no-store"),
+            (b"referrer-policy", b"no-referrer"),
+        )
+
+
+def is_local(scope: Scope) -> bool:
+    client = scope.get("client")
+    headers = Headers(scope["headers"])
+    hosts = header_values(scope["headers"], b"host")
+    # No browser speaks HTTP/1.0; proxies that add no header of theirs do.
+    if not client or len(hosts) != 1 or scope.get("http_version") == "1.0" or any(one in headers for one in _FORWARDED):
+        return False
+    return _is_loopback(str(client[0])) and _names_this_machine(hosts[0].decode("latin-1"))
+
+
+def _names_this_machine(host: str) -> bool:
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    return name.lower() == "localhost" or _is_loopback(name)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_loopback
+
+
+def _base(scope: Scope) -> str:
+    """Only ever shown to the one who sent this Host."""
+    host = Headers(scope["headers"]).get("host", "127.0.0.1:7860")
+    return f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '').rstrip('/')}"
+
+
+def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, verifier: Verifier) -> str:
+    """`recent` is None for those who may not see it."""
+    lock = ("warn", "■ Open to everybody") if verifier.open else ("ok", "● Locked")
+    root = "/" + base.split("/", 3)[3] if base.count("/") > 2 else ""
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
+        '<link rel="icon" href="data:,">',
+        f'<title>Webhook receiver</title><link rel="stylesheet" href="{escape(root + STYLE)}"></head><body>',
+        f'<header>{_MARK}<h1>Webhook receiver</h1><span class="badge {lock[0]}">{lock[1]}</span></header><main>',
+        *(["<p>Set <code>WEBHOOK_SECRET</code> here and the same secret on the webhook.</p>"] if verifier.open else []),
+        "<h2>Addresses</h2>",
+        _addresses(base, endpoints),
+        *(_how(base, endpoints[0], verifier) if endpoints else []),
+        "<h2>Recent deliveries</h2>",
+        _deliveries(recent),
+        "</main></body></html>",
+    ]
+    return "\n".join(parts)
+
+
+def _addresses(base: str, endpoints: list[Endpoint]) -> str:
+    if not endpoints:
+        return (
+            '<div class="card"><p class="empty">No webhook is registered. '
+            "Put <code>@app.add_webhook</code> above a function.</p></div>"
+        )
+    rows = [
+        f'<tr><td class="what"><code>{escape(base + one.path)}</code></td><td class="repo">{_described(one)}</td></tr>'
+        for one in endpoints
+    ]
+    return _table("Addresses", ["POST to", "calls"], rows)
+
+
+def _described(endpoint: Endpoint) -> str:
+    if endpoint.always is not None:
+        handler = endpoint.always.handler
+        first = (handler.__doc__ or "").strip().partition("\n")[0]
+        name = f"<code>{escape(getattr(handler, '__name__', type(handler).__name__))}</code>"
+        return f"{name} {escape(first)}"
+    kinds = (f"<code>{escape(kind)}</code>{f' ({escape(of)})' if of else ''}" for kind, of in endpoint.by_kind)
+    return ", ".join(kinds)
+
+
+def _how(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str]:
+    address = shlex.quote(base + endpoint.path)
+    create = f"hubgate webhooks create --url {address} --watch user:NAME"
+    header = ""
+    if verifier.secrets:
+        create = f"printenv WEBHOOK_SECRET | {create} --secret-stdin"
+        header = '  -H "X-Webhook-Secret: $WEBHOOK_SECRET" \\\n'
+    curl = f"curl {address} \\\n  -H 'Content-Type: application/json' \\\n{header}  -d '{json.dumps(_SAMPLE)}'"
+    # With a key alone only the hub can sign.
+    by_hand = bool(verifier.secrets) or verifier.open
+    same = ["<p>In a terminal that has the receiver's <code>WEBHOOK_SECRET</code>:</p>"] if verifier.secrets else []
+    several = " All kinds registered with <code>@app.on</code> share one address." if endpoint.path == EVENTS else ""
+    return [
+        "<h2>Point a webhook at it</h2>",
+        f"<p>On the hub, under Settings, Webhooks, or here; the hub has to be able to reach the address.{several}</p>",
+        *same,
+        f"<pre tabindex=0>{escape(create)}</pre>",
+        "<h2>Try it</h2>",
+        f"<p>Let the hub send a test{', or send one yourself' if by_hand else ''}:</p>",
+        "<pre tabindex=0>hubgate webhooks test ID</pre>",
+        *([f"<pre tabindex=0>{escape(curl)}</pre>"] if by_hand else []),
+    ]
+
+
+def _deliveries(recent: list[Entry] | None) -> str:
+    if recent is None:
+        return '<div class="card"><p class="empty">Shown to browsers on the receiver\'s own machine only.</p></div>'
+    if not recent:
+        return '<div class="card"><p class="empty">Nothing came yet. Deliveries appear here.</p></div>'
+    heads = ["when", "outcome", "event", "repo", "delivery"]
+    return _table("Recent deliveries", heads, [_row(entry) for entry in recent])
+
+
+def _row(entry: Entry) -> str:
+    at = datetime.fromtimestamp(entry.at, UTC)
+    outcome = entry.outcome
+    took = f" in {entry.seconds * 1000:.0f} ms" if entry.seconds is not None else ""
+    return (
+        f'<tr><td class="whole"><time datetime="{at.isoformat(timespec="seconds")}">{at:%H:%M:%S} UTC</time></td>'
+        f'<td class="whole"><span class="badge {outcome.tone}">{outcome.mark} {outcome.word}</span> '
+        f'<span class="muted">{entry.status or ""}{took}</span></td>'
+        f'<td class="what">{_foreign(entry.what or "not read")}<br><span class="muted">{escape(entry.path)}</span></td>'
+        f'<td class="repo">{_foreign(entry.repo)}</td>'
+        f'<td class="minor"><code>{escape(entry.delivery_id)}</code></td></tr>'
+    )
+
+
+def _table(label: str, heads: list[str], rows: list[str]) -> str:
+    cells = "".join(
+        f'<th scope="col"{" class=minor" if head == "delivery" else ""}>{head.capitalize()}</th>' for head in heads
+    )
+    return (
+        f'<div class="card" role="region" tabindex="0" aria-label="{label}"><table><thead><tr>{cells}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _foreign(text: str) -> str:
+    return f"<bdi>{escape(text)}</bdi>"

@@ -1,0 +1,101 @@
+"""Serving a receiver alone, on uvicorn."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+import threading
+
+from hubgate.receiver.asgi import App
+
+# Running handlers get that long after Ctrl-C.
+STOP_SECONDS = 10
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Bound before anything starts, so that a taken port is one clear error."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # By its protocol's name, or asyncio does not turn Nagle's algorithm off and every answer takes 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        # On Windows this option would let two processes share the port.
+        if os.name == "posix":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+        # From here on nobody is turned away: who reads the address we print may use it at once.
+        bound.listen(1024)
+    except OSError as error:
+        bound.close()
+        raise OSError(error.errno, f"Cannot listen on {host}:{port}: {error.strerror}. Try: launch(port=...)") from None
+    return bound
+
+
+def address(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    # What listens everywhere is reached here too.
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Serving:
+    def __init__(self, app: App, bound: socket.socket) -> None:
+        import uvicorn
+
+        self._bound = bound
+        config = uvicorn.Config(
+            app,
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            # The landing page looks at the true peer; a forwarded one anybody can claim.
+            proxy_headers=False,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Until Ctrl-C or SIGTERM."""
+        try:
+            with contextlib.suppress(KeyboardInterrupt):
+                self._server.run(sockets=[self._bound])
+        finally:
+            self._bound.close()
+
+    def run_beside(self) -> None:
+        """In a thread; returns once it answers."""
+        self._thread = threading.Thread(target=self._run_quietly, name="hubgate-receiver", daemon=True)
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            self._thread.join(0.01)
+        if not self._server.started:
+            raise RuntimeError("The receiver did not start; the log says why.")
+
+    def _run_quietly(self) -> None:
+        # So uvicorn says that the app did not start, after it wrote why.
+        with contextlib.suppress(SystemExit):
+            self.run()
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(STOP_SECONDS + 5)
+
+
+def in_a_notebook() -> bool:
+    """Where a loop runs in this thread already, so that no second one can. Raises RuntimeError where nobody types."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    if hasattr(sys, "ps1"):
+        return True
+    # For instance `uvicorn app:app` with a launch() in app.py that no `if __name__ == "__main__":` guards.
+    raise RuntimeError("An event loop runs here. Serve the receiver on it, or launch(prevent_thread_lock=True).")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,307 @@
+"""What a delivery says, as objects: known members are typed, unknown ones are kept.
+
+`payload.repo.head_sha` and `payload.repo.headSha` are the same thing. Of a payload only `event` and the repo's type
+and name have to be there; a known member of the wrong type is refused, an unknown one may be anything.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+
+class PayloadError(ValueError):
+    """The body is no payload; the text says where."""
+
+
+# Ours has five levels. Whatever a handler does with a payload, Python can recurse that far.
+MOST_LEVELS = 100
+
+_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+
+def _snake(name: str) -> str:
+    return _HUMP.sub(lambda found: "_" + found[1], name).lower()
+
+
+class Part:
+    """An object of the payload. Members answer to their name on the wire and to it in snake_case."""
+
+    # Name on the wire -> its type, or a list with the type of its items.
+    _known: ClassVar[Mapping[str, Any]] = {}
+    _needed: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, raw: Mapping[str, Any], where: str = "payload") -> None:
+        values: dict[str, Any] = {}
+        for wire, kind in self._known.items():
+            value = raw.get(wire, raw.get(_snake(wire)))
+            if value is None and wire in self._needed:
+                raise PayloadError(f"{where}.{wire} is missing.")
+            values[_snake(wire)] = None if value is None else _typed(value, kind, f"{where}.{wire}")
+        for name, value in raw.items():
+            values.setdefault(_snake(name), value)
+        self.__dict__["_raw"] = dict(raw)
+        self.__dict__["_values"] = values
+
+    def __getattr__(self, name: str) -> Any:
+        values: dict[str, Any] = self.__dict__.get("_values", {})
+        for spelling in (name, _snake(name)):
+            if spelling in values and not name.startswith("_"):
+                return _loose(values[spelling])
+        raise AttributeError(f"{type(self).__name__} has no {name!r}.")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A payload cannot be changed: {name}")
+
+    def __getitem__(self, name: str) -> Any:
+        """As on the wire."""
+        return self._raw[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._raw
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Part) and self._raw == other._raw
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._raw!r})"
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._values]
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The object as it was sent."""
+        raw: dict[str, Any] = self.__dict__["_raw"]
+        return raw
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.raw)
+
+    # By these names handlers written for pydantic ask for it.
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        return dict(self.raw)
+
+    def model_dump_json(self, *, indent: int | None = None, **_: Any) -> str:
+        return json.dumps(self.raw, indent=indent, ensure_ascii=False)
+
+    # Pickle and copy look for these before __dict__ is there.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.raw,)
+
+
+class Owner(Part):
+    id: str | None
+
+    _known: ClassVar = {"id": str}
+
+
+class Url(Part):
+    web: str | None
+    api: str | None
+
+    _known: ClassVar = {"web": str, "api": str}
+
+
+class Event(Part):
+    """`action` and `scope` may be ones this version has never heard of."""
+
+    action: str
+    scope: str
+
+    _known: ClassVar = {"action": str, "scope": str}
+    _needed: ClassVar = ("action", "scope")
+
+
+class Repo(Part):
+    type: str
+    name: str
+    id: str | None
+    private: bool | None
+    url: Url | None
+    owner: Owner | None
+    head_sha: str | None
+    tags: list[str] | None
+    subdomain: str | None
+
+    _known: ClassVar = {
+        "type": str,
+        "name": str,
+        "id": str,
+        "private": bool,
+        "url": Url,
+        "owner": Owner,
+        "headSha": str,
+        "tags": [str],
+        "subdomain": str,
+    }
+    _needed: ClassVar = ("type", "name")
+
+
+class Changes(Part):
+    base: str | None
+    merge_commit_id: str | None
+
+    _known: ClassVar = {"base": str, "mergeCommitId": str}
+
+
+class Discussion(Part):
+    id: str | None
+    num: int | None
+    title: str | None
+    status: str | None
+    is_pull_request: bool | None
+    author: Owner | None
+    url: Url | None
+    changes: Changes | None
+    pinned: bool | None
+
+    _known: ClassVar = {
+        "id": str,
+        "num": int,
+        "title": str,
+        "status": str,
+        "isPullRequest": bool,
+        "author": Owner,
+        "url": Url,
+        "changes": Changes,
+        "pinned": bool,
+    }
+
+
+class Comment(Part):
+    id: str | None
+    author: Owner | None
+    content: str | None
+    hidden: bool | None
+    url: Url | None
+
+    _known: ClassVar = {"id": str, "author": Owner, "content": str, "hidden": bool, "url": Url}
+
+
+class Webhook(Part):
+    id: str | None
+    version: int | None
+
+    _known: ClassVar = {"id": str, "version": int}
+
+
+class MovedTo(Part):
+    name: str | None
+    owner: Owner | None
+
+    _known: ClassVar = {"name": str, "owner": Owner}
+
+
+class UpdatedRef(Part):
+    ref: str
+    old_sha: str | None
+    new_sha: str | None
+
+    _known: ClassVar = {"ref": str, "oldSha": str, "newSha": str}
+    _needed: ClassVar = ("ref",)
+
+
+class UpdatedConfig(Part):
+    private: bool | None
+
+    _known: ClassVar = {"private": bool}
+
+
+class WebhookPayload(Part):
+    event: Event
+    repo: Repo
+    webhook: Webhook | None
+    discussion: Discussion | None
+    comment: Comment | None
+    moved_to: MovedTo | None
+    updated_refs: list[UpdatedRef] | None
+    updated_config: UpdatedConfig | None
+    truncated: bool | None
+
+    _known: ClassVar = {
+        "event": Event,
+        "repo": Repo,
+        "webhook": Webhook,
+        "discussion": Discussion,
+        "comment": Comment,
+        "movedTo": MovedTo,
+        "updatedRefs": [UpdatedRef],
+        "updatedConfig": UpdatedConfig,
+        "truncated": bool,
+    }
+    _needed: ClassVar = ("event", "repo")
+
+    @property
+    def kind(self) -> str:
+        """Scope and action: `repo.content.update`."""
+        return f"{self.event.scope}.{self.event.action}"
+
+
+def parsed(body: bytes) -> Any:
+    """JSON and nothing looser. Raises PayloadError for whatever the parser chokes on."""
+    try:
+        value = json.loads(body.decode(), parse_constant=_no_number, parse_float=_finite)
+    # Deep nesting ends in RecursionError, numbers of thousands of digits in ValueError.
+    except (ValueError, RecursionError):
+        raise PayloadError("The body is no JSON.") from None
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [inner for outer in level for inner in _members(outer) if isinstance(inner, dict | list)]
+        if not level:
+            return value
+    raise PayloadError(f"The body is nested deeper than {MOST_LEVELS} levels.")
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _finite(text: str) -> float:
+    """`1e999` would be read as Infinity, which could not be written as JSON again."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(text)
+    return number
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(text)
+
+
+def read_payload(value: Any) -> WebhookPayload:
+    if not isinstance(value, dict):
+        raise PayloadError("The payload is no object.")
+    return WebhookPayload(value)
+
+
+def _typed(value: Any, kind: Any, where: str) -> Any:
+    if isinstance(kind, list):
+        if not isinstance(value, list):
+            raise PayloadError(f"{where} is no list.")
+        return [_typed(item, kind[0], f"{where}[{at}]") for at, item in enumerate(value)]
+    if issubclass(kind, Part):
+        if not isinstance(value, dict):
+            raise PayloadError(f"{where} is no object.")
+        return kind(value, where)
+    # To Python a bool is an int.
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise PayloadError(f"{where} is no {kind.__name__}.")
+    return value
+
+
+def _loose(value: Any) -> Any:
+    """What we do not know, but can walk through in the same way."""
+    if isinstance(value, dict):
+        return Part(value)
+    if isinstance(value, list):
+        return [Part(item) if isinstance(item, dict) else item for item in value]
+    return value

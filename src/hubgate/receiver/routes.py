@@ -1,0 +1,69 @@
+"""Which handler a delivery goes to: by its address, and there by what happened to what."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hubgate.receiver.calling import Handler, Plan, plan
+from hubgate.receiver.payload import WebhookPayload
+
+PREFIX = "/webhooks/"
+# Where handlers registered by kind share one address.
+EVENTS = PREFIX + "events"
+EVERYTHING = "*"
+# A scope of a million dots is nobody's.
+DEEPEST = 8
+
+
+@dataclass
+class Endpoint:
+    """One address. Either one handler for all that comes, or several by kind and type."""
+
+    path: str
+    always: Plan | None = None
+    by_kind: dict[tuple[str, str | None], Plan] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> bool:
+        """By kind nothing can be routed unread."""
+        return self.always is None or self.always.reads
+
+    def plan_for(self, payload: WebhookPayload | None) -> Plan | None:
+        """The narrowest that fits: first by kind, then by type."""
+        if self.always is not None or payload is None:
+            return self.always
+        for kind in kinds_of(payload):
+            for repo_type in (payload.repo.type, None):
+                if found := self.by_kind.get((kind, repo_type)):
+                    return found
+        return None
+
+
+def kinds_of(payload: WebhookPayload) -> Iterator[str]:
+    """`repo.content.update`, `repo.content`, `repo`, `*`: a scope nobody knows yet falls back to one that is known."""
+    parts = payload.kind.split(".", DEEPEST)[:DEEPEST]
+    for length in range(len(parts), 0, -1):
+        yield ".".join(parts[:length])
+    yield EVERYTHING
+
+
+class Routes:
+    def __init__(self) -> None:
+        self.endpoints: dict[str, Endpoint] = {}
+
+    def add(self, handler: Handler, path: str | None) -> str:
+        """Raises ValueError for an address that is taken or none."""
+        name = (path if path is not None else getattr(handler, "__name__", "")).strip("/")
+        if not name or name != name.strip() or any(mark in name for mark in "?#\\"):
+            raise ValueError(f"A webhook cannot have the name {name!r}.")
+        if PREFIX + name in self.endpoints:
+            raise ValueError(f"{PREFIX}{name} is registered already.")
+        self.endpoints[PREFIX + name] = Endpoint(PREFIX + name, plan(handler))
+        return PREFIX + name
+
+    def on(self, handler: Handler, kind: str, repo_type: str | None) -> None:
+        endpoint = self.endpoints.setdefault(EVENTS, Endpoint(EVENTS))
+        if endpoint.always is not None:
+            raise ValueError(f"{EVENTS} is registered already, as an address of its own.")
+        if (kind, repo_type) in endpoint.by_kind:
+            raise ValueError(f"{kind} ({repo_type or 'any type'}) is registered already.")
+        endpoint.by_kind[kind, repo_type] = plan(handler)

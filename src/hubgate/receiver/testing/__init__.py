@@ -1,0 +1,20 @@
+"""For tests of your handlers: signed sample deliveries of every kind, and a way to send them to a receiver.
+
+    from hubgate.receiver.testing import Deliverer
+
+    def test_training_starts() -> None:
+        with Deliverer(app) as deliver:
+            answer = deliver("repo.content.update", type="dataset")
+        assert answer.status == 200
+
+Owns: samples, signatures, the sending. Importing it keeps `@webhook_endpoint` from starting a server at exit.
+"""
+
+from hubgate.receiver.endpoint import never_at_exit
+from hubgate.receiver.testing.deliverer import Answer, Deliverer
+from hubgate.receiver.testing.samples import KINDS, sample
+from hubgate.receiver.testing.signing import Key, Signed, new_key, new_secret, signed
+
+__all__ = ["KINDS", "Answer", "Deliverer", "Key", "Signed", "new_key", "new_secret", "sample", "signed"]
+
+never_at_exit()

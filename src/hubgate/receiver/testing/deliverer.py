@@ -1,0 +1,168 @@
+"""Sending deliveries to a receiver in the same process, as a server would: one loop, started and stopped around it."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+
+from hubgate.receiver.asgi import App, Message, Scope
+from hubgate.receiver.endpoint import the_app
+from hubgate.receiver.server import WebhooksServer
+from hubgate.receiver.testing.signing import Key, Signed, signed
+
+T = TypeVar("T")
+SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Deliverer:
+    """`with Deliverer(app) as deliver: deliver("repo.create")`.
+
+    app: a WebhooksServer, or any ASGI app one is mounted in; without one that of `@webhook_endpoint`.
+    to: the address; without it the only one that is registered.
+    secret, key: what to sign with; without them a WebhooksServer's own secret.
+    """
+
+    def __init__(
+        self, app: App | None = None, *, to: str | None = None, secret: str | None = None, key: Key | None = None
+    ) -> None:
+        self._app: App = app or the_app()
+        self._to, self._secret, self._key = to, secret, key
+        if secret is None and key is None and isinstance(self._app, WebhooksServer):
+            self._secret = next(iter(self._app.secrets), None)
+
+    def __enter__(self) -> "Deliverer":
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._life = _Life(self._app)
+        self._run(self._life.start())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._run(self._life.stop())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(SECONDS)
+            self._loop.close()
+            if isinstance(self._app, WebhooksServer):
+                self._app.close()
+
+    def __call__(self, what: str | dict[str, Any] | Signed, *, to: str | None = None, **more: Any) -> Answer:
+        """Send a kind, a payload or a delivery made with `signed`. `more` goes to `signed`."""
+        delivery = what if isinstance(what, Signed) else self.signed(what, **more)
+        return self.post(to or self._address(), delivery.headers, delivery.body)
+
+    def signed(self, what: str | dict[str, Any], **more: Any) -> Signed:
+        return signed(what, **{"secret": self._secret, "key": self._key, **more})
+
+    def post(self, path: str, headers: dict[str, str], body: bytes) -> Answer:
+        """Anything at all, as it is."""
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        return self.raw("POST", path, raw, body)
+
+    def get(self, path: str = "/") -> Answer:
+        return self.raw("GET", path, [(b"host", b"127.0.0.1")], b"")
+
+    def raw(self, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Answer:
+        lowered = [(name.lower(), value) for name, value in headers]
+        return self._run(_request(self._app, method, path, lowered, body))
+
+    def settle(self) -> None:
+        """With `ack="before"`: wait until the inbox has been worked through."""
+        if isinstance(self._app, WebhooksServer):
+            self._run(self._app.settle())
+
+    def _address(self) -> str:
+        if self._to is not None:
+            return self._to
+        known = list(self._app.addresses) if isinstance(self._app, WebhooksServer) else []
+        if len(known) != 1:
+            raise ValueError(f"Say with to= which address is meant: {', '.join(known) or 'the app cannot tell'}.")
+        return known[0]
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
+
+
+class _Life:
+    """The app's lifespan, where it has one."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def start(self) -> None:
+        self._told: asyncio.Queue[Message] = asyncio.Queue()
+        self._said: asyncio.Queue[Message] = asyncio.Queue()
+        scope: Scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
+        self._task = asyncio.create_task(_quietly(self._app, scope, self._told, self._said))
+        await self._tell("lifespan.startup")
+
+    async def stop(self) -> None:
+        await self._tell("lifespan.shutdown")
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _tell(self, kind: str) -> None:
+        if self._task.done():
+            return
+        self._told.put_nowait({"type": kind})
+        answer = asyncio.create_task(self._said.get())
+        await asyncio.wait((answer, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done() and answer.result()["type"].endswith(".failed"):
+            raise RuntimeError(answer.result().get("message", "The app did not start."))
+        answer.cancel()
+
+
+async def _quietly(app: App, scope: Scope, told: "asyncio.Queue[Message]", said: "asyncio.Queue[Message]") -> None:
+    """An app without a lifespan may raise, and is served all the same."""
+    try:
+        await app(scope, told.get, said.put)
+    except Exception:
+        if not told.empty():
+            return
+        raise
+
+
+async def _request(app: App, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Answer:
+    scope: Scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode("utf-8", "surrogatepass"),
+        "root_path": "",
+        "query_string": b"",
+        "headers": [*headers, (b"content-length", str(len(body)).encode())],
+        "client": ("127.0.0.1", 50000),
+        "server": ("127.0.0.1", 80),
+    }
+    told: asyncio.Queue[Message] = asyncio.Queue()
+    told.put_nowait({"type": "http.request", "body": body, "more_body": False})
+    said: list[Message] = []
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    await app(scope, told.get, send)
+    start = next(one for one in said if one["type"] == "http.response.start")
+    content = b"".join(one.get("body", b"") for one in said if one["type"] == "http.response.body")
+    shown = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
+    return Answer(start["status"], shown, content)

@@ -1,0 +1,177 @@
+"""Who may call a handler: the secret in its header, a `v1` signature made with it, or a `v1a` one by the webhook's key.
+
+Standard Webhooks signs `{webhook-id}.{webhook-timestamp}.{body}`. Nothing here reads the body as anything but bytes.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets as random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from hubgate.receiver.asgi import header_values
+
+SECRET, ID, TIMESTAMP, SIGNATURE = b"x-webhook-secret", b"webhook-id", b"webhook-timestamp", b"webhook-signature"
+TOLERANCE_SECONDS = 300
+# A rotation has two; more than this is somebody making us work.
+MOST_SIGNATURES = 16
+
+_SECRET_PREFIX, _KEY_PREFIX = "whsec_", "whpk_"
+_ENTRY = re.compile(rb"(v[0-9]+[a-z]?),([A-Za-z0-9+/]+={0,2})")
+_TIME = re.compile(rb"[0-9]{1,12}")
+# Comparing digests under a key nobody knows tells not even the length of a secret.
+_BLIND = random.token_bytes(32)
+
+
+class Refused(Exception):
+    """401: something is missing, malformed or stale. 403: it is there and wrong."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+# Whether a signature of this content is right.
+Check = Callable[[bytes, bytes], bool]
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """With nothing configured everybody is let in."""
+
+    secrets: tuple[str, ...] = ()
+    keys: tuple[Check, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        return not self.secrets and not self.keys
+
+    def needs_body(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+        """What can be refused or let in by the headers alone; raises what is refused."""
+        if self.open:
+            return False
+        given = header_values(headers, SECRET)
+        if self.secrets and given and (len(given) > 1 or not self._known(given[0])):
+            raise Refused(403, "The secret is wrong.")
+        signatures = _signatures(header_values(headers, SIGNATURE))
+        signed = [version for version, _ in signatures]
+        if self.secrets and not given and b"v1" not in signed:
+            raise Refused(401, "X-Webhook-Secret is missing.")
+        if not self.secrets and b"v1a" not in signed:
+            raise Refused(401, "webhook-signature is missing.")
+        return (b"v1" in signed and bool(self.secrets)) or (b"v1a" in signed and bool(self.keys))
+
+    def check_body(self, headers: Sequence[tuple[bytes, bytes]], body: bytes, now: float) -> None:
+        """After `needs_body` asked for it: every kind of signature that is given and that we can check has to hold."""
+        content = _content(headers, body, now)
+        signatures = _signatures(header_values(headers, SIGNATURE))
+        for version, checks in ((b"v1", tuple(map(_hmac_check, self.secrets))), (b"v1a", self.keys)):
+            given = [signature for known, signature in signatures if known == version]
+            if given and checks and not _any_fits(checks, given, content):
+                raise Refused(403, "The signature is wrong.")
+
+    def _known(self, given: bytes) -> bool:
+        """All are compared, always: the time taken does not tell which came close."""
+        found = False
+        for secret in self.secrets:
+            found |= hmac.compare_digest(_blinded(secret.encode()), _blinded(given))
+        return found
+
+
+def verifier(secrets: Iterable[str], public_keys: Iterable[str]) -> Verifier:
+    """Raises ValueError for what can be no secret or key, ImportError naming the extra that keys need."""
+    known = tuple(secrets)
+    # With an empty key anybody can sign; with an empty secret anybody knows it.
+    if not all(map(hmac_key, known)):
+        raise ValueError("A webhook secret is empty.")
+    return Verifier(known, tuple(map(_ed25519_check, public_keys)))
+
+
+def hmac_key(secret: str) -> bytes:
+    """What follows `whsec_` is base64; any other secret is its own bytes."""
+    if secret.startswith(_SECRET_PREFIX):
+        try:
+            return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+        except binascii.Error:
+            return secret.encode()
+    return secret.encode()
+
+
+def signed_content(delivery_id: bytes, timestamp: bytes, body: bytes) -> bytes:
+    return b"%b.%b.%b" % (delivery_id, timestamp, body)
+
+
+def _content(headers: Sequence[tuple[bytes, bytes]], body: bytes, now: float) -> bytes:
+    ids, times = header_values(headers, ID), header_values(headers, TIMESTAMP)
+    if len(ids) != 1 or len(times) != 1 or not _TIME.fullmatch(times[0]):
+        raise Refused(401, "webhook-id or webhook-timestamp is missing or malformed.")
+    if abs(now - int(times[0])) > TOLERANCE_SECONDS:
+        raise Refused(401, "webhook-timestamp is too far from this clock.")
+    return signed_content(ids[0], times[0], body)
+
+
+def _signatures(values: list[bytes]) -> list[tuple[bytes, bytes]]:
+    if not values:
+        return []
+    if len(values) > 1:
+        raise Refused(401, "webhook-signature is given twice.")
+    entries = values[0].split()
+    matches = [_ENTRY.fullmatch(entry) for entry in entries]
+    if not entries or len(entries) > MOST_SIGNATURES or not all(matches):
+        raise Refused(401, "webhook-signature is malformed.")
+    try:
+        return [(match[1], _decoded(match[2])) for match in matches if match]
+    except binascii.Error:
+        raise Refused(401, "webhook-signature is malformed.") from None
+
+
+def _decoded(text: bytes) -> bytes:
+    """One spelling per value: the bits that the last letter has to spare are zero (RFC 4648, 3.5)."""
+    value = base64.b64decode(text, validate=True)
+    if base64.b64encode(value) != text:
+        raise binascii.Error
+    return value
+
+
+def _any_fits(checks: Iterable[Check], signatures: Iterable[bytes], content: bytes) -> bool:
+    found = False
+    given = list(signatures)
+    for check in checks:
+        for signature in given:
+            found |= check(signature, content)
+    return found
+
+
+def _hmac_check(secret: str) -> Check:
+    key = hmac_key(secret)
+    return lambda signature, content: hmac.compare_digest(hmac.digest(key, content, hashlib.sha256), signature)
+
+
+def _ed25519_check(public_key: str) -> Check:
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except ImportError as error:
+        raise ImportError('public_key needs an extra. Run: pip install "hubgate[ed25519]"') from error
+    try:
+        key = Ed25519PublicKey.from_public_bytes(
+            base64.b64decode(public_key.strip().removeprefix(_KEY_PREFIX), validate=True)
+        )
+    except (binascii.Error, ValueError):
+        raise ValueError("A public key is whpk_ and the base64 of 32 bytes.") from None
+
+    def check(signature: bytes, content: bytes) -> bool:
+        try:
+            key.verify(signature, content)
+        except InvalidSignature:
+            return False
+        return True
+
+    return check
+
+
+def _blinded(value: bytes) -> bytes:
+    return hmac.digest(_BLIND, value, hashlib.sha256)

@@ -1,0 +1,109 @@
+"""The receiver library on a real socket, and as a script of its own process."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from tests.bed.processes import ROOT, environment
+
+from hubgate.receiver import WebhooksServer
+from hubgate.receiver.testing import Signed
+
+SECRET = "correct horse battery"
+
+
+@contextmanager
+def serving(app: WebhooksServer) -> Iterator[httpx.Client]:
+    app.launch(port=0, prevent_thread_lock=True)
+    assert app.url
+    try:
+        with httpx.Client(base_url=app.url, timeout=20) as client:
+            yield client
+    finally:
+        app.close()
+
+
+def post(client: httpx.Client, path: str, delivery: Signed) -> httpx.Response:
+    return client.post(path, headers=delivery.headers, content=delivery.body)
+
+
+class Script:
+    """A program that receives, as its user runs it. `addresses` are those it prints."""
+
+    def __init__(
+        self,
+        file: Path,
+        *arguments: str,
+        python: str = sys.executable,
+        passed: Sequence[int] = (),
+        **variables: str,
+    ) -> None:
+        """`passed` are open files it inherits."""
+        quiet = {"HUBGATE_NO_EXPERIMENTAL_WARNING": "1", **variables}
+        self.errors_file = file.with_suffix(".err")
+        with self.errors_file.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [python, str(file), *arguments],
+                cwd=file.parent,
+                env=environment(**quiet),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                pass_fds=passed,
+                text=True,
+            )
+        self.url = ""
+        self.addresses: list[str] = []
+
+    def wait_for(self, addresses: int) -> "Script":
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if found := re.search(r"at (http\S+)", line):
+                self.url = found[1]
+            if found := re.search(r"POST (http\S+)", line):
+                self.addresses.append(found[1])
+            if self.url and len(self.addresses) >= addresses:
+                return self
+        raise AssertionError(f"it ended with {self.process.wait()}: {self.errors}")
+
+    @property
+    def errors(self) -> str:
+        return self.errors_file.read_text()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._end()
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> int:
+        self.process.send_signal(how)
+        return self._end()
+
+    def _end(self) -> int:
+        status = self.process.wait(20)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return status
+
+
+@contextmanager
+def script(file: Path, text: str, *arguments: str, addresses: int = 1, **variables: str) -> Iterator[Script]:
+    """Written to `file` and run until it listens on a port of its own."""
+    file.write_text(PORT_OF_ITS_OWN + text)
+    running = Script(file, *arguments, python=sys.executable, passed=(), **variables)
+    try:
+        yield running.wait_for(addresses)
+    finally:
+        if running.process.poll() is None:
+            running.kill()
+
+
+# Scripts call launch() without a port, as their users write them; here that must not be everybody's 7860.
+PORT_OF_ITS_OWN = """\
+from hubgate.receiver import WebhooksServer as _S
+_S.launch.__defaults__ = ("127.0.0.1", 0, False, False)
+"""
+EXAMPLES = ROOT / "examples"

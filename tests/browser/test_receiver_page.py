@@ -1,0 +1,54 @@
+"""The receiver's landing page in a real Chromium: silent console, nothing for axe-core, phones, both themes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from axe_core_python.sync_playwright import Axe
+from tests.bed.receivers import SECRET, post, serving
+
+from hubgate.receiver import WebhookPayload, WebhooksServer
+from hubgate.receiver.testing import KINDS, signed
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    app = WebhooksServer(webhook_secret=SECRET)
+
+    @app.add_webhook
+    def trigger_training(payload: WebhookPayload) -> None:
+        """Starts a training when a dataset changes."""
+        if payload.event.action == "delete":
+            raise RuntimeError("what happened is gone")
+
+    app.on("repo.content", type="dataset")(lambda: None)
+    app.on("discussion")(lambda: None)
+    with serving(app) as client:
+        for number, kind in enumerate(KINDS):
+            name = f"{'long-organization-name' * (number % 3)}ada/{'שלום' if number == 2 else 'tiny'}-{number}"
+            post(client, "/webhooks/trigger_training", signed(kind, name=name, secret=SECRET))
+        post(client, "/webhooks/events", signed("repo.move", secret=SECRET))
+        post(client, "/webhooks/events", signed("repo.move", secret="wrong"))
+        yield str(client.base_url)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_holds_to_the_rules(browser: Any, url: str, theme: str) -> None:
+    with browser.new_context(color_scheme=theme, base_url=url) as context:
+        page = context.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("requestfailed", lambda request: said.append(f"{request.url} failed"))
+        page.goto("/")
+        for width in (1440, 390, 320):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            found = Axe().run(page)["violations"]
+            assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found] == []
+        # The stylesheet arrived: nothing in the browser's own white, and the theme is the visitor's.
+        canvas = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert canvas == {"light": "rgb(246, 247, 245)", "dark": "rgb(16, 19, 17)"}[theme]
+        assert page.get_by_text("trigger_training").first.is_visible()
+        assert said == []

@@ -1,0 +1,39 @@
+"""A receiver with `ack="before"`, killed with -9 over and over while deliveries come."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.bed.processes import until
+from tests.faults.receivers import Receiver, Sender
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    made = Receiver(tmp_path)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def test_kill_9_of_the_receiver_while_deliveries_come(receiver: Receiver, fault_count: int) -> None:
+    chance = random.Random(fault_count)
+    receiver.start()
+    sender = Sender(receiver.url).start()
+    try:
+        for _ in range(fault_count):
+            sender.wait_for(chance.randint(1, 30))
+            receiver.kill()
+            receiver.start()
+        sender.wait_for(10)
+    finally:
+        sender.stop()
+    until(lambda: not receiver.ids_that_are("waiting", "running"), 60)
+    assert receiver.stop() == 0
+    assert not sender.refused
+    receiver.check(sender.acknowledged)
+    assert fault_count < 20 or receiver.cut_short, "no kill came while a handler ran: this test tested nothing"

@@ -1,0 +1,30 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.bed.processes import ROOT
+
+LOCK = ROOT / "requirements/clients/hubgate.txt"
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of an environment with the built wheel and what it needs, and nothing else."""
+    folder = tmp_path_factory.mktemp("installed")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
+    (wheel,) = folder.glob("*.whl")
+    uv = Path(sys.executable).parent / "uv"
+    made = folder / "venv/bin/python"
+    run(uv, "venv", "--quiet", "--python", sys.executable, folder / "venv")
+    # `make setup` has fetched them already.
+    run(uv, "pip", "install", "--quiet", "--offline", "--python", made, "--require-hashes", "-r", LOCK)
+    run(uv, "pip", "install", "--quiet", "--offline", "--no-deps", "--python", made, wheel)
+    run(uv, "pip", "check", "--python", made)
+    return made

@@ -1,0 +1,157 @@
+"""`ack="after"`: the same delivery twice."""
+
+import asyncio
+import threading
+
+import httpx
+import pytest
+from tests.bed.at_once import at_once
+from tests.bed.blocking import blocking
+from tests.bed.receivers import SECRET, post, serving
+
+from hubgate.receiver import WebhooksServer
+from hubgate.receiver.seen import Seen, Standing
+from hubgate.receiver.testing import Deliverer, signed
+
+
+@pytest.fixture
+def app() -> WebhooksServer:
+    return WebhooksServer(webhook_secret=SECRET)
+
+
+def test_one_that_still_runs_is_told_to_come_back(app: WebhooksServer) -> None:
+    began, go_on = threading.Event(), threading.Event()
+    runs: list[int] = []
+
+    @app.add_webhook
+    def slow() -> str:
+        runs.append(1)
+        began.set()
+        assert go_on.wait(20)
+        return "done"
+
+    delivery = signed("repo.create", secret=SECRET)
+    answers: list[httpx.Response] = []
+    with serving(app) as client:
+        first = threading.Thread(target=lambda: answers.append(post(client, "/webhooks/slow", delivery)))
+        first.start()
+        assert began.wait(20)
+        busy = post(client, "/webhooks/slow", delivery)
+        assert (busy.status_code, busy.headers["retry-after"]) == (503, "10")
+        go_on.set()
+        first.join(20)
+        assert answers[0].json() == "done"
+        again = post(client, "/webhooks/slow", delivery)
+        assert (again.status_code, again.json()) == (200, {"status": "done before"})
+    assert len(runs) == 1
+
+
+def test_a_sender_who_left_does_not_start_it_twice(app: WebhooksServer) -> None:
+    """Some servers cancel the request then; the handler's thread runs on."""
+    began, go_on = threading.Event(), threading.Event()
+    runs: list[int] = []
+
+    @app.add_webhook
+    def slow() -> None:
+        runs.append(1)
+        began.set()
+        assert go_on.wait(20)
+
+    delivery = signed("repo.create", secret=SECRET)
+
+    async def leave_and_come_back() -> None:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
+
+            async def sent() -> int:
+                answer = await client.post("/webhooks/slow", headers=delivery.headers, content=delivery.body)
+                return answer.status_code
+
+            first = asyncio.create_task(sent())
+            assert await asyncio.to_thread(began.wait, 20)
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+            assert first.cancelled()
+            assert await sent() == 503
+            go_on.set()
+            async with asyncio.timeout(20):
+                while (status := await sent()) == 503:
+                    await asyncio.sleep(0.01)
+            assert status == 200
+
+    try:
+        blocking(leave_and_come_back())
+    finally:
+        go_on.set()
+        app.close()
+    assert len(runs) == 1
+
+
+def test_one_that_failed_runs_again(app: WebhooksServer, caplog: pytest.LogCaptureFixture) -> None:
+    runs: list[int] = []
+
+    @app.add_webhook
+    async def shaky() -> int:
+        runs.append(1)
+        if len(runs) < 3:
+            raise RuntimeError
+        return len(runs)
+
+    with Deliverer(app) as deliver:
+        delivery = deliver.signed("repo.create")
+        assert [deliver(delivery).status for _ in range(4)] == [500, 500, 200, 200]
+    assert len(runs) == 3
+
+
+def test_an_answer_that_is_no_success_counts_as_failed(app: WebhooksServer) -> None:
+    from starlette.responses import Response
+
+    runs: list[int] = []
+
+    @app.add_webhook
+    def refuses() -> Response:
+        runs.append(1)
+        return Response(status_code=409)
+
+    with Deliverer(app) as deliver:
+        delivery = deliver.signed("repo.create")
+        assert [deliver(delivery).status for _ in range(2)] == [409, 409]
+    assert len(runs) == 2
+
+
+def test_other_deliveries_and_other_addresses_are_other_things(app: WebhooksServer) -> None:
+    runs: list[str] = []
+    app.add_webhook("one")(lambda: runs.append("one"))
+    app.add_webhook("two")(lambda: runs.append("two"))
+    with Deliverer(app) as deliver:
+        delivery = deliver.signed("repo.create")
+        for path in ("/webhooks/one", "/webhooks/two", "/webhooks/one"):
+            deliver(delivery, to=path)
+        deliver("repo.create", to="/webhooks/one")
+    assert runs == ["one", "two", "one"]
+
+
+def test_without_an_id_every_one_is_new(app: WebhooksServer) -> None:
+    runs: list[int] = []
+    app.add_webhook("x")(lambda: runs.append(1))
+    with Deliverer(app) as deliver:
+        for _ in range(3):
+            assert deliver.post("/webhooks/x", {"X-Webhook-Secret": SECRET}, b"").status == 200
+    assert len(runs) == 3
+
+
+def test_the_last_ten_thousand_are_known_and_what_runs_is_never_forgotten() -> None:
+    seen = Seen(most=3)
+    assert seen.begin(("/", "runs")) is Standing.NEW
+    for number in range(5):
+        assert seen.begin(("/", str(number))) is Standing.NEW
+        seen.end(("/", str(number)), succeeded=True)
+    assert [seen.begin(("/", str(number))) for number in (4, 3, 2)] == [Standing.DONE] * 3
+    assert seen.begin(("/", "1")) is Standing.NEW
+    assert seen.begin(("/", "runs")) is Standing.RUNNING
+
+
+def test_of_many_at_once_one_runs(app: WebhooksServer) -> None:
+    seen = Seen()
+    found = at_once([lambda: seen.begin(("/", "x"))] * 20)
+    assert found.count(Standing.NEW) == 1
+    assert found.count(Standing.RUNNING) == 19

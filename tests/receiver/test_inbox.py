@@ -1,0 +1,307 @@
+"""`ack="before"`: on disk before the answer, worked on later, at least once."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from tests.bed.processes import until
+from tests.bed.receivers import SECRET, post, script, serving
+
+from hubgate.depth import delivery_depth
+from hubgate.receiver import Request, WebhookPayload, WebhooksServer
+from hubgate.receiver.inbox import working
+from hubgate.receiver.inbox.store import KEEP_SECONDS, Store, Turn
+from hubgate.receiver.testing import Deliverer, signed
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "inbox.db"
+
+
+@pytest.fixture
+def app(file: Path) -> WebhooksServer:
+    return WebhooksServer(webhook_secret=SECRET, ack="before", inbox=file)
+
+
+def states(file: Path) -> dict[str, str]:
+    with sqlite3.connect(file) as db:
+        found = dict(db.execute("SELECT delivery_id, state FROM deliveries").fetchall())
+    db.close()
+    return found
+
+
+def test_the_answer_does_not_wait_for_the_handler(app: WebhooksServer, file: Path) -> None:
+    go_on, runs = threading.Event(), []
+
+    @app.add_webhook
+    def slow(payload: WebhookPayload) -> str:
+        assert go_on.wait(20)
+        runs.append(payload.repo.name)
+        return "told nobody"
+
+    delivery = signed("repo.create", secret=SECRET, id="one")
+    with serving(app) as client:
+        first = post(client, "/webhooks/slow", delivery)
+        assert (first.status_code, first.json()) == (202, {"status": "accepted"})
+        until(lambda: states(file) == {"one": "running"})
+        assert post(client, "/webhooks/slow", delivery).status_code == 202, "it is in good hands"
+        go_on.set()
+        until(lambda: states(file) == {"one": "done"})
+        again = post(client, "/webhooks/slow", delivery)
+        assert (again.status_code, again.json()) == (200, {"status": "done before"})
+    assert runs == ["ada/tiny"]
+
+
+def test_what_a_handler_gets_is_the_same(app: WebhooksServer) -> None:
+    seen: list[object] = []
+
+    @app.add_webhook
+    async def heard(payload: WebhookPayload, request: Request) -> None:
+        headers = request.headers
+        seen.append((payload.kind, request.delivery_id, request.attempt, delivery_depth.get(), request.url.path))
+        seen.append({"x-webhook-secret", "webhook-signature", "authorization", "cookie"} & set(headers))
+
+    with Deliverer(app) as deliver:
+        delivery = deliver.signed("repo.delete", id="one", attempt=3, depth=2)
+        delivery.headers.update(Authorization="Bearer x", Cookie="y")
+        assert deliver(delivery).status == 202
+        deliver.settle()
+    assert seen == [("repo.delete", "one", 3, 2, "/webhooks/heard"), set()]
+
+
+def test_kinds_are_routed_and_those_without_a_handler_are_not_kept(app: WebhooksServer, file: Path) -> None:
+    called: list[str] = []
+    app.on("repo")(lambda payload: called.append(payload.kind))
+    with Deliverer(app) as deliver:
+        assert deliver("repo.create").status == 202
+        assert deliver("discussion.create").status == 200
+        deliver.settle()
+    assert called == ["repo.create"]
+    assert list(states(file).values()) == ["done"]
+
+
+def test_what_is_refused_is_not_written(app: WebhooksServer, file: Path) -> None:
+    @app.add_webhook
+    def reads(payload: WebhookPayload) -> None: ...
+
+    with Deliverer(app) as deliver:
+        assert deliver("repo.create", secret="wrong").status == 403
+        assert deliver.post("/webhooks/reads", {"X-Webhook-Secret": SECRET}, b"{").status == 422
+        deliver.settle()
+    assert states(file) == {}
+
+
+def test_a_failure_is_tried_again_later_and_given_up_in_the_end(
+    app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(working, "DELAYS", (0.01, 0.01))
+    runs: list[int] = []
+
+    @app.add_webhook
+    def breaks() -> None:
+        runs.append(1)
+        raise RuntimeError
+
+    with Deliverer(app) as deliver:
+        delivery = deliver.signed("repo.create", id="one")
+        deliver(delivery)
+        until(lambda: states(file) == {"one": "failed"})
+        assert len(runs) == 3
+        assert "given up" in caplog.text
+        assert deliver(delivery).status == 202, "sent again it gets another chance"
+        until(lambda: len(runs) == 6)
+
+
+def test_one_that_failed_waits_its_time(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    @app.add_webhook
+    def breaks() -> None:
+        raise RuntimeError
+
+    with Deliverer(app) as deliver:
+        deliver("repo.create", id="one")
+        deliver.settle()
+    assert states(file) == {"one": "waiting"}
+    with sqlite3.connect(file) as db:
+        (wait,) = db.execute("SELECT due_at - received_at FROM deliveries").fetchone()
+    db.close()
+    assert 4 < wait < 10
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), Response(status_code=204)], ids=["object", "nan", "204"])
+def test_what_it_returns_is_told_nobody_and_may_be_anything(app: WebhooksServer, file: Path, value: object) -> None:
+    app.add_webhook("x")(lambda: value)
+    with Deliverer(app) as deliver:
+        deliver("repo.create", id="one")
+        deliver.settle()
+    assert states(file) == {"one": "done"}
+
+
+def test_unless_it_says_that_it_failed(app: WebhooksServer, file: Path) -> None:
+    app.add_webhook("x")(lambda: Response(status_code=409))
+    with Deliverer(app) as deliver:
+        deliver("repo.create", id="one")
+        deliver.settle()
+    assert states(file) == {"one": "waiting"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(1), asyncio.CancelledError(), HTTPException(500, headers={"X-Name": "日本"})],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_error_leaves_it_running_for_ever(
+    app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture, error: BaseException
+) -> None:
+    @app.add_webhook
+    async def breaks() -> None:
+        raise error
+
+    with Deliverer(app) as deliver:
+        deliver("repo.create", id="one")
+        deliver.settle()
+        assert states(file) == {"one": "waiting"}
+
+
+def test_what_was_cut_short_runs_again(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As a process that died leaves it."""
+    store = Store(file)
+    store.put("/webhooks/heard", "one", [(b"x-hubgate-depth", b"1")], b"{}", 0.0)
+    store.claim(1, time.time())
+    store.close()
+    assert states(file) == {"one": "running"}
+    ran: list[int | None] = []
+    app.add_webhook("heard")(lambda: ran.append(delivery_depth.get()))
+    with Deliverer(app) as deliver:
+        deliver.settle()
+    assert ran == [1]
+    assert "cut short" in caplog.text
+
+
+def test_one_that_kills_every_process_is_given_up(
+    app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(file)
+    store.put("/webhooks/heard", "one", [], b"{}", 0.0)
+    for _ in range(working.MOST_STARTS):
+        assert store.claim(1, time.time())
+        store.recover()
+    store.close()
+    ran: list[int] = []
+    app.add_webhook("heard")(lambda: ran.append(1))
+    with Deliverer(app):
+        until(lambda: states(file) == {"one": "failed"})
+    assert ran == []
+
+
+def test_a_handler_that_is_gone(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(file)
+    store.put("/webhooks/gone", "one", [], b"{}", 0.0)
+    store.close()
+    app.add_webhook("here")(lambda: None)
+    with Deliverer(app) as deliver:
+        deliver.settle()
+    assert states(file) == {"one": "waiting"}, "until the handler is back"
+    assert "no longer registered" in caplog.text
+
+
+def test_ids_are_kept_seven_days_and_what_they_said_is_not(file: Path) -> None:
+    store = Store(file)
+    store.put("/webhooks/x", "one", [(b"a", b"b")], b"private things", 0.0)
+    (kept,) = store.claim(1, 1.0)
+    assert (kept.headers, kept.body) == ([(b"a", b"b")], b"private things")
+    store.done(kept.number, 1.0)
+    with sqlite3.connect(file) as db:
+        assert db.execute("SELECT headers, body FROM deliveries").fetchall() == [(None, None)]
+    db.close()
+    store.sweep(1.0 + KEEP_SECONDS - 1)
+    assert store.put("/webhooks/x", "one", [], b"{}", 2.0) == "done"
+    store.sweep(1.0 + KEEP_SECONDS + 1)
+    assert store.put("/webhooks/x", "one", [], b"{}", 3.0) == "waiting"
+    (kept,) = store.claim(1, 4.0)
+    assert (kept.headers, kept.body) == ([], b"{}")
+    store.close()
+
+
+def test_one_process_at_a_time_works_through_it(file: Path) -> None:
+    first, second = Turn(file), Turn(file)
+    assert first.taken()
+    assert first.taken()
+    assert not second.taken()
+    first.let_go()
+    assert second.taken()
+    second.close()
+    assert first.taken()
+    first.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_nobody_else_reads_it(app: WebhooksServer, file: Path) -> None:
+    app.add_webhook("x")(lambda: None)
+    with Deliverer(app) as deliver:
+        deliver("repo.create")
+        modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in file.parent.iterdir()}
+    assert len(modes) > 2
+    assert set(modes.values()) == {0o600}, modes
+
+
+def test_a_disk_that_does_not_take_it_is_503(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The hub then keeps it."""
+    app = WebhooksServer(webhook_secret=SECRET, ack="before", inbox=tmp_path / "no/such/folder/inbox.db")
+    app.add_webhook("x")(lambda: None)
+    with Deliverer(app) as deliver:
+        answer = deliver("repo.create")
+    assert (answer.status, answer.headers["retry-after"]) == (503, "10")
+
+
+LOCKED = {"WEBHOOK_SECRET": SECRET}
+TWO = """
+import sys
+from hubgate.receiver import WebhooksServer
+app = WebhooksServer(ack="before", inbox="inbox.db")
+@app.add_webhook
+def heard(payload):
+    with open("ran.txt", "a") as file:
+        file.write(sys.argv[1] + " " + payload.repo.name + "\\n")
+app.launch()
+"""
+
+
+def test_two_processes_share_one_inbox_and_one_inherits(tmp_path: Path) -> None:
+    """Whoever takes a delivery in, one of them runs it; when that one dies the other goes on."""
+    ran = tmp_path / "ran.txt"
+    ran.touch()
+    with (
+        script(tmp_path / "a.py", TWO, "a", **LOCKED) as first,
+        script(tmp_path / "b.py", TWO, "b", **LOCKED) as second,
+    ):
+        httpx.post(first.addresses[0], **_as_sent("ada/one"))
+        until(lambda: ran.read_text() == "a ada/one\n")
+        assert httpx.post(second.addresses[0], **_as_sent("ada/two")).status_code == 202
+        until(lambda: ran.read_text() == "a ada/one\na ada/two\n")
+        first.kill()
+        assert httpx.post(second.addresses[0], **_as_sent("ada/three")).status_code == 202
+        until(lambda: ran.read_text().endswith("b ada/three\n"))
+
+
+def test_ctrl_c_lets_a_handler_end(tmp_path: Path) -> None:
+    text = TWO.replace("    with open", "    import time; open('began', 'w').close(); time.sleep(0.5)\n    with open")
+    with script(tmp_path / "a.py", text, "a", **LOCKED) as running:
+        httpx.post(running.addresses[0], **_as_sent("ada/one"))
+        until((tmp_path / "began").exists)
+        assert running.stop() == 0
+    assert (tmp_path / "ran.txt").read_text() == "a ada/one\n"
+    assert list(states(tmp_path / "inbox.db").values()) == ["done"]
+
+
+def _as_sent(name: str) -> dict[str, object]:
+    delivery = signed("repo.create", name=name, secret=SECRET)
+    return {"headers": delivery.headers, "content": delivery.body}

@@ -1,0 +1,47 @@
+"""`pip install hubgate` on a machine that has nothing: the built wheel, few packages, and a receiver in ten lines."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import httpx
+from tests.bed.processes import ROOT
+from tests.bed.receivers import EXAMPLES, PORT_OF_ITS_OWN, SECRET, Script
+from tests.receiver.conftest import run
+
+from hubgate.receiver.testing import signed
+
+MOST_PACKAGES = 10
+
+
+def test_the_lock_is_of_what_the_package_needs() -> None:
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    written = (ROOT / "requirements/clients/hubgate.in").read_text().splitlines()
+    assert sorted(wanted) == sorted(line for line in written if not line.startswith("#"))
+
+
+def test_few_packages(python: Path) -> None:
+    found = run(
+        Path(sys.executable).parent / "uv", "pip", "list", "--format", "freeze", "--python", python
+    ).splitlines()
+    assert 1 < len(found) <= MOST_PACKAGES, found
+
+
+def test_a_receiver_of_ten_lines(python: Path, tmp_path: Path) -> None:
+    example = (EXAMPLES / "receiver.py").read_text()
+    code = [line for line in example.splitlines() if line and not re.match(r' *"""', line)]
+    assert len(code) <= 10
+    (tmp_path / "app.py").write_text(PORT_OF_ITS_OWN + example)
+    script = Script(tmp_path / "app.py", python=str(python), WEBHOOK_SECRET=SECRET, PYTHONPATH="").wait_for(1)
+    try:
+        delivery = signed("repo.content.update", type="dataset", secret=SECRET)
+        answer = httpx.post(script.addresses[0], headers=delivery.headers, content=delivery.body)
+        assert (answer.status_code, answer.json()) == (200, {"seen": "a" * 40})
+        assert script.process.stdout is not None
+        assert script.process.stdout.readline() == f"training on ada/tiny at {'a' * 40}\n"
+        assert "Webhook receiver" in httpx.get(script.url).text
+        assert httpx.get(f"{script.url}/landing.css").status_code == 200
+    finally:
+        assert script.stop() == 0
+    assert script.errors == ""

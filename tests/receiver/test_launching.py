@@ -1,0 +1,223 @@
+"""Alone: `launch()`, `@webhook_endpoint` at the end of a script, and what is said at the start."""
+
+import logging
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.blocking import blocking
+from tests.bed.processes import environment, until
+from tests.bed.receivers import SECRET, post, script, serving
+
+from hubgate.receiver import WebhooksServer
+from hubgate.receiver.launching import listening
+from hubgate.receiver.testing import signed
+
+ENDPOINTS = """
+from hubgate.receiver import webhook_endpoint, WebhookPayload
+
+@webhook_endpoint
+async def trigger_training(payload: WebhookPayload) -> None:
+    import asyncio
+    await asyncio.to_thread(print, "trained on", payload.repo.name, flush=True)
+
+@webhook_endpoint("/say_hello")
+def hello(payload: WebhookPayload):
+    return {"message": "hello"}
+
+print("the script is over", flush=True)
+"""
+
+
+def run(text: str, folder: Path, *flags: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    quiet = {"HUBGATE_NO_EXPERIMENTAL_WARNING": "1", **variables}
+    command = [sys.executable, *flags, "-c", text]
+    return subprocess.run(
+        command, cwd=folder, env=environment(**quiet), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_script_of_decorated_functions_receives_when_it_is_over(tmp_path: Path, how: signal.Signals) -> None:
+    """Threads and pools still work then, in handlers of both kinds."""
+    with script(tmp_path / "app.py", ENDPOINTS, addresses=2, WEBHOOK_SECRET=SECRET) as running:
+        assert [one.partition("/webhooks/")[2] for one in running.addresses] == ["trigger_training", "say_hello"]
+        delivery = signed("repo.content.update", secret=SECRET)
+        first = httpx.post(running.addresses[0], headers=delivery.headers, content=delivery.body)
+        assert (first.status_code, first.json()) == (200, None)
+        second = httpx.post(running.addresses[1], headers=delivery.headers, content=delivery.body)
+        assert second.json() == {"message": "hello"}
+        assert httpx.post(running.addresses[0], content=delivery.body).status_code == 401
+        status = running.stop(how)
+        assert status in (0, -how)
+    assert running.errors == ""
+
+
+def test_launched_at_once_it_does_not_start_again_at_the_end(tmp_path: Path) -> None:
+    text = ENDPOINTS.replace('print("the script is over", flush=True)', "hello.launch()\nprint('really over')")
+    with script(tmp_path / "app.py", text, addresses=2, WEBHOOK_SECRET=SECRET) as running:
+        assert httpx.get(running.url).status_code == 200
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.stdout is not None
+        assert running.process.stdout.read() == "really over\n"
+        running.process.stdout.close()
+        assert running.process.wait(20) == 0
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "raise RuntimeError('broken script')",
+        "import hubgate.receiver.testing",
+        "pass",
+        "import sys; sys.ps1 = '>>> '",
+    ],
+    ids=["error", "test", "test first", "prompt"],
+)
+def test_where_nobody_wants_a_server_none_starts(tmp_path: Path, end: str) -> None:
+    # Imports come in any order.
+    first = "import hubgate.receiver.testing" if end == "pass" else "pass"
+    done = run(f"{first}\n{ENDPOINTS}\n{end}", tmp_path, WEBHOOK_SECRET=SECRET)
+    assert "Receiving" not in done.stdout
+    assert done.stdout == "the script is over\n"
+
+
+def test_nor_in_processes_that_work_for_another(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        ENDPOINTS
+        + """
+import multiprocessing
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    child = multiprocessing.Process(target=print, args=("child",))
+    child.start()
+    child.join(30)
+    print("ended with", child.exitcode)
+    import hubgate.receiver.testing
+"""
+    )
+    command = [sys.executable, "app.py"]
+    variables = environment(HUBGATE_NO_EXPERIMENTAL_WARNING="1", WEBHOOK_SECRET=SECRET)
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60, check=False)
+    assert "ended with 0" in done.stdout, done.stderr
+    assert "Receiving" not in done.stdout
+
+
+def test_it_warns_without_a_secret(tmp_path: Path) -> None:
+    with script(tmp_path / "app.py", ENDPOINTS, addresses=2) as running:
+        assert running.errors.startswith("No webhook secret is set")
+        assert httpx.post(running.addresses[1], json={}).status_code == 422
+
+
+def test_importing_says_once_that_it_is_experimental(tmp_path: Path) -> None:
+    text = "import hubgate.receiver; import hubgate.receiver.testing; from hubgate.receiver import WebhookPayload"
+    said = run(text, tmp_path, HUBGATE_NO_EXPERIMENTAL_WARNING="0", PYTHONWARNINGS="default").stderr
+    assert said.count("ExperimentalWarning: hubgate.receiver is experimental") == 1
+    assert "pin the version" in said
+    assert run(text, tmp_path, PYTHONWARNINGS="default").stderr == ""
+
+
+def test_the_client_does_not_load_the_receiver(tmp_path: Path) -> None:
+    done = run("import hubgate, sys; print([name for name in sys.modules if 'receiver' in name])", tmp_path)
+    assert done.stdout == "[]\n"
+
+
+def test_a_port_that_is_taken_is_one_clear_error() -> None:
+    app = WebhooksServer(webhook_secret=SECRET)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=rf"Cannot listen on 127\.0\.0\.1:{port}.*launch\(port="):
+            app.launch(port=port)
+
+
+def test_in_a_notebook_it_returns_and_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a loop runs already, and cells shall go on."""
+    app = WebhooksServer(webhook_secret=SECRET)
+
+    async def cell() -> None:
+        app.launch(port=0)
+
+    with pytest.raises(RuntimeError, match="An event loop runs here"):
+        blocking(cell())
+    monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
+    blocking(cell())
+    try:
+        assert httpx.get(str(app.url)).status_code == 200
+        with pytest.raises(RuntimeError, match="running already, at http"):
+            app.launch(port=0)
+    finally:
+        app.close()
+
+
+def test_a_start_that_fails_is_an_error() -> None:
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        raise RuntimeError("no database")
+
+    app = WebhooksServer(ui=broken, webhook_secret=SECRET)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="did not start"):
+            app.launch(port=0, prevent_thread_lock=True)
+
+
+def test_sharing_names_what_is_missing() -> None:
+    with pytest.raises(NotImplementedError, match="tunnel"):
+        WebhooksServer(webhook_secret=SECRET).launch(share=True)
+
+
+def test_answers_do_not_wait_for_their_headers_to_arrive() -> None:
+    """asyncio turns Nagle's algorithm off only on sockets that say what they are; else each takes 40 ms."""
+    with listening("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP
+
+
+def test_it_can_be_launched_again() -> None:
+    app = WebhooksServer(webhook_secret=SECRET)
+    app.add_webhook("x")(lambda: "x")
+    for _ in range(2):
+        with serving(app) as client:
+            assert post(client, "/webhooks/x", signed("repo.create", secret=SECRET)).json() == "x"
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(str(client.base_url))
+
+
+def test_ipv6() -> None:
+    app = WebhooksServer(webhook_secret=SECRET)
+    app.launch(host="::1", port=0, prevent_thread_lock=True)
+    assert app.url
+    assert app.url.startswith("http://[::1]:")
+    assert httpx.get(app.url).status_code == 200
+    app.close()
+
+
+def test_ack_has_two_values() -> None:
+    with pytest.raises(ValueError, match="after"):
+        WebhooksServer(webhook_secret=SECRET, ack="never")  # type: ignore[arg-type]
+
+
+def test_keys_name_their_extra(tmp_path: Path) -> None:
+    text = (
+        "import sys; sys.modules['cryptography.exceptions'] = None\n"
+        "from hubgate.receiver import WebhooksServer\nWebhooksServer(public_key='whpk_x')"
+    )
+    assert 'pip install "hubgate[ed25519]"' in run(text, tmp_path).stderr
+
+
+def test_a_sender_that_hangs_up_in_the_middle(caplog: pytest.LogCaptureFixture) -> None:
+    ran: list[int] = []
+    app = WebhooksServer(webhook_secret=SECRET)
+    app.add_webhook("x")(lambda: ran.append(1))
+    with serving(app) as client:
+        with socket.create_connection((client.base_url.host, client.base_url.port or 0)) as half:
+            half.sendall(
+                b"POST /webhooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+                b"X-Webhook-Secret: correct horse battery\r\n\r\n{"
+            )
+        assert post(client, "/webhooks/x", signed("repo.create", secret=SECRET)).status_code == 200
+        until(lambda: ran == [1])
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []

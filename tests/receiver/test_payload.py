@@ -1,0 +1,153 @@
+"""What a handler reads: wire names and snake_case, unknown things kept, wrong types refused."""
+
+import copy
+import json
+import pickle
+from typing import Any
+
+import pytest
+from tests.protocol.golden import FOLDER
+
+from hubgate.receiver import PayloadError, WebhookPayload
+from hubgate.receiver.payload import MOST_LEVELS, parsed, read_payload
+from hubgate.receiver.testing import KINDS, sample
+from hubgate.server.events.kinds import Kind
+
+
+def test_both_spellings() -> None:
+    payload = WebhookPayload(sample("repo.content.update"))
+    assert payload.repo.head_sha == payload.repo.headSha == "a" * 40
+    assert payload.updated_refs is not None
+    assert payload.updatedRefs[0].newSha == payload.updated_refs[0].new_sha == "a" * 40
+    assert payload.kind == "repo.content.update"
+    payload = WebhookPayload(sample("discussion.create"))
+    assert payload.discussion is not None
+    assert payload.discussion.is_pull_request is payload.discussion.isPullRequest is False
+
+
+def test_head_sha_in_either_form_on_the_wire() -> None:
+    for name in ("headSha", "head_sha"):
+        payload = WebhookPayload(
+            {"event": {"action": "a", "scope": "repo"}, "repo": {"type": "m", "name": "n", name: "x"}}
+        )
+        assert payload.repo.head_sha == payload.repo.headSha == "x"
+
+
+def test_what_nobody_knows_yet_is_kept() -> None:
+    raw = sample("repo.create", newThing={"deepThing": [{"x": 1}], "plain": 5})
+    raw["event"] = {"action": "celebrate", "scope": "repo.birthday", "why": "because"}
+    payload = WebhookPayload(raw)
+    assert (payload.event.action, payload.event.scope, payload.event.why) == ("celebrate", "repo.birthday", "because")
+    assert payload.newThing.deep_thing[0].x == payload.new_thing.deepThing[0].x == 1
+    assert payload["newThing"]["plain"] == 5
+    assert payload.to_dict() == raw
+    assert json.loads(payload.model_dump_json()) == raw
+
+
+def test_what_is_not_there() -> None:
+    payload = WebhookPayload(sample("repo.create"))
+    assert payload.discussion is payload.comment is payload.movedTo is payload.repo.subdomain is None
+    with pytest.raises(AttributeError, match="no 'unheard_of'"):
+        _ = payload.unheard_of
+    with pytest.raises(AttributeError, match="changed"):
+        payload.repo = None  # type: ignore[assignment]
+
+
+def test_it_can_be_copied_pickled_and_compared() -> None:
+    payload = WebhookPayload(sample("repo.create"))
+    assert payload == copy.deepcopy(payload) == pickle.loads(pickle.dumps(payload))
+    assert payload != WebhookPayload(sample("repo.delete"))
+    assert "ada/tiny" in repr(payload)
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"event": None}, "payload.event is missing"),
+        ({"event": []}, "payload.event is no object"),
+        ({"event": {"action": 5, "scope": "repo"}}, "payload.event.action is no str"),
+        ({"event": {"action": "create"}}, "payload.event.scope is missing"),
+        ({"repo": {"type": "model"}}, "payload.repo.name is missing"),
+        ({"updatedRefs": {}}, "payload.updatedRefs is no list"),
+        ({"updatedRefs": [{"ref": "r"}, 5]}, r"payload.updatedRefs\[1\] is no object"),
+        ({"webhook": {"id": "x", "version": True}}, "payload.webhook.version is no int"),
+    ],
+)
+def test_wrong_types_are_named(change: dict[str, Any], where: str) -> None:
+    with pytest.raises(PayloadError, match=where):
+        WebhookPayload({**sample("repo.create"), **change})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"NaN",
+        b'{"a": Infinity}',
+        b"[" * 100_000,
+        b"1" * 10_000,
+        b'"\\ud800',
+        b"{}x",
+        b"1e999",
+        b"-1e999",
+    ],
+)
+def test_bodies_that_are_no_json(body: bytes) -> None:
+    with pytest.raises(PayloadError, match="no JSON"):
+        parsed(body)
+
+
+def test_nesting_has_an_end_before_python_has() -> None:
+    for opened, closed in ((b"[", b"]"), (b'{"a":', b"}")):
+        assert parsed(opened * MOST_LEVELS + b"1" * (opened != b"[") + closed * MOST_LEVELS)
+        with pytest.raises(PayloadError, match="nested deeper than 100"):
+            parsed(opened * MOST_LEVELS + b"[1]" + closed * MOST_LEVELS)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"5", b"null", b'"text"'])
+def test_json_that_is_no_object(body: bytes) -> None:
+    with pytest.raises(PayloadError, match="no object"):
+        read_payload(parsed(body))
+
+
+def test_every_agreed_payload_is_read() -> None:
+    for file in FOLDER.glob("*.json"):
+        payload = read_payload(json.loads(file.read_text()))
+        assert file.name.startswith(payload.kind)
+
+
+def test_there_is_a_sample_of_every_kind_that_the_hub_sends() -> None:
+    assert {f"{kind.scope}.{kind.action}" for kind in Kind} <= set(KINDS)
+    for kind in KINDS:
+        assert WebhookPayload(sample(kind, type="dataset")).kind == kind
+
+
+@pytest.mark.parametrize("kind", [f"{kind.scope}.{kind.action}" for kind in Kind])
+def test_samples_have_the_shape_of_what_the_hub_sends(kind: str) -> None:
+    agreed = [file for file in FOLDER.glob(f"{kind}*.json") if "space" not in file.name]
+    assert agreed
+    made = sample(kind)
+    assert made.pop("webhook")["version"] == 3
+    assert any(shape(json.loads(file.read_text())) == shape(made) for file in agreed), kind
+
+
+def test_discussions_as_the_wire_has_them() -> None:
+    made = sample("discussion.comment.create")
+    assert "headSha" not in made["repo"]
+    assert set(made["comment"]) == {"id", "author", "content", "hidden", "url"}
+    assert made["comment"]["url"]["web"].startswith(made["discussion"]["url"]["web"] + "#")
+
+
+def test_a_kind_that_is_none() -> None:
+    with pytest.raises(ValueError, match=r"repo\.create"):
+        sample("repo.explode")
+
+
+def shape(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: shape(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return type(value).__name__
