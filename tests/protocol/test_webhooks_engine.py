@@ -125,6 +125,18 @@ def test_the_breaker_lets_one_through_whoever_asks(hub: RunningHub, receiver: Re
     assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}
 
 
+def test_a_gone_address_says_nothing_of_the_next(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    receiver.status = 410
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "tiny")
+    (one,) = claimed(hub)
+    gone = send(hub, one)
+    moved = {"url": f"{receiver.url}/new", "watched": webhook["watched"], "domains": webhook["domains"]}
+    assert ada.post(f"/api/settings/webhooks/{webhook['id']}", json=moved).status_code == 200
+    within(hub, lambda webhooks: note(webhooks, [gone]))
+    assert ada.get(f"/api/settings/webhooks/{webhook['id']}").json()["webhook"]["disabled"] is False
+
+
 async def _sent_and_noted(webhooks: Webhooks, one: Claim) -> None:
     await note(webhooks, [await Sender(webhooks, silence_seconds=0).send(one)])
 

@@ -49,6 +49,8 @@ PENDING, RETRYING, PARKED = "pending", "retrying", "parked"
 DELIVERED, FAILED, SKIPPED, CANCELLED, STORED = "delivered", "failed", "skipped", "cancelled", "stored"
 ALIVE = (PENDING, RETRYING, PARKED)
 STATES = (*ALIVE, DELIVERED, FAILED, SKIPPED, CANCELLED, STORED)
+# The repo and the owner of a test that tells of nothing real.
+NOBODY = "0" * 24
 # Why a delivery was skipped.
 QUOTA, LOOP, FORBIDDEN = "quota", "loop", "forbidden"
 

@@ -69,6 +69,7 @@ watches = Table(
 )
 
 _ALIVE = text("state IN ('pending', 'retrying', 'parked')")
+_WAITING = text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
 _LEASED = text("lease_until IS NOT NULL")
 
 # One event for one webhook (webhooks/delivering/).
@@ -109,7 +110,7 @@ deliveries = Table(
     Column("ended_at", BigInteger),
     Index("uq_deliveries_event_id_webhook_id_replay_of", "event_id", "webhook_id", "replay_of", unique=True),
     Index("uq_deliveries_webhook_id_seq", "webhook_id", "seq", unique=True),
-    Index("ix_deliveries_alive", "webhook_id", "due_at", "seq", sqlite_where=_ALIVE, postgresql_where=_ALIVE),
+    Index("ix_deliveries_waiting", "webhook_id", "due_at", "seq", sqlite_where=_WAITING, postgresql_where=_WAITING),
     Index("ix_deliveries_lanes", "webhook_id", "repo_id", "repo_seq", sqlite_where=_ALIVE, postgresql_where=_ALIVE),
     Index("ix_deliveries_leased", "webhook_id", "lease_until", sqlite_where=_LEASED, postgresql_where=_LEASED),
     Index(None, "created_at"),

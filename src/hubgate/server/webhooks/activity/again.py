@@ -10,14 +10,14 @@ from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.activity import store
-from hubgate.server.webhooks.activity.reading import NO_SUCH, NOBODY, may_know_again
+from hubgate.server.webhooks.activity.reading import NO_SUCH, may_know_again
 from hubgate.server.webhooks.activity.store import Logged
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as deliveries
 from hubgate.server.webhooks.delivering.store import NewDelivery
 from hubgate.server.webhooks.managing.managing import NO_SUCH as NO_SUCH_WEBHOOK
 from hubgate.server.webhooks.managing.managing import Kept
-from hubgate.server.webhooks.model import ALIVE, ENABLED, OWNER_TYPES, PENDING, STORED, Webhook
+from hubgate.server.webhooks.model import ALIVE, ENABLED, NOBODY, OWNER_TYPES, PENDING, STORED, Webhook
 
 WAITS_SECONDS = 20.0
 _LOOKS_EVERY = 0.1

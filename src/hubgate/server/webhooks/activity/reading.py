@@ -13,15 +13,13 @@ from hubgate.server.webhooks.delivering import store as deliveries
 from hubgate.server.webhooks.delivering.request import SECRET, SIGNATURE, plain_headers, with_webhook
 from hubgate.server.webhooks.managing.checking import Mend
 from hubgate.server.webhooks.managing.managing import Owner
-from hubgate.server.webhooks.model import DELIVERED, STATES, Webhook
+from hubgate.server.webhooks.model import DELIVERED, NOBODY, STATES, Webhook
 
 CURSOR = (int,)
 NO_SUCH = "There is no such delivery."
 # In place of a secret wherever a request is shown (attack W33).
 MASK = "***"
 LATEST = 10
-# Of the sample that a test tells of, where there is no repo to tell of.
-NOBODY = "0" * 24
 _AFTER_ALL = 2**62
 _HMAC = "v1,"
 

@@ -51,17 +51,26 @@ def claiming(webhooks: Webhooks, most_webhooks: int, each: int) -> Unit[list[Cla
         due = await store.due_webhooks(tx, now, min(most_webhooks, store.MOST_WEBHOOKS))
         if not due:
             return []
-        ordered = {row["id"]: bool(row["ordered"]) for row in due}
-        found = await store.ready(tx, [_turn(row, each, now) for row in due], now)
+        turns = {row["id"]: _turn(row, each, now) for row in due}
+        claimed, freed = await taken_of(tx, await store.ready(tx, list(turns.values()), now))
+        crowded = await store.plan_after_claim(tx, _again(turns, freed, webhooks.pace, now), now)
+        if crowded:
+            # Of a repo with a long backlog only the first may leave, and what waits behind it hides the other repos.
+            some = {one: turn for one, turn in turns.items() if one in crowded}
+            more, freed = await taken_of(tx, await store.first_of_lanes(tx, list(some.values()), now))
+            await store.plan_after_claim(tx, _again(some, freed, webhooks.pace, now), now)
+            claimed += more
+        return claimed
+
+    async def taken_of(tx: Tx, found: Sequence[Row]) -> tuple[list[Claim], set[str]]:
+        """The claims, and the webhooks with something that will not go out."""
         ours = await store.lease(tx, [row["id"] for row in found], token, until)
         rows = [row for row in found if row["id"] in ours]
         unsent = _unsent(rows)
         await store.end_unsent(tx, list(unsent.values()), token, now)
+        sent = [row for row in rows if row["id"] not in unsent]
         freed = {row["webhook_id"] for row in rows if row["id"] in unsent}
-        await store.plan_after_claim(tx, _again(ordered, freed, webhooks.pace, now), now)
-        return [
-            Claim(row["id"], row["webhook_id"], token, until, taken, row) for row in rows if row["id"] not in unsent
-        ]
+        return [Claim(row["id"], row["webhook_id"], token, until, taken, row) for row in sent], freed
 
     return unit
 
@@ -83,9 +92,9 @@ def _unsent(rows: Sequence[Row]) -> dict[str, tuple[str, str, str]]:
     return found
 
 
-def _again(ordered: dict[str, bool], freed: set[str], pace: Pace, now: int) -> dict[str, int]:
+def _again(turns: dict[str, Turn], freed: set[str], pace: Pace, now: int) -> dict[str, int]:
     """When to look again at a webhook some of whose deliveries are due and had to wait."""
     return {
-        webhook_id: now if webhook_id in freed else now + (_ORDERED_AGAIN if holds else pace.lease)
-        for webhook_id, holds in ordered.items()
+        one: now if one in freed else now + (pace.lease if turn.held_since == _NEVER else _ORDERED_AGAIN)
+        for one, turn in turns.items()
     }

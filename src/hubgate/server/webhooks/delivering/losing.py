@@ -9,7 +9,6 @@ from hubgate.server.webhooks.delivering.leases import store as leases
 from hubgate.server.webhooks.delivering.outcome import delay
 from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.delivering.results.store import Attempt
-from hubgate.server.webhooks.managing import store as managing_store
 from hubgate.server.webhooks.model import ENABLED
 
 INTERRUPTED = "The hub was interrupted before it knew the outcome."
@@ -23,7 +22,7 @@ async def release_lost(webhooks: Webhooks) -> int:
         found = await leases.lost(tx, now, pace.lease, results.MOST)
         if not found:
             return 0
-        await results.hold(tx, {row["webhook_id"] for row in found})
+        webhooks_held = await results.hold(tx, {row["webhook_id"] for row in found})
         # A result may have been written down between the two statements.
         held = await results.held_leases(tx, [row["id"] for row in found])
         lost = [row for row in found if row["id"] in held and held[row["id"]]["lease_token"] == row["lease_token"]]
@@ -32,7 +31,10 @@ async def release_lost(webhooks: Webhooks) -> int:
             tx, [Attempt(one, before + 1, now, "", "", None, 0, INTERRUPTED, b"") for one, before in tries.items()]
         )
         await leases.release(tx, [(row["id"], row["lease_token"], now + _wait(tries[row["id"]])) for row in lost], now)
-        await _skip_switched_off(tx, sorted({row["webhook_id"] for row in lost}), now)
+        for webhook_id, (state, *_) in webhooks_held.items():
+            if state != ENABLED:
+                # What was in the air when it was switched off, and came down only now, is skipped like the rest.
+                await queue.skip_all(tx, webhook_id, state, now)
         await queue.replan(tx, {row["webhook_id"] for row in lost}, now)
         return len(lost)
 
@@ -46,11 +48,3 @@ async def release_lost(webhooks: Webhooks) -> int:
     while some := await webhooks.db.write_long(unit):
         released += some
     return released
-
-
-async def _skip_switched_off(tx: Tx, webhook_ids: list[str], now: int) -> None:
-    """What was in the air when its webhook was switched off, and came down only now, is skipped like the rest."""
-    for webhook_id in webhook_ids:
-        webhook = await managing_store.hold(tx, webhook_id)
-        if webhook is not None and webhook.state != ENABLED:
-            await queue.skip_all(tx, webhook_id, webhook.state, now)

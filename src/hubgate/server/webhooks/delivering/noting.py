@@ -25,6 +25,7 @@ class _Fare:
     """How one webhook fares in this unit."""
 
     state: str
+    url: str | None
     health: Health
     gone: bool = False
     # Of the last try that failed.
@@ -87,7 +88,8 @@ def _judge(webhooks: Webhooks, fare: _Fare, result: Result, before: int, now: in
         fare.health, fare.status = WELL, None
     elif not claim.row["is_test"]:
         fare.health, fare.status = after_failure(fare.health, now), tried.status
-        fare.gone = fare.gone or tried.status == GONE
+        # An address that is not its any more says nothing of the new one.
+        fare.gone = fare.gone or (tried.status == GONE and out.url == fare.url)
 
 
 def _end(result: Result, verdict: Verdict, webhook_state: str, status: int | None, *, counted: int) -> End:

@@ -73,7 +73,7 @@ class FanOut:
             events = await store.unfanned(tx, "", most)
         named = {event.id: msgspec.json.decode(event.body, type=_Body).repo.name for event in events}
         await _bind_names(tx, [(event, named[event.id]) for event in events if event.fan_cursor is None])
-        chunks = await _next_chunks(tx, events, named)
+        chunks = await _next_chunks(tx, events, named, now)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         await self._tell(tx, chunks, now)
         went_to = chunks[-1].event.repo_id if chunks else ""
@@ -101,10 +101,10 @@ async def _bind_names(tx: Tx, named: list[tuple[Unfanned, str]]) -> None:
             await store.bind(tx, event, name)
 
 
-async def _next_chunks(tx: Tx, events: list[Unfanned], named: dict[str, str]) -> list[_Chunk]:
+async def _next_chunks(tx: Tx, events: list[Unfanned], named: dict[str, str], now: int) -> list[_Chunk]:
     """Of the first events. Repos get the same share of a step; the next event of one waits for the end of the last."""
     share = max(WATCHERS_AT_ONCE // max(len({event.repo_id for event in events}), 1), 1)
-    found = await store.watchers(tx, events, share)
+    found = await store.watchers(tx, events, share, now)
     chunks: list[_Chunk] = []
     room, unfinished = WATCHERS_AT_ONCE, set()
     for event in events:

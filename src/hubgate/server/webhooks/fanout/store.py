@@ -20,7 +20,8 @@ from hubgate.server.webhooks.model import (
 )
 
 # A webhook is told of what happened after it was made. A clock that was set back, or another machine's, must not cost
-# it an event: what happened shortly before and is not fanned out yet is told too.
+# it an event: what happened shortly before and is not fanned out yet is told too, and so is everything to one that was
+# made in the future.
 CLOCKS_DIFFER = HOUR
 
 
@@ -125,7 +126,7 @@ _NEXT = """
 
 _WATCHERS = Each(
     f"""
-    SELECT CAST(:event_id AS text) AS event_id, w.id, CASE WHEN w.created_at <= :made_before
+    SELECT CAST(:event_id AS text) AS event_id, w.id, CASE WHEN (w.created_at <= :made_before OR w.created_at > :ahead)
         AND (' ' || w.domains || ' ') LIKE :domain AND {MAY_KNOW} AND {MIGHT_KNOW} THEN 1 ELSE 0 END AS told
     FROM (
         SELECT webhook_id FROM ({_NEXT.format("repo_id")}) a
@@ -148,7 +149,7 @@ _WATCHERS = Each(
 )
 
 
-async def watchers(tx: Tx, events: Iterable[Unfanned], most: int) -> dict[str, list[Row]]:
+async def watchers(tx: Tx, events: Iterable[Unfanned], most: int, now: int) -> dict[str, list[Row]]:
     """By event the next of those who watch the repo or its owner, in order: id, and whether they are told."""
     rows: list[Params] = [
         {
@@ -165,7 +166,7 @@ async def watchers(tx: Tx, events: Iterable[Unfanned], most: int) -> dict[str, l
         for event in events
     ]
     found: dict[str, list[Row]] = {str(row["event_id"]): [] for row in rows}
-    for row in await tx.each(_WATCHERS, rows, {"most": most}):
+    for row in await tx.each(_WATCHERS, rows, {"most": most, "ahead": now + CLOCKS_DIFFER}):
         found[row["event_id"]].append(row)
     return found
 
@@ -190,15 +191,16 @@ async def advance(tx: Tx, events: Iterable[tuple[Unfanned, str | None]], now: in
     await tx.each(_ADVANCE, rows, {"now": now})
 
 
+# A window that begins in the future was begun by a clock that has been set back since.
+_OVER = "(quota_from <= :window OR quota_from > :ahead)"
 _NUMBER = Each(
     f"""
     UPDATE webhooks SET
         last_seq = last_seq + CAST(:count AS bigint),
         last_trigger_at = :now,
         quota_used = CASE WHEN state <> '{ENABLED}' THEN quota_used
-            WHEN quota_from <= :window THEN CAST(:counted AS bigint) ELSE quota_used + CAST(:counted AS bigint) END,
-        quota_from = CASE WHEN state = '{ENABLED}' AND quota_from <= :window THEN CAST(:now AS bigint)
-            ELSE quota_from END,
+            WHEN {_OVER} THEN CAST(:counted AS bigint) ELSE quota_used + CAST(:counted AS bigint) END,
+        quota_from = CASE WHEN state = '{ENABLED}' AND {_OVER} THEN CAST(:now AS bigint) ELSE quota_from END,
         next_due_at = CASE WHEN state <> '{ENABLED}' OR url IS NULL OR next_due_at < :now THEN next_due_at
             WHEN closed_until > :now AND closed_until <= :opens_by THEN closed_until
             ELSE CAST(:now AS bigint) END /*pg FROM batch */
@@ -213,7 +215,8 @@ async def number(tx: Tx, counts: dict[str, tuple[int, int]], now: int) -> None:
     rows: list[Params] = [
         {"id": webhook_id, "count": count, "counted": counted} for webhook_id, (count, counted) in counts.items()
     ]
-    await tx.each(_NUMBER, rows, {"window": now - QUOTA_WINDOW, "now": now, "opens_by": now + BREAK_LONGEST})
+    moments = {"window": now - QUOTA_WINDOW, "ahead": now + CLOCKS_DIFFER, "opens_by": now + BREAK_LONGEST}
+    await tx.each(_NUMBER, rows, {"now": now, **moments})
 
 
 _STATE = f"""

@@ -6,16 +6,16 @@ from alembic import op
 revision = "0008"
 down_revision = "0007"
 
-_ALIVE = sa.text("state IN ('pending', 'retrying', 'parked')")
+_WAITING = sa.text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
 
 
 def upgrade() -> None:
     op.drop_index("ix_deliveries_alive", "deliveries")
     op.create_index(
-        "ix_deliveries_alive",
+        "ix_deliveries_waiting",
         "deliveries",
         ["webhook_id", "due_at", "seq"],
-        sqlite_where=_ALIVE,
-        postgresql_where=_ALIVE,
+        sqlite_where=_WAITING,
+        postgresql_where=_WAITING,
     )
     op.drop_column("webhooks", "turn")

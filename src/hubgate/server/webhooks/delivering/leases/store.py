@@ -9,10 +9,10 @@ from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Each, Params, as_params
 from hubgate.server.webhooks.delivering.store import ALIVE
 from hubgate.server.webhooks.entitled.store import MAY_KNOW
-from hubgate.server.webhooks.model import BREAK_LONGEST, ENABLED, RETRYING
+from hubgate.server.webhooks.model import BREAK_LONGEST, ENABLED, NOBODY, RETRYING
 
 MOST_WEBHOOKS = 128
-# Of a webhook's backlog, for those that need not wait for their lane.
+# Of a webhook's backlog, and of its repos, for what need not wait.
 LOOKED_AT = 200
 
 # A breaker that is open for longer than any ever is was closed by a clock that has been set back since.
@@ -46,27 +46,51 @@ _ROOM = """
     WHERE f.webhook_id = :webhook_id AND f.lease_until IS NOT NULL
 """
 _WAITING = f"d.webhook_id = :webhook_id AND d.{ALIVE} AND d.lease_until IS NULL"
-_READY = Each(
+_DUE_NOW = f"{_WAITING} AND d.due_at <= :now"
+_CANDIDATE = "d.id, d.due_at, d.seq, d.repo_id, d.repo_seq, d.attempts, d.replay_of"
+
+
+def _leaving(candidates: str) -> Each:
+    """Those that need not wait for their lane, as many as there is room for, with all that sending needs."""
+    return Each(
+        f"""
+        SELECT d.id, d.webhook_id, d.state, d.repo_seq, d.attempts, d.depth, d.is_test,
+            COALESCE(d.body, e.body) AS body, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
+            CASE WHEN d.repo_id = '{NOBODY}' OR {_KNOWN} THEN 1 ELSE 0 END AS known
+        FROM (
+            SELECT c.id FROM ({candidates}) c
+            WHERE c.attempts > 0 OR c.replay_of <> '' OR NOT EXISTS (
+                SELECT 1 FROM deliveries p
+                WHERE p.webhook_id = :webhook_id AND p.repo_id = c.repo_id AND p.repo_seq < c.repo_seq AND p.{ALIVE}
+                    AND p.replay_of = '' AND (p.attempts = 0 OR p.tried_at > :held_since)
+            )
+            ORDER BY c.due_at, c.seq LIMIT ({_ROOM})
+        ) leaving JOIN deliveries d ON d.id = leaving.id JOIN webhooks w ON w.id = d.webhook_id
+        LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
+        ORDER BY d.due_at, d.seq
+        """,
+        {"webhook_id": "text", "cap": "bigint", "held_since": "bigint"},
+    )
+
+
+_READY = _leaving(f"SELECT {_CANDIDATE} FROM deliveries d WHERE {_DUE_NOW} ORDER BY d.due_at, d.seq LIMIT {LOOKED_AT}")
+# From repo to repo along the index, however much waits in each.
+_FIRST_OF_LANES = _leaving(
     f"""
-    SELECT d.id, d.webhook_id, d.state, d.repo_seq, d.attempts, d.depth, d.is_test,
-        COALESCE(d.body, e.body) AS body, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
-        CASE WHEN d.is_test = 1 OR {_KNOWN} THEN 1 ELSE 0 END AS known
-    FROM (
-        SELECT c.id FROM (
-            SELECT d.id, d.due_at, d.seq, d.repo_id, d.repo_seq, d.attempts, d.replay_of FROM deliveries d
-            WHERE {_WAITING} AND d.due_at <= :now ORDER BY d.due_at, d.seq LIMIT {LOOKED_AT}
-        ) c
-        WHERE c.attempts > 0 OR c.replay_of <> '' OR NOT EXISTS (
-            SELECT 1 FROM deliveries p
-            WHERE p.webhook_id = :webhook_id AND p.repo_id = c.repo_id AND p.repo_seq < c.repo_seq AND p.{ALIVE}
-                AND p.replay_of = '' AND (p.attempts = 0 OR p.tried_at > :held_since)
+    SELECT {_CANDIDATE} FROM (
+        WITH RECURSIVE lanes(repo_id, place) AS (
+            SELECT min(d.repo_id), 1 FROM deliveries d WHERE {_WAITING}
+            UNION ALL
+            SELECT (SELECT min(d.repo_id) FROM deliveries d WHERE {_WAITING} AND d.repo_id > l.repo_id), l.place + 1
+            FROM lanes l WHERE l.repo_id IS NOT NULL AND l.place < {LOOKED_AT}
         )
-        ORDER BY c.due_at, c.seq LIMIT ({_ROOM})
-    ) leaving JOIN deliveries d ON d.id = leaving.id JOIN webhooks w ON w.id = d.webhook_id
-    LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
-    ORDER BY d.due_at, d.seq
-    """,
-    {"webhook_id": "text", "cap": "bigint", "held_since": "bigint"},
+        SELECT (
+            SELECT d.id FROM deliveries d
+            WHERE {_DUE_NOW} AND d.repo_id = l.repo_id AND d.attempts = 0 AND d.replay_of = ''
+            ORDER BY d.repo_seq LIMIT 1
+        ) AS id FROM lanes l WHERE l.repo_id IS NOT NULL
+    ) first JOIN deliveries d ON d.id = first.id
+    """
 )
 
 
@@ -86,6 +110,11 @@ async def ready(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
     The next of a lane waits until the first try of the one before has ended.
     """
     return await tx.each(_READY, [as_params(turn) for turn in turns], {"now": now})
+
+
+async def first_of_lanes(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
+    """The same where so much waits that `ready` may not have seen every repo."""
+    return await tx.each(_FIRST_OF_LANES, [as_params(turn) for turn in turns], {"now": now})
 
 
 _LEASE = Each(
@@ -125,20 +154,21 @@ _PLAN = Each(
         SELECT min(x.moment) FROM (
             SELECT min(d.due_at) AS moment FROM deliveries d WHERE {_WAITING} AND d.due_at > :now
             UNION ALL
-            SELECT CAST(:soon AS bigint) WHERE EXISTS (SELECT 1 FROM deliveries d WHERE {_WAITING} AND d.due_at <= :now)
+            SELECT CAST(:soon AS bigint) WHERE EXISTS (SELECT 1 FROM deliveries d WHERE {_DUE_NOW})
         ) x
     ) /*pg FROM batch */ WHERE id = :webhook_id
+    RETURNING id, (SELECT count(*) FROM (SELECT 1 FROM deliveries d WHERE {_DUE_NOW} LIMIT {LOOKED_AT}) y) AS waiting
     """,
     {"webhook_id": "text", "soon": "bigint"},
 )
 
 
-async def plan_after_claim(tx: Tx, soon: dict[str, int], now: int) -> None:
+async def plan_after_claim(tx: Tx, soon: dict[str, int], now: int) -> set[str]:
     """When to look at each again. What is due and was not taken waits for something in the air, whose end plans anew;
-    `soon` is when to look even if that never comes.
+    `soon` is when to look even if that never comes. Those with more left than `ready` looks at.
     """
     rows: list[Params] = [{"webhook_id": webhook_id, "soon": at} for webhook_id, at in soon.items()]
-    await tx.each(_PLAN, rows, {"now": now})
+    return {row["id"] for row in await tx.each(_PLAN, rows, {"now": now}) if row["waiting"] >= LOOKED_AT}
 
 
 async def is_still_wanted(db: Database, delivery_id: str, token: str) -> bool:

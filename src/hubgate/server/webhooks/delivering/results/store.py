@@ -13,19 +13,19 @@ MOST = 256
 
 _HOLD = Each(
     """
-    SELECT id, state, failures, closed_until, failing_since, warned_at FROM webhooks WHERE id = :id
+    SELECT id, state, url, failures, closed_until, failing_since, warned_at FROM webhooks WHERE id = :id
     /*pg FOR NO KEY UPDATE */
     """,
     {"id": "text"},
 )
 
 
-async def hold(tx: Tx, webhook_ids: Iterable[str]) -> dict[str, tuple[str, Health]]:
-    """Nobody else claims, notes or switches for them until this unit ends. The state and health of each that still is
-    there.
+async def hold(tx: Tx, webhook_ids: Iterable[str]) -> dict[str, tuple[str, str | None, Health]]:
+    """Nobody else claims, notes or switches for them until this unit ends. State, address and health of each that still
+    is there.
     """
     rows = await tx.each(_HOLD, [{"id": one} for one in sorted(webhook_ids)])
-    return {row["id"]: (row["state"], Health(*tuple(row)[2:])) for row in rows}
+    return {row["id"]: (row["state"], row["url"], Health(*tuple(row)[3:])) for row in rows}
 
 
 _LEASES = Each("SELECT id, lease_token, attempts FROM deliveries WHERE id = :id", {"id": "text"})
