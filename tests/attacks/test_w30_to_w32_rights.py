@@ -98,6 +98,21 @@ def test_w30_what_is_watched_says_nothing_of_what_is_there(hub: RunningHub) -> N
         assert mine["watched"] == [{"type": "model", "name": "ada/Project-X"}]
 
 
+def test_w30_a_move_is_told_where_the_repo_goes(hub: RunningHub, receiver: Receiver) -> None:
+    """Unless it was private: its new owner's watchers learn nothing of where it was."""
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
+        make_webhook(eve, receiver.url, "org:acme")
+        for name, private in (("open", False), ("secret", True)):
+            make_repo(owner, name, private=private)
+            asked = {"fromRepo": f"ada/{name}", "toRepo": f"acme/{name}", "type": "model"}
+            assert owner.post("/api/repos/move", json=asked).status_code == 200
+        settle(hub)
+    (told,) = [received.json for received in receiver.received]
+    assert (told["event"]["action"], told["movedTo"]["name"]) == ("move", "acme/open")
+
+
 def test_w30_a_test_tells_of_nothing_private(hub: RunningHub, receiver: Receiver) -> None:
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as owner,

@@ -35,5 +35,7 @@ def _announce(settings: Settings, setup_link: str | None) -> None:
     print(f"  look around   {settings.base_url}/docs")
     print(f"  build apps    {settings.base_url}/docs/sign-in")
     print(f"  check it      {program} doctor --data-dir {shlex.quote(str(settings.data_dir))}")
+    if settings.deliver == "off":
+        print(f"  deliveries    wait until {program} deliver runs beside it")
     print("  stop          Ctrl-C")
     sys.stdout.flush()

@@ -179,9 +179,9 @@ def _here(request: HubRequest) -> str:
     return here if len(here) <= LONGEST_WAY_BACK else "/"
 
 
-def moment(when: int) -> str:
+def moment(when: int, seconds: bool = False) -> str:
     """A time for people; `iso` is the one for machines beside it."""
-    return iso(when)[:16].replace("T", " ") + " UTC"
+    return iso(when)[: 19 if seconds else 16].replace("T", " ") + " UTC"
 
 
 def size(count: int) -> str:

@@ -106,8 +106,9 @@ async def _follow(tx: Tx, webhooks: Webhooks, webhook_id: str, fare: _Fare, now:
     lasted = 0 if since is None else now - since
     if fare.gone or lasted >= SUSPENDED_AFTER:
         if await managing_store.suspend(tx, webhook_id, now):
-            waiting = await queue.skip_all(tx, webhook_id, SUSPENDED, now)
-            await telling.suspended(tx, webhooks, webhook_id, waiting)
+            await queue.skip_all(tx, webhook_id, SUSPENDED, now)
+            # With the one that ended it: all that "re-enable and replay" sends.
+            await telling.suspended(tx, webhooks, webhook_id, await queue.missed(tx, webhook_id, now))
     elif since is not None and lasted >= SUSPENDED_AFTER // 2 and fare.health.warned_at is None:
         fare.health = Health(fare.health.failures, fare.health.closed_until, since, now)
         await telling.half_way(tx, webhooks, webhook_id, since, fare.status)

@@ -23,6 +23,7 @@ from hubgate.server.webhooks.model import (
 # it an event: what happened shortly before and is not fanned out yet is told too, and so is everything to one that was
 # made in the future.
 CLOCKS_DIFFER = HOUR
+MOVE = "move"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,8 @@ _WATCHERS = Each(
         SELECT webhook_id FROM ({_NEXT.format("repo_id")}) a
         UNION
         SELECT webhook_id FROM ({_NEXT.format("event_owner")}) b
+        UNION
+        SELECT webhook_id FROM ({_NEXT.format("new_owner")}) n
         ORDER BY webhook_id LIMIT :most
     ) c JOIN webhooks w ON w.id = c.webhook_id ORDER BY w.id
     """,
@@ -141,6 +144,7 @@ _WATCHERS = Each(
         "made_before": "bigint",
         "repo_id": "text",
         "event_owner": "text",
+        "new_owner": "text",
         "event_private": "bigint",
         "domain": "text",
         "private": "bigint",
@@ -158,6 +162,8 @@ async def watchers(tx: Tx, events: Iterable[Unfanned], most: int, now: int) -> d
             "made_before": event.created_at + CLOCKS_DIFFER,
             "repo_id": event.repo_id,
             "event_owner": event.owner_id,
+            # Who watches where a repo went is told that it came, as far as they might know where it was.
+            "new_owner": event.owner_now if event.action == MOVE else event.owner_id,
             "event_private": event.private,
             "domain": f"% {event.domain} %",
             "private": event.private_now,
