@@ -45,6 +45,8 @@ def test_it_holds_to_the_rules(browser: Any, url: str, theme: str) -> None:
         for width in (1440, 390, 320):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") == width
+            cut = "found => found.filter(one => one.scrollWidth > one.clientWidth).map(one => one.outerHTML)"
+            assert page.locator(".card, pre").evaluate_all(cut) == []
             found = Axe().run(page)["violations"]
             assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found] == []
         # The stylesheet arrived: nothing in the browser's own white, and the theme is the visitor's.

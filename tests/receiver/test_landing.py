@@ -9,6 +9,7 @@ from tests.bed.receivers import SECRET, post, serving
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.landing import is_local
 from hubgate.receiver.recent import MOST, MOST_REFUSED
+from hubgate.receiver.refusals import Refusals
 from hubgate.receiver.testing import Deliverer, new_key, signed
 
 
@@ -79,6 +80,24 @@ def test_names_cannot_forge_lines_of_the_log(client: httpx.Client, caplog: pytes
         post(client, "/webhooks/train", signed("repo.create", name="ada/x\nWARNING forged", secret=SECRET))
     (line,) = lines(caplog)
     assert line == "/webhooks/train repo create ada/xWARNING forged: done, 200"
+
+
+def test_the_log_says_why_one_was_refused(caplog: pytest.LogCaptureFixture) -> None:
+    app = WebhooksServer(webhook_secret=SECRET)
+    app.add_webhook("train")(lambda: None)
+    with Deliverer(app) as deliver:
+        assert deliver("repo.create", secret="wrong").status == 403
+    assert lines(caplog) == [
+        "Refused a delivery to /webhooks/train with 403: X-Webhook-Secret is not the configured one."
+    ]
+
+
+def test_a_flood_of_refused_ones_is_none_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    refusals = Refusals()
+    for now in (50.0, 50.1, 50.9, 51.1):
+        refusals.tell("/webhooks/train", 401, "X-Webhook-Secret is missing.\n", now)
+    line = "Refused a delivery to /webhooks/train with 401: X-Webhook-Secret is missing."
+    assert lines(caplog) == [line, f"{line} (2 more since the line before)"]
 
 
 def test_a_lone_half_of_a_character_is_shown_as_one(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:

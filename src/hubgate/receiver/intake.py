@@ -22,6 +22,7 @@ from hubgate.receiver.inbox.store import DONE, Kept
 from hubgate.receiver.inbox.working import Inbox
 from hubgate.receiver.payload import PayloadError, WebhookPayload, parsed, read_payload
 from hubgate.receiver.recent import Outcome, Recent, entry, plain
+from hubgate.receiver.refusals import Refusals
 from hubgate.receiver.request import Request, harmless, remade
 from hubgate.receiver.routes import Endpoint, Routes
 from hubgate.receiver.running import Runner
@@ -48,6 +49,7 @@ class Intake:
     verifier: Verifier
     routes: Routes
     recent: Recent = field(default_factory=Recent)
+    refusals: Refusals = field(default_factory=Refusals)
     runner: Runner = field(default_factory=Runner)
     seen: Seen = field(default_factory=Seen)
     # With `ack="before"`.
@@ -66,11 +68,11 @@ class Intake:
         except Gone:
             return
         except (Refused, BodyRefused) as refusal:
-            self._show(endpoint.path, None, None, recent.REFUSED, refusal.status)
+            self._note(endpoint.path, refusal)
             await _refuse_unread(body, send, refusal.status, refusal.text)
             return
         except _NotRun as refusal:
-            self._show(endpoint.path, None, None, recent.REFUSED, refusal.status)
+            self._note(endpoint.path, refusal)
             await refuse(send, refusal.status, refusal.text)
             return
         delivery = Delivery(endpoint.path, request, value, payload)
@@ -133,7 +135,7 @@ class Intake:
             kept = harmless(delivery.request.scope["headers"])
             state = await inbox.put(endpoint.path, delivery_id or uuid.uuid4().hex, kept, delivery.request.content)
         except PayloadError as error:
-            self._show(endpoint.path, delivery.payload, delivery_id, recent.REFUSED, 422)
+            self._note(endpoint.path, _NotRun(422, str(error)), delivery.payload, delivery_id)
             return Answer(422, _text("error", str(error)))
         except sqlite3.Error:
             logger.exception("The inbox cannot be written")
@@ -172,6 +174,16 @@ class Intake:
         outcome = recent.DONE if answer.succeeded else recent.FAILED
         self._show(endpoint.path, delivery.payload, delivery_id, outcome, answer.status, time.monotonic() - began)
         return answer
+
+    def _note(
+        self,
+        path: str,
+        refusal: Refused | BodyRefused | _NotRun,
+        payload: WebhookPayload | None = None,
+        delivery_id: str | None = None,
+    ) -> None:
+        self.recent.add(entry(path, payload, delivery_id, recent.REFUSED, refusal.status))
+        self.refusals.tell(path, refusal.status, refusal.text, time.monotonic())
 
     def _show(
         self,

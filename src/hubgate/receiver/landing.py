@@ -169,7 +169,7 @@ def _row(entry: Entry) -> str:
         f'<td class="whole"><span class="badge {outcome.tone}">{outcome.mark} {outcome.word}</span> '
         f'<span class="muted">{entry.status or ""}{took}</span></td>'
         f'<td class="what">{_foreign(entry.what or "not read")}<br><span class="muted">{escape(entry.path)}</span></td>'
-        f'<td class="repo">{_foreign(entry.repo)}</td>'
+        f'<td class="repo">{_foreign(entry.repo) if entry.repo else ""}</td>'
         f'<td class="minor"><code>{escape(entry.delivery_id)}</code></td></tr>'
     )
 

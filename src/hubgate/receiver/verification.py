@@ -55,7 +55,7 @@ class Verifier:
             return False
         given = header_values(headers, SECRET)
         if self.secrets and given and (len(given) > 1 or not self._known(given[0])):
-            raise Refused(403, "The secret is wrong.")
+            raise Refused(403, "X-Webhook-Secret is not the configured one.")
         signatures = _signatures(header_values(headers, SIGNATURE))
         signed = [version for version, _ in signatures]
         if self.secrets and not given and b"v1" not in signed:
@@ -71,7 +71,7 @@ class Verifier:
         for version, checks in ((b"v1", tuple(map(_hmac_check, self.secrets))), (b"v1a", self.keys)):
             given = [signature for known, signature in signatures if known == version]
             if given and checks and not _any_fits(checks, given, content):
-                raise Refused(403, "The signature is wrong.")
+                raise Refused(403, "webhook-signature is not made with the configured secret or key.")
 
     def _known(self, given: bytes) -> bool:
         """All are compared, always: the time taken does not tell which came close."""
