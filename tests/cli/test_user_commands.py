@@ -89,6 +89,8 @@ def test_who_one_is(shell: Shell) -> None:
     assert shell.says("whoami") == f"ada at {url}\n  acme: admin\n"
     assert shell.json("whoami")["name"] == "ada"
     assert shell.refused("whoami", HUBGATE_TOKEN="") == "not signed in. Run: hubgate login"
+    there = shell.refused("whoami", "--endpoint", url, HUBGATE_TOKEN="")
+    assert there == f"not signed in. Run: hubgate login --endpoint {url}"
     assert "does not take HUBGATE_TOKEN" in shell.refused("whoami", HUBGATE_TOKEN="hf_wrong")
 
 
@@ -128,6 +130,7 @@ def test_repos(shell: Shell) -> None:
     assert row.split()[:3] == ["ada/tiny", "model", "private"]
     assert [repo["id"] for repo in shell.json("repos", "list", "--owner", "acme")] == ["acme/rows"]
     assert "already" in shell.refused("repos", "create", "tiny")
+    assert not shell.refused("repos", "create", "bad name", "--json").endswith("…")
     assert "Say --yes" in shell.refused("repos", "delete", "tiny")
     assert shell.says("repos", "delete", "tiny", "--yes") == "✓ Deleted ada/tiny.\n"
     assert "not found" in shell.refused("repos", "delete", "tiny", "--yes").lower()
@@ -183,6 +186,7 @@ def test_every_command_shows_examples(arguments: list[str], tmp_path: Path) -> N
     "arguments",
     [
         ["webhooks"],
+        ["webhoks"],
         ["webhooks", "listen"],
         ["webhooks", "create", "--url", "http://x"],
         ["webhooks", "create", "--url", "http://x", "--watch", "acme"],
@@ -197,7 +201,10 @@ def test_every_command_shows_examples(arguments: list[str], tmp_path: Path) -> N
     ids=" ".join,
 )
 def test_wrong_usage_is_one_line_and_2(shell: Shell, arguments: list[str]) -> None:
-    assert "invalid" not in shell.refused(*arguments, status=2)
+    said = shell.refused(*arguments, status=2)
+    assert "invalid" not in said
+    if arguments == ["webhoks"]:
+        assert said == "there is no command 'webhoks'. Nearest: webhooks. Try: hubgate --help"
 
 
 def test_nobody_there_and_nonsense_are_one_line(tmp_path: Path) -> None:
@@ -207,11 +214,17 @@ def test_nobody_there_and_nonsense_are_one_line(tmp_path: Path) -> None:
             done = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
         assert "\x1b" not in done.stderr
+    for length, shown in ((900, "x" * 900), (2000, "x" * 999 + "…")):
+        with hostile(as_json(403, {"error": "x" * length})) as server:
+            done = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
+        assert done.stderr == f"error: {shown}\n"
     gone = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
     assert (gone.returncode, gone.stderr) == (
         1,
         f"error: {server.url.removeprefix('http://')} cannot be reached: Connection refused\n",
     )
+    unsaid = hubgate("whoami", cwd=tmp_path, HUBGATE_ENDPOINT=server.url, **alone).stderr
+    assert unsaid.endswith(" refused. Another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT\n")
 
 
 def test_ctrl_c_while_waiting(on_sqlite: RunningHub, tmp_path: Path) -> None:

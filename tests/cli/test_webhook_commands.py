@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.hostile import as_json, hostile
 from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
@@ -50,17 +51,56 @@ def test_from_first_to_last(shell: Shell) -> None:
     assert shell.says("webhooks", "disable", made["id"]).startswith(f"✓ {made['id']} is disabled.")
     assert shell.json("webhooks", "enable", made["id"])["status"] == "enabled"
     assert "Say --yes" in shell.refused("webhooks", "delete", made["id"])
+    for nothing in ([], ["--overlap", "60"]):
+        assert "Say --url, --watch" in shell.refused("webhooks", "update", made["id"], *nothing, status=2)
     assert "no secret on standard input" in shell.refused("webhooks", "update", made["id"], "--secret-stdin")
     assert shell.says("webhooks", "delete", made["id"], "--yes") == f"✓ Deleted {made['id']}.\n"
     assert shell.json("webhooks", "list") == []
     assert shell.refused("webhooks", "get", made["id"])
 
 
-def test_of_an_organization_and_pulled(shell: Shell) -> None:
+def test_of_an_organization_and_pulled(hub: RunningHub, shell: Shell) -> None:
     made = shell.json("webhooks", "create", "--pull", "--watch", "org:acme", "--org", "acme")
     assert made["pull"] is True
     assert "(pull)" in shell.says("webhooks", "list", "--org", "acme")
     assert shell.json("webhooks", "list") == []
+    kept = "✓ Kept: this webhook has no address, its events are fetched.\n"
+    assert shell.says("webhooks", "test", made["id"], "--org", "acme") == kept
+    (logged,) = shell.json("webhooks", "activity", made["id"], "--org", "acme")
+    assert shell.says("webhooks", "replay", made["id"], logged["id"], "--org", "acme") == kept
+    shell.says("repos", "create", "acme/rows")
+    settle(hub)
+    since = shell.says("webhooks", "replay", made["id"], "--since", "2000-01-01", "--org", "acme")
+    assert since == "✓ 1 kept again: this webhook has no address, its events are fetched.\n"
+    assert " update (test) " in shell.says("webhooks", "activity", made["id"], "--org", "acme")
+
+
+def test_nothing_is_sent_yet(shell: Shell) -> None:
+    about = {
+        "event": {"id": "e", "action": "update", "scope": "repo.content"},
+        "repo": {"type": "model", "name": "a/b"},
+    }
+    logged = {"id": "d", **about, "state": "pending", "attempts": 0, "at": "2026-11-15T08:00:00.000Z"}
+    with hostile(as_json(200, {"id": "d", "status": None}), as_json(200, logged)) as server:
+        done = shell.run("webhooks", "test", "x", HUBGATE_ENDPOINT=server.url)
+    said = "! It is on its way: no try was made yet. See: hubgate webhooks activity x\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, said, "")
+
+
+def test_what_may_no_longer_be_read_is_passed_over(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+    with api(hub, make_token(hub, make_user(hub, "bob"))) as bob:
+        made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada", "user:bob")
+        replay = ("webhooks", "replay", made["id"], "--since", "2000-01-01")
+        make_repo(bob, "hidden")
+        settle(hub)
+        assert bob.put("/api/models/bob/hidden/settings", json={"private": True}).status_code == 200
+    assert shell.refused(*replay).startswith("none could be sent. 1 passed over: The owner of this webhook may no")
+    shell.says("repos", "create", "tiny")
+    settle(hub)
+    with delivering(hub):
+        done = shell.run(*replay, "--rate", "50")
+    assert (done.returncode, done.stdout) == (0, "✓ 1 sent again, and arrived.\n")
+    assert done.stderr == "! 1 passed over: The owner of this webhook may no longer read that repo.\n"
 
 
 def test_trying_looking_and_sending_again(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
@@ -82,4 +122,4 @@ def test_trying_looking_and_sending_again(hub: RunningHub, shell: Shell, receive
         assert shell.says("webhooks", "test", made["id"]) == "✓ The receiver answered 200.\n"
         assert shell.says("webhooks", "replay", made["id"], delivery) == "✓ The receiver answered 200.\n"
         since = shell.says("webhooks", "replay", made["id"], "--since", "2000-01-01", "--rate", "50")
-        assert since == "✓ 0 of 0 arrived.\n"
+        assert since == "Nothing to send again.\n"

@@ -83,7 +83,7 @@ def _run_users(command: Command, arguments: list[str]) -> int:
     try:
         status: int = module.run(options)
     except HubgateError as error:
-        return _refuse(refusal(error))
+        return _refuse(refusal(error, getattr(options, "endpoint", None)))
     except ValueError as error:
         # The client's word for an argument that cannot be meant.
         _refuse(str(error))
@@ -127,12 +127,16 @@ def _usage(arguments: list[str]) -> int:
         print(f"hubgate {__version__}")
         return 0
     asked = arguments[:1] in (["--help"], ["-h"])
+    if arguments and not asked:
+        import difflib
+
+        near = difflib.get_close_matches(arguments[0], [command.name for command in COMMANDS], 1)
+        _refuse(f"there is no command {arguments[0]!r}.{f' Nearest: {near[0]}.' if near else ''} Try: hubgate --help")
+        return 2
     lines = ["usage: hubgate COMMAND ...", ""]
     lines += [f"  {command.name:<10} {command.help}" for command in COMMANDS]
     lines += ["", "hubgate COMMAND --help tells more; --version prints the version."]
     print("\n".join(lines), file=sys.stdout if asked else sys.stderr)
-    if arguments and not asked:
-        print(f"error: there is no command {arguments[0]!r}.", file=sys.stderr)
     return 0 if asked else 2
 
 

@@ -9,7 +9,7 @@ from hubgate.client.errors import HubgateError, UnexpectedAnswer, refusal_for
 from hubgate.client.retrying import retry_after
 from hubgate.client.wire import Response
 
-LONGEST_MESSAGE = 400
+LONGEST_MESSAGE = 1000
 
 _JSON = frozenset({"application/json", "application/vnd.git-lfs+json"})
 _NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
@@ -57,7 +57,8 @@ def oauth_error(answer: Response) -> tuple[str, str]:
         return "", ""
     error, description = said.get("error"), said.get("error_description")
     return (
-        washed(error, 60) if isinstance(error, str) else "",
+        # Outside OAuth a hub says its whole message here.
+        washed(error) if isinstance(error, str) else "",
         washed(description) if isinstance(description, str) else "",
     )
 

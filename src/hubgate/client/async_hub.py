@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from hubgate.client.async_transport import AsyncDriver
+from hubgate.client.errors import Refused
 from hubgate.client.files import downloading, uploading
 from hubgate.client.files.sources import Progress
 from hubgate.client.files.uploading import Target
@@ -218,14 +219,23 @@ class AsyncHub:
         state: str | None = None,
         rate: float | None = None,
         progress: Callable[[int, int], object] | None = None,
+        refused: Callable[[Delivery, Refused], object] | None = None,
         organization: str | None = None,
     ) -> list[Sent]:
         """Sends each event since then again, the oldest first, one after another, at most `rate` a second; with
-        `state="failed"` only those that failed.
+        `state="failed"` only those that failed. A delivery that may not be sent again is told to `refused` and passed
+        over; without it, the refusal is raised.
         """
         return await self._run(
             webhooks.replay_since(
-                self._session, webhook_id, since, organization, state=state, rate=rate, progress=progress
+                self._session,
+                webhook_id,
+                since,
+                organization,
+                state=state,
+                rate=rate,
+                progress=progress,
+                refused=refused,
             )
         )
 

@@ -4,13 +4,14 @@ import argparse
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hubgate.cli.output import print_json, print_table
-from hubgate.client import Hub, HubgateError, NotSignedIn
+from hubgate.client import Hub, HubgateError, NotSignedIn, Unreachable
 from hubgate.client.addresses import TYPES
 from hubgate.client.shaping import plain
 
@@ -60,13 +61,17 @@ def perform(options: argparse.Namespace) -> int:
     return status
 
 
-def refusal(error: HubgateError) -> str:
-    """One line with the cure."""
+def refusal(error: HubgateError, endpoint: str | None) -> str:
+    """One line with the cure. `endpoint` is the one that was said with the command."""
     text = " ".join(str(error).split())
-    if isinstance(error, NotSignedIn) and "hubgate login" not in text:
-        if os.environ.get("HUBGATE_TOKEN"):
-            return f"the hub does not take HUBGATE_TOKEN ({text.rstrip('.')}). Unset it or set a good one."
-        return "not signed in. Run: hubgate login"
+    if isinstance(error, NotSignedIn):
+        if not text.endswith("hubgate login"):
+            if os.environ.get("HUBGATE_TOKEN"):
+                return f"the hub does not take HUBGATE_TOKEN ({text.rstrip('.')}). Unset it or set a good one."
+            text = "not signed in. Run: hubgate login"
+        return f"{text} --endpoint {shlex.quote(endpoint)}" if endpoint else text
+    if isinstance(error, Unreachable) and error.worth_retrying and not endpoint:
+        return f"{text.rstrip('.')}. Another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT"
     return text
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hubgate.cli.user import common
 from hubgate.cli.user.progress import Counter
-from hubgate.client import Hub, HubgateError
+from hubgate.client import Hub, HubgateError, Refused
 from hubgate.client.answers import washed
 from hubgate.client.models import Delivery, Sent, Webhook
 from hubgate.client.shaping import plain
@@ -14,6 +14,7 @@ from hubgate.client.shaping import plain
 STATES = ("pending", "retrying", "parked", "delivered", "failed", "skipped", "cancelled", "stored")
 DOMAINS = ("repo", "discussion")
 _COUNTED = 1000
+_FETCHED = "this webhook has no address, its events are fetched."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -131,6 +132,10 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
 
 
 def _update(options: argparse.Namespace, hub: Hub) -> int:
+    said = (options.url, options.watch, options.domain, options.secret)
+    if all(one is None for one in said) and not (options.secret_stdin or options.no_secret):
+        can = "--url, --watch, --domain, --secret-stdin or --no-secret; --overlap goes with a secret"
+        raise ValueError(f"nothing to change. Say {can}.")
     changed = hub.update_webhook(
         options.id,
         options.url,
@@ -204,7 +209,7 @@ def _get(options: argparse.Namespace, hub: Hub) -> int:
 
 
 def _test(options: argparse.Namespace, hub: Hub) -> int:
-    return _told(options, hub.test_webhook(options.id, organization=options.org))
+    return _told(options, hub, hub.test_webhook(options.id, organization=options.org))
 
 
 def _activity(options: argparse.Namespace, hub: Hub) -> int:
@@ -221,7 +226,8 @@ def _logged(one: Delivery) -> list[str]:
     return [
         washed(one.id, 60),
         washed(state, 60),
-        washed(f"{one.event.scope} {one.event.action}", 60),
+        # A test is of no event but its own.
+        washed(f"{one.event.scope} {one.event.action}", 60) + (" (test)" if one.event.id == one.id else ""),
         washed(one.repo.name, 120),
         "-" if one.status is None else str(one.status),
         str(one.attempts),
@@ -231,7 +237,8 @@ def _logged(one: Delivery) -> list[str]:
 
 def _replay(options: argparse.Namespace, hub: Hub) -> int:
     if options.since is None:
-        return _told(options, hub.replay_webhook(options.id, options.delivery, organization=options.org))
+        return _told(options, hub, hub.replay_webhook(options.id, options.delivery, organization=options.org))
+    refused: list[Refused] = []
     with Counter("replayed") as counter:
         sent = hub.replay_webhook_since(
             options.id,
@@ -239,22 +246,61 @@ def _replay(options: argparse.Namespace, hub: Hub) -> int:
             state=options.state,
             rate=options.rate,
             progress=counter.report,
+            refused=lambda _, error: refused.append(error),
             organization=options.org,
         )
-    arrived = sum(one.status is not None and 200 <= one.status < 300 for one in sent)
-    common.say(options, sent, f"{'✓' if arrived == len(sent) else '!'} {arrived} of {len(sent)} arrived.")
-    return 0 if arrived == len(sent) else 1
+    passed = f"{len(refused)} passed over: {refused[0]}" if refused else ""
+    if refused and not sent:
+        raise HubgateError(f"none could be sent. {passed}")
+    common.say(options, sent, "" if options.json else _summary(options, hub, sent))
+    if passed:
+        print(f"! {passed}", file=sys.stderr)
+    return 0
 
 
-def _told(options: argparse.Namespace, sent: Sent) -> int:
-    arrived = sent.status is not None and 200 <= sent.status < 300
+def _summary(options: argparse.Namespace, hub: Hub, sent: list[Sent]) -> str:
+    if not sent:
+        return "Nothing to send again."
+    arrived = sum(_arrived(one) for one in sent)
+    if arrived == len(sent):
+        return f"✓ {arrived} sent again, and arrived."
+    if sent[0].status is None and _became(options, hub, sent[0])[0] == "stored":
+        return f"✓ {len(sent)} kept again: {_FETCHED}"
+    return f"! {len(sent)} sent again, {arrived} arrived so far. {_see(options)}"
+
+
+def _told(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
+    state, attempts = _became(options, hub, sent) if sent.status is None else ("", 1)
+    good = _arrived(sent) or state == "stored"
     if options.json:
         common.say(options, plain(sent) | {"status": sent.status}, "")
-    elif sent.status is None:
-        raise HubgateError(f"no answer from the address. See: hubgate webhooks activity {options.id}{_org(options)}")
+    elif state == "stored":
+        print(f"✓ Kept: {_FETCHED}")
+    elif sent.status is not None:
+        print(f"{'✓' if good else '✕'} The receiver answered {sent.status}.")
+    elif state in ("pending", "parked") and not attempts:
+        print(f"! It is on its way: no try was made yet. {_see(options)}")
     else:
-        print(f"{'✓' if arrived else '✕'} The receiver answered {sent.status}.")
-    return 0 if arrived else 1
+        raise HubgateError(f"no answer from the address. {_see(options)}")
+    return 0 if good else 1
+
+
+def _became(options: argparse.Namespace, hub: Hub, sent: Sent) -> tuple[str, int]:
+    """State and tries of what got no answer."""
+    try:
+        found = hub.get_delivery(options.id, sent.id, organization=options.org)
+    except Refused:
+        # A token may be good for sending alone.
+        return "", 1
+    return found["state"], found.get("attempts", 0)
+
+
+def _arrived(sent: Sent) -> bool:
+    return sent.status is not None and 200 <= sent.status < 300
+
+
+def _see(options: argparse.Namespace) -> str:
+    return f"See: hubgate webhooks activity {options.id}{_org(options)}"
 
 
 def _org(options: argparse.Namespace) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hubgate.client.addresses import segment
+from hubgate.client.errors import Conflict, Forbidden, NotFound, Refused
 from hubgate.client.models import Delivery, Sent, Watched, Webhook
 from hubgate.client.session import Call, Session, json_call
 from hubgate.client.shaping import member, shaped, shaped_list
@@ -124,6 +125,7 @@ def replay_since(
     state: str | None,
     rate: float | None,
     progress: Callable[[int, int], object] | None,
+    refused: Callable[[Delivery, Refused], object] | None,
 ) -> Flow[list[Sent]]:
     """Each event once, the oldest first. What is on its way still, and earlier replays and tests, are left alone."""
     moment = since if since.tzinfo else since.replace(tzinfo=UTC)
@@ -132,12 +134,18 @@ def replay_since(
     logged = shaped_list(Delivery, (yield from session.pages(call, None)))
     wanted = [one for one in reversed(logged) if one.at >= moment and _is_to_replay(one)]
     sent: list[Sent] = []
-    for one in wanted:
+    for number, one in enumerate(wanted, 1):
         started = time.monotonic()
-        sent.append((yield from replay(session, webhook_id, one.id, organization)))
+        try:
+            sent.append((yield from replay(session, webhook_id, one.id, organization)))
+        except (Forbidden, NotFound, Conflict) as error:
+            # A conflict from the start is the webhook's own, and that of all that would follow.
+            if refused is None or (isinstance(error, Conflict) and not sent):
+                raise
+            refused(one, error)
         if progress is not None:
-            progress(len(sent), len(wanted))
-        if rate and len(sent) < len(wanted):
+            progress(number, len(wanted))
+        if rate and number < len(wanted):
             yield from sleep(max(0.0, 1 / rate - (time.monotonic() - started)))
     return sent
 
