@@ -99,11 +99,16 @@ async def complaints(process: asyncio.subprocess.Process) -> str:
 
 async def end(process: asyncio.subprocess.Process) -> None:
     """At once, with whatever it started: it leads a group of its own."""
+    # The public face of a process closes no pipe: one whose reader stopped half-way would stay open for ever.
+    transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001
     try:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            for descriptor in (0, 1, 2):
+                # Nor is a process over, for whoever waits, before the end of each pipe was seen.
+                if pipe := transport.get_pipe_transport(descriptor):
+                    pipe.close()
             await process.wait()
     finally:
-        # A pipe whose reader stopped half-way would stay open for ever, and the public face of a process closes none.
-        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+        transport.close()
