@@ -157,18 +157,22 @@ _PLAN = Each(
             SELECT CAST(:soon AS bigint) WHERE EXISTS (SELECT 1 FROM deliveries d WHERE {_DUE_NOW})
         ) x
     ) /*pg FROM batch */ WHERE id = :webhook_id
-    RETURNING id, (SELECT count(*) FROM (SELECT 1 FROM deliveries d WHERE {_DUE_NOW} LIMIT {LOOKED_AT}) y) AS waiting
+    RETURNING id, (SELECT count(*) FROM (SELECT 1 FROM deliveries d WHERE {_DUE_NOW} LIMIT {LOOKED_AT}) y) AS waiting,
+        ({_ROOM}) AS room
     """,
-    {"webhook_id": "text", "soon": "bigint"},
+    {"webhook_id": "text", "soon": "bigint", "cap": "bigint"},
 )
 
 
-async def plan_after_claim(tx: Tx, soon: dict[str, int], now: int) -> set[str]:
+async def plan_after_claim(tx: Tx, turns: Iterable[Turn], soon: dict[str, int], now: int) -> set[str]:
     """When to look at each again. What is due and was not taken waits for something in the air, whose end plans anew;
-    `soon` is when to look even if that never comes. Those with more left than `ready` looks at.
+    `soon` is when to look even if that never comes. Those with room, and with more left than `ready` looks at.
     """
-    rows: list[Params] = [{"webhook_id": webhook_id, "soon": at} for webhook_id, at in soon.items()]
-    return {row["id"] for row in await tx.each(_PLAN, rows, {"now": now}) if row["waiting"] >= LOOKED_AT}
+    rows: list[Params] = [
+        {"webhook_id": turn.webhook_id, "soon": soon[turn.webhook_id], "cap": turn.cap} for turn in turns
+    ]
+    planned = await tx.each(_PLAN, rows, {"now": now})
+    return {row["id"] for row in planned if row["waiting"] >= LOOKED_AT and row["room"]}
 
 
 async def is_still_wanted(db: Database, delivery_id: str, token: str) -> bool:
