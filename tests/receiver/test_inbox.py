@@ -1,7 +1,6 @@
 """`ack="before"`: on disk before the answer, worked on later, at least once."""
 
 import asyncio
-import os
 import sqlite3
 import stat
 import threading
@@ -243,7 +242,6 @@ def test_one_process_at_a_time_works_through_it(file: Path) -> None:
     first.close()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_nobody_else_reads_it(app: WebhooksServer, file: Path) -> None:
     app.add_webhook("x")(lambda: None)
     with Deliverer(app) as deliver:

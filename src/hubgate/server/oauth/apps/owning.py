@@ -13,12 +13,11 @@ from typing import Any
 
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.form_once import OneUse, use_up
-from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.accounts.roles import Role
+from hubgate.server.accounts.organizations.changing import begin_by_id_as_admin
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.clock import SECOND
-from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
+from hubgate.server.errors import Conflict, FieldErrors, NotFound
 from hubgate.server.oauth.apps import store
 from hubgate.server.oauth.apps.fields import check_client_id, checked
 from hubgate.server.oauth.apps.model import LONGEST_OVERLAP, App
@@ -235,14 +234,8 @@ async def held(tx: Tx, app: App, actor: Actor) -> App:
 
 
 async def _as_admin(tx: Tx, org_id: str | None, actor: Actor) -> None:
-    """`access` judged the caller when the request came in. The operator's command line is no user."""
-    if org_id is None:
-        return
-    organization = await org_store.begin_change(tx, org_id)
-    if organization is None:
-        raise NotFound("This organization is gone.")
-    if actor.user_id is not None and await org_store.role_of(tx, org_id, actor.user_id) is not Role.ADMIN:
-        raise Forbidden(f"You are no longer an admin of {organization.name}.")
+    if org_id is not None:
+        await begin_by_id_as_admin(tx, org_id, actor)
 
 
 async def _tell(

@@ -6,24 +6,17 @@ longer than either.
 
 from typing import Any
 
-from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.accounts.roles import Role
+from hubgate.server.accounts.organizations.changing import begin_by_id_as_admin
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
-from hubgate.server.errors import Forbidden, NotFound
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.model import Webhook
 
 
 async def begin(tx: Tx, org_id: str | None, actor: Actor) -> None:
     """`access` judged the caller when the request came in; whoever was demoted since changes nothing."""
-    if org_id is None:
-        return
-    organization = await org_store.begin_change(tx, org_id)
-    if organization is None:
-        raise NotFound("This organization is gone.")
-    if actor.user_id is not None and await org_store.role_of(tx, org_id, actor.user_id) is not Role.ADMIN:
-        raise Forbidden(f"You are no longer an admin of {organization.name}.")
+    if org_id is not None:
+        await begin_by_id_as_admin(tx, org_id, actor)
 
 
 async def tell(
