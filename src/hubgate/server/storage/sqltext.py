@@ -6,7 +6,7 @@ casts (`CAST(:x AS bigint)`, never `::`). SQLite takes the text as it is. A comm
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -69,16 +69,6 @@ def _numbered(sql: str, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]
 def as_params(record: Any) -> dict[str, Value]:
     """The fields of a dataclass by name, as they are: `dataclasses.asdict` copies every one of them deeply."""
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
-
-
-def places(name: str, count: int) -> str:
-    """`:name_0, :name_1, ...` for IN (...). Of one length always, so that a statement is compiled once."""
-    return ", ".join(f":{name}_{number}" for number in range(count))
-
-
-def placed(name: str, values: Sequence[Value], count: int) -> dict[str, Value]:
-    """At least one value and at most `count`; the last fills what is left."""
-    return {f"{name}_{number}": values[min(number, len(values) - 1)] for number in range(count)}
 
 
 def containing(part: str) -> str:

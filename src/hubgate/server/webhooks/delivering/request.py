@@ -33,7 +33,7 @@ class Outgoing:
 
 
 def outgoing(secret: ServerSecret, delivery_id: str, row: Row, now: int) -> Outgoing:
-    """`row` is of `store.to_send`. The body is the same on every try and every replay; the time is this try's."""
+    """`row` is of `leases/store.ready`. The body is the same on every try and every replay; the time is this try's."""
     webhook_id: str = row["webhook_id"]
     body = with_webhook(row["body"], webhook_id)
     timestamp = now // SECOND
