@@ -5,6 +5,7 @@ import pytest
 from tests.bed.engines import Engine, SqliteEngine, settings_for
 from tests.bed.organizations import two_hubs
 from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, receiving
 
 
 @pytest.fixture(params=["granian", "uvicorn"])
@@ -19,3 +20,9 @@ def on_each_server(request: pytest.FixtureRequest, sqlite_template: Path, tmp_pa
 def hubs(engine: Engine, tmp_path: Path) -> Iterator[tuple[RunningHub, RunningHub]]:
     with two_hubs(engine, tmp_path) as pair:
         yield pair
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started

@@ -11,7 +11,7 @@ from tests.bed.organizations import entries_of
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
 from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.watching import Receiver, make_webhook, settle
 
 from hubgate.server.accounts.model import Organization
 from hubgate.server.audit.model import Actor
@@ -26,12 +26,6 @@ WATCHED = [{"type": "org", "name": "acme"}]
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
-        yield started
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
         yield started
 
 

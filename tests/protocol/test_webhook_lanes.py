@@ -9,7 +9,7 @@ from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.watching import Receiver, make_webhook, settle
 from tests.protocol.test_webhook_backlogs import copy_delivery
 
 from hubgate.server.webhooks.context import Webhooks
@@ -24,12 +24,6 @@ LOGS = "/api/settings/webhooks/{}/logs"
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhook_quota="3")
     with running(settings) as started:
-        yield started
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
         yield started
 
 

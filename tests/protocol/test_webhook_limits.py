@@ -17,7 +17,7 @@ from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.repos import head_of, make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.watching import Receiver, make_webhook, settle
 
 PATH = "/api/settings/webhooks"
 OF_ACME = "/api/organizations/acme/settings/webhooks"
@@ -28,12 +28,6 @@ LARGEST = 256 * 1024
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhook_quota="5")
     with running(settings) as started:
-        yield started
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
         yield started
 
 

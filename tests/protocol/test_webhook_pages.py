@@ -14,7 +14,7 @@ from tests.bed.people import Page, api, browser_of, mails_to, make_organization,
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.watching import Receiver, make_webhook, settle
 from tests.protocol.test_phone_columns import columns
 
 from hubgate.server.accounts.model import User
@@ -54,12 +54,6 @@ def program(hub: RunningHub, ada: User) -> Iterator[httpx.Client]:
 def browser(hub: RunningHub, ada: User) -> Iterator[httpx.Client]:
     with browser_of(hub, ada) as client:
         yield client
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
-        yield started
 
 
 def text_of(response: httpx.Response) -> str:

@@ -35,12 +35,6 @@ def ada(hub: RunningHub) -> Iterator[httpx.Client]:
         yield client
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
-        yield started
-
-
 def made(client: httpx.Client, **body: Any) -> dict[str, Any]:
     answer = client.post(PATH, json={"url": URL, "watched": WATCHED, **body})
     assert answer.status_code == 200, answer.text

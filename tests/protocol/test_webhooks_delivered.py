@@ -10,19 +10,13 @@ from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.watching import Receiver, make_webhook, settle
 
 
 @pytest.fixture
 def hub(storage: Engine, tmp_path) -> Iterator[RunningHub]:
     settings = settings_for(storage.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")
     with running(settings) as started:
-        yield started
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
         yield started
 
 

@@ -36,12 +36,6 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
-        yield started
-
-
-@pytest.fixture
 def ada(hub: RunningHub) -> Iterator[httpx.Client]:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         yield client

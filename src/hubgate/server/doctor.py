@@ -23,11 +23,15 @@ from hubgate.server.settings import Settings
 from hubgate.server.storage.engines import sqlite_path
 from hubgate.server.storage.health import clock_of, integrity
 from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
+from hubgate.server.webhooks.waiting.store import waiting_since
 
 # Leases and codes stay right with clocks this far apart; beyond it something is wrong with the machine.
 MOST_SKEW_SECONDS = 5
 # The loop that seals comes by every second.
 LONGEST_UNSEALED = MINUTE
+# The loops that fan out and send come by many times a second.
+LONGEST_LATE = MINUTE
+START = "If nothing delivers, start the hub or hubgate deliver; if something does, it is behind."
 BUILT_IN_2026 = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
@@ -116,6 +120,7 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
             yield finding
         async for finding in _audit_log(hub):
             yield finding
+        yield await _deliveries(hub)
     except HubError as error:
         yield Finding("database", "fail", redacted(f"Cannot use the database: {error.__cause__ or error.message}"))
 
@@ -162,6 +167,14 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
         sealed, batches = _counted(report.entries, "entry", "entries"), _counted(report.batches, "batch", "batches")
         organizations = _counted(report.organizations, "organization", "organizations")
         yield Finding("audit log", "ok", f"{organizations}: {sealed} in {batches}, unchanged; {entries} not sealed yet")
+
+
+async def _deliveries(hub: Hub) -> Finding:
+    now = hub.clock()
+    since = await waiting_since(hub.db, now)
+    if since is None or now - since <= LONGEST_LATE:
+        return Finding("webhooks", "ok", "nothing that should have left is waiting")
+    return Finding("webhooks", "warn", f"deliveries wait since {iso(since)}. {START}")
 
 
 def _counted(count: int, one: str, many: str) -> str:

@@ -60,6 +60,12 @@ def _is_allowed(address: Address, allowed: tuple[Network, ...]) -> bool:
     return judged.version == 4 or _within(judged, _PUBLIC_V6)
 
 
+def may_be_opened(address: Address) -> bool:
+    """Whether an operator could allow it."""
+    judged = embedded_in(address)
+    return judged is not None and _within(judged, _PRIVATE) and not _within(judged, _METADATA)
+
+
 def is_public(address: Address) -> bool:
     """Whether anyone on the Internet could dial it too, so that how it answers is no secret of this network."""
     return is_allowed(address, ())

@@ -5,7 +5,7 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 
-from hubgate.server.egress.addresses import Address, Network, is_allowed, is_public
+from hubgate.server.egress.addresses import Address, Network, is_allowed, is_public, may_be_opened
 from hubgate.server.egress.exchange import Answer, Connection
 from hubgate.server.egress.own import Own
 from hubgate.server.egress.pool import Key, Pool
@@ -37,7 +37,10 @@ class Egress:
         """What can be said of an address before it is used. Names are not looked up: where they lead may change."""
         target = parse_target(url)
         if target.literal is not None and not is_allowed(target.literal, self._allowed):
-            raise AddressRefused("it is private or reserved")
+            private = may_be_opened(target.literal)
+            raise AddressRefused(
+                "it is private, and HUBGATE_EGRESS_ALLOW does not open its network" if private else "it is reserved"
+            )
 
     async def get(self, url: str, headers: Mapping[str, str], *, seconds: float, cap: int) -> Answer:
         target = parse_target(url)

@@ -40,6 +40,7 @@ async def due_webhooks(tx: Tx, now: int, most: int) -> Sequence[Row]:
 _KNOWN = MAY_KNOW.replace(":private", "COALESCE(r.private, e.private)").replace(
     ":owner_id", "COALESCE(r.owner_id, e.owner_id)"
 )
+_MAY_GO = f"(d.repo_id = '{NOBODY}' OR {_KNOWN})"
 # What is in the air counts against the cap, whoever sent it.
 _ROOM = """
     SELECT CASE WHEN :cap > count(*) THEN CAST(:cap AS bigint) - count(*) ELSE 0 END FROM deliveries f
@@ -56,7 +57,7 @@ def _leaving(candidates: str) -> Each:
         f"""
         SELECT d.id, d.webhook_id, d.state, d.repo_seq, d.attempts, d.depth, d.is_test,
             COALESCE(d.body, e.body) AS body, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
-            CASE WHEN d.repo_id = '{NOBODY}' OR {_KNOWN} THEN 1 ELSE 0 END AS known
+            CASE WHEN {_MAY_GO} THEN 1 ELSE 0 END AS known
         FROM (
             SELECT c.id FROM ({candidates}) c
             WHERE c.attempts > 0 OR c.replay_of <> '' OR NOT EXISTS (
@@ -176,11 +177,12 @@ async def plan_after_claim(tx: Tx, turns: Iterable[Turn], soon: dict[str, int], 
 
 
 async def is_still_wanted(db: Database, delivery_id: str, token: str) -> bool:
-    """Whether it is ours and its webhook enabled."""
+    """Whether it is ours, its webhook enabled and the owner of that may still know of it."""
     row = await db.one(
         f"""
         SELECT 1 FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
-        WHERE d.id = :id AND d.lease_token = :token AND w.state = '{ENABLED}'
+        LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
+        WHERE d.id = :id AND d.lease_token = :token AND w.state = '{ENABLED}' AND {_MAY_GO}
         """,
         {"id": delivery_id, "token": token},
     )

@@ -1,0 +1,167 @@
+"""Commands that look at what was sent to a webhook, and send again."""
+
+import argparse
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hubgate.cli.user import common
+from hubgate.cli.user.of_webhooks import add_one, said_org
+from hubgate.cli.user.progress import Counter
+from hubgate.client import Hub, HubgateError, Refused
+from hubgate.client.answers import washed
+from hubgate.client.models import Delivery, Sent
+from hubgate.client.shaping import member, plain, shaped, shaped_list
+
+STATES = ("pending", "retrying", "parked", "delivered", "failed", "skipped", "cancelled", "stored")
+_FETCHED = "this webhook has no address, its events are fetched."
+
+
+@dataclass(frozen=True)
+class _Try:
+    at: datetime
+    duration_ms: int
+    status: int | None = None
+    error: str | None = None
+    response: str = ""
+
+    def __str__(self) -> str:
+        """Of what the receiver said the beginning."""
+        said = self.error or f"{self.status} {self.response}"
+        return f"{_utc(self.at)}  {self.duration_ms} ms  {washed(said, 200)}"
+
+
+def configure(commands: common.Subparsers) -> None:
+    example = "  hubgate webhooks test 6530c2a1b2c3d4e5f6071829"
+    add_one(commands, "test", "send a sample and show the answer", _test, example)
+    example = "  hubgate webhooks activity 6530c2a1b2c3d4e5f6071829 --state failed --limit 20"
+    activity = add_one(commands, "activity", "deliveries, the newest first", _activity, example)
+    activity.add_argument("delivery", nargs="?", metavar="DELIVERY", help="only this one, with its tries")
+    activity.add_argument("--state", choices=STATES, help="only those in this state")
+    activity.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default 50)")
+    example = "  hubgate webhooks replay 6530c2a1b2c3d4e5f6071829 --since 2h --state failed --rate 5"
+    replay = add_one(commands, "replay", "send deliveries again", _replay, example)
+    which = replay.add_mutually_exclusive_group(required=True)
+    which.add_argument("delivery", nargs="?", metavar="DELIVERY", help="this one")
+    which.add_argument("--since", type=common.moment, metavar="TIME", help="every event since: 2h, 1d, or a time")
+    replay.add_argument("--rate", type=float, metavar="N", help="at most so many a second")
+    replay.add_argument("--state", choices=STATES, help="with --since: only those in this state")
+
+
+def _test(options: argparse.Namespace, hub: Hub) -> int:
+    return _told(options, hub, hub.test_webhook(options.id, organization=options.org))
+
+
+def _activity(options: argparse.Namespace, hub: Hub) -> int:
+    if options.delivery is not None:
+        return _in_full(options, hub)
+    found = hub.webhook_activity(options.id, state=options.state, limit=options.limit, organization=options.org)
+    if not found and not options.json:
+        print("No deliveries.")
+        return 0
+    headings = ["DELIVERY", "STATE", "EVENT", "REPO", "STATUS", "TRIES", "AGE"]
+    return common.show(options, found, headings, [_logged(one) for one in found])
+
+
+def _logged(one: Delivery) -> list[str]:
+    state = f"{one.state} ({one.reason})" if one.reason else one.state
+    return [
+        washed(one.id, 60),
+        washed(state, 60),
+        # A test is of no event but its own.
+        washed(f"{one.event.scope} {one.event.action}", 60) + (" (test)" if one.event.id == one.id else ""),
+        washed(one.repo.name, 120),
+        "-" if one.status is None else str(one.status),
+        str(one.attempts),
+        common.age(one.at),
+    ]
+
+
+def _utc(when: datetime | None) -> str:
+    return "-" if when is None else f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+
+
+def _in_full(options: argparse.Namespace, hub: Hub) -> int:
+    if options.state is not None:
+        raise ValueError("--state goes with a list. Leave it out, or the delivery.")
+    found = hub.get_delivery(options.id, options.delivery, organization=options.org)
+    one, tries = shaped(Delivery, found), shaped_list(_Try, member(found, "tries"))
+    _, state, event, repo, *_ = _logged(one)
+    lines = [
+        f"id       {washed(one.id, 60)}",
+        f"state    {state}",
+        f"event    {event}",
+        f"repo     {repo}",
+        f"made     {_utc(one.at)}",
+        f"next try {_utc(one.next_attempt_at)}",
+        *(f"try {number:<4} {tried}" for number, tried in enumerate(tries, 1)),
+    ]
+    return common.say(options, found, "\n".join(lines))
+
+
+def _replay(options: argparse.Namespace, hub: Hub) -> int:
+    if options.since is None:
+        return _told(options, hub, hub.replay_webhook(options.id, options.delivery, organization=options.org))
+    refused: list[Refused] = []
+    with Counter("replayed") as counter:
+        sent = hub.replay_webhook_since(
+            options.id,
+            options.since,
+            state=options.state,
+            rate=options.rate,
+            progress=counter.report,
+            refused=lambda _, error: refused.append(error),
+            organization=options.org,
+        )
+    passed = f"{len(refused)} passed over: {refused[0]}" if refused else ""
+    if refused and not sent:
+        raise HubgateError(f"none could be sent. {passed}")
+    common.say(options, sent, "" if options.json else _summary(options, hub, sent))
+    if passed:
+        print(f"! {passed}", file=sys.stderr)
+    return 0
+
+
+def _summary(options: argparse.Namespace, hub: Hub, sent: list[Sent]) -> str:
+    if not sent:
+        return "Nothing to send again."
+    arrived = sum(_arrived(one) for one in sent)
+    if arrived == len(sent):
+        return f"✓ {arrived} sent again, and arrived."
+    if sent[0].status is None and _became(options, hub, sent[0])[0] == "stored":
+        return f"✓ {len(sent)} kept again: {_FETCHED}"
+    return f"! {len(sent)} sent again, {arrived} arrived so far. {_see(options)}"
+
+
+def _told(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
+    state, attempts = _became(options, hub, sent) if sent.status is None else ("", 1)
+    good = _arrived(sent) or state == "stored"
+    if options.json:
+        common.say(options, plain(sent) | {"status": sent.status}, "")
+    elif state == "stored":
+        print(f"✓ Kept: {_FETCHED}")
+    elif sent.status is not None:
+        print(f"{'✓' if good else '✕'} The receiver answered {sent.status}.")
+    elif state in ("pending", "parked") and not attempts:
+        print(f"! It is on its way: no try was made yet. {_see(options)}")
+    else:
+        raise HubgateError(f"no answer from the address. {_see(options)}")
+    return 0 if good else 1
+
+
+def _became(options: argparse.Namespace, hub: Hub, sent: Sent) -> tuple[str, int]:
+    """State and tries of what got no answer."""
+    try:
+        found = hub.get_delivery(options.id, sent.id, organization=options.org)
+    except Refused:
+        # A token may be good for sending alone.
+        return "", 1
+    return found["state"], found.get("attempts", 0)
+
+
+def _arrived(sent: Sent) -> bool:
+    return sent.status is not None and 200 <= sent.status < 300
+
+
+def _see(options: argparse.Namespace) -> str:
+    return f"See: hubgate webhooks activity {options.id}{said_org(options)}"

@@ -1,0 +1,1 @@
+"""Whether anything waits that should have left."""
