@@ -26,6 +26,7 @@ def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
         "clock",
         "keys",
         "audit log",
+        "webhooks",
     }
 
 
