@@ -209,6 +209,8 @@ def test_changed_switched_and_deleted(hub: RunningHub, browser: httpx.Client, pr
     assert "repo.content update" in events
     asked = browser.get(f"{at}/delete")
     assert "This deletes the webhook to other.example:8443 with 0 deliveries, for good." in text_of(asked)
+    # Two may send to one host.
+    assert "https://other.example:8443/x" in asked.text.replace("<wbr>", "")
     wrong = submit(browser, f"{at}/delete", f"{at}/delete", name="other.example")
     assert (wrong.status_code, "Type other.example:8443, as it is written here." in text_of(wrong)) == (422, True)
     gone = submit(browser, f"{at}/delete", f"{at}/delete", name=" other.example:8443 ")
