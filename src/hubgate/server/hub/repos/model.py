@@ -45,6 +45,13 @@ class Owner(msgspec.Struct, frozen=True):
         return resource.Organization(self.id) if self.kind == "org" else resource.Account(self.id)
 
 
+class KindOfModel(msgspec.Struct, frozen=True):
+    """What lists show of a card. Its author may have written anything there."""
+
+    pipeline_tag: Any = None
+    library_name: Any = None
+
+
 class Repo(msgspec.Struct, frozen=True):
     """The order of the fields is that of `store.REPO`."""
 
@@ -96,9 +103,8 @@ class Repo(msgspec.Struct, frozen=True):
         return tags
 
     @property
-    def card_data(self) -> dict[str, Any]:
-        card: dict[str, Any] = msgspec.json.decode(self.card)
-        return card
+    def kind_of_model(self) -> KindOfModel:
+        return msgspec.json.decode(self.card, type=KindOfModel)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import msgspec
+
 from hubgate.server.clock import iso
 from hubgate.server.hub.git.objects import Entry
 from hubgate.server.hub.repos.model import Repo, RepoType
@@ -12,7 +14,7 @@ _ALWAYS = ("_id", "id")
 
 
 def described(repo: Repo, *, card: bool = True) -> dict[str, Any]:
-    data = repo.card_data
+    """Card and tags go out as they are stored: a list of a thousand has no time to take them apart."""
     said: dict[str, Any] = {
         "_id": repo.id,
         "id": repo.full_name,
@@ -25,17 +27,16 @@ def described(repo: Repo, *, card: bool = True) -> dict[str, Any]:
         "disabled": False,
         "downloads": 0,
         "likes": 0,
-        "tags": repo.tag_list,
+        "tags": msgspec.Raw(repo.tags.encode()),
     }
     if repo.kind is RepoType.MODEL:
         said["modelId"] = repo.full_name
-        for field in ("pipeline_tag", "library_name"):
-            if isinstance(data.get(field), str):
-                said[field] = data[field]
+        told = msgspec.structs.asdict(repo.kind_of_model)
+        said |= {field: value for field, value in told.items() if isinstance(value, str)}
     if repo.kind is RepoType.SPACE:
         said["sdk"] = repo.sdk
     if card:
-        said["cardData"] = data
+        said["cardData"] = msgspec.Raw(repo.card.encode())
     return said
 
 
