@@ -77,7 +77,7 @@ async def _laid_out(
     author = author_of(user, repos.base_url)
     in_git, kept = await beginning.stored(repos, {**content, **files})
     head = await write_first_commit(folder, in_git, FIRST_COMMIT, author, now)
-    card = await card_at(folder, head)
+    card = await card_at(folder, head, wanted.type.value)
     repo = Repo(
         id=repo_id,
         type=wanted.type.value,

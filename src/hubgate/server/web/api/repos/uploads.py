@@ -40,8 +40,8 @@ COMMIT_SECONDS = 600.0
 
 BY_LFS = "This hub takes large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
 KEEP_SHARDS = (
-    "If push_to_hub ends with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs and "
-    "try again."
+    "If push_to_hub ends with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
+    "and try again."
 )
 _PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
 _OWN_LARGE_FILES = re.compile(r"hf_hub/(\d+)\.(\d+)")
