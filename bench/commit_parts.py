@@ -106,7 +106,7 @@ def _steps(here: _Here) -> dict[str, Step]:
         "  .gitattributes read": lambda: attributes_at(folder, first, [operation()]),
         "  blob, tree and commit": objects,
         "  the same, not synced": lambda: in_thread(_unsynced, folder, first),
-        "  README.md read": lambda: card_at(folder, first),
+        "  README.md read": lambda: card_at(folder, first, "model"),
         "  unit: ref, head and event": unit,
         "  unit of one statement": nothing,
         "  a look-up of a ref": lambda: store.ref(repos.db, repo.id, MAIN),

@@ -84,6 +84,29 @@ def test_branches_and_tags_go(scene: Scene) -> None:
     assert list(scene.refs()) == [MAIN]
 
 
+def test_what_is_not_there_is_deleted_as_git_does_it(scene: Scene) -> None:
+    """With a full name git sends zero to zero; scripts that tidy up after themselves rely on it."""
+    work = scene.clone("one")
+    done = run_git(work.folder, "push", "origin", ":refs/tags/gone", ":refs/heads/gone")
+    assert done.returncode == 0, done.stderr
+    assert "refs/tags/gone was not there" in done.stderr
+    assert len(scene.events()) == 1, "nothing happened"
+    work.git("push", "-q", "--atomic", "origin", ":refs/tags/gone", "main:dev")
+    assert [update["ref"] for update in scene.events()[-1]["updatedRefs"]] == ["refs/heads/dev"]
+    assert f"Cannot delete {MAIN}" in work.fails("push", "origin", ":refs/heads/main")
+
+
+def test_what_is_there_after_all_stays(scene: Scene) -> None:
+    """Who says that it is not there has not seen what came meanwhile."""
+    scene.clone("one").git("push", "-q", "origin", "main:dev")
+    asked = [(None, None, "refs/heads/dev"), (None, scene.refs()[MAIN], "refs/heads/next")]
+    answer = push(scene.hub.url, scene.token, commands(asked) + pack([]))
+    assert report_of(answer) == ["unpack ok", "ng refs/heads/dev fetch first", "ok refs/heads/next"]
+    answer = push(scene.hub.url, scene.token, commands(asked[:1]))
+    assert report_of(answer) == ["unpack ok", "ng refs/heads/dev fetch first"]
+    assert set(scene.refs()) == {MAIN, "refs/heads/dev", "refs/heads/next"}
+
+
 def test_a_branch_becomes_a_folder_of_branches(scene: Scene) -> None:
     work = scene.clone("one")
     work.git("push", "-q", "origin", "main:dev")

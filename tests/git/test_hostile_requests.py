@@ -23,7 +23,6 @@ MALFORMED = {
     "short ids": line(b"123 456 refs/heads/main") + b"0000",
     "a NUL and nothing": line(b"\0") + b"0000",
     "nothing changes": commands([(SHA, SHA, "refs/heads/x")]),
-    "zero to zero": commands([(None, None, "refs/heads/x")]),
     "another hash": commands([(None, SHA, "refs/heads/x")], "report-status object-format=sha256"),
     "push options": commands([(None, SHA, "refs/heads/x")], "report-status push-options"),
     "a certificate": line(b"push-cert\0 report-status") + b"0000",

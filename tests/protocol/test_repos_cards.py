@@ -92,3 +92,40 @@ def test_tags_of_a_card_are_found(hub: RunningHub) -> None:
         # Whole tags, as they are written: the same on both engines.
         for tag in ("pytorch", "Py", "50", "50_", "aXb", "mit", "PyTorch,other", '"', 'PyTorch","a'):
             assert not found(tag), tag
+
+
+def test_tags_of_a_dataset_say_what_they_are(hub: RunningHub) -> None:
+    """As `list_datasets(language=..., task_categories=...)` asks for them."""
+    card = """---
+license: mit
+language: [en, de]
+task_categories: [text-classification]
+task_ids: sentiment-analysis
+size_categories: 1K<n<10K
+multilinguality: monolingual
+language_creators: [found]
+annotations_creators: [expert-generated]
+source_datasets: [original]
+tags: [mine]
+---
+"""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "rows", "dataset")
+        committed(ada, "ada/rows", {"README.md": card.encode()}, repo_type="dataset")
+        info = ada.get("/api/datasets/ada/rows").json()
+        assert set(info["tags"]) == {
+            "mine",
+            "license:mit",
+            "language:en",
+            "language:de",
+            "task_categories:text-classification",
+            "task_ids:sentiment-analysis",
+            "size_categories:1K<n<10K",
+            "multilinguality:monolingual",
+            "language_creators:found",
+            "annotations_creators:expert-generated",
+            "source_datasets:original",
+        }
+        for tag in info["tags"]:
+            assert [one["id"] for one in ada.get("/api/datasets", params={"filter": tag}).json()] == ["ada/rows"], tag
+        assert ada.get("/api/datasets", params={"filter": ["language:en", "language:fr"]}).json() == []

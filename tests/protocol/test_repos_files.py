@@ -122,6 +122,13 @@ def test_parts_of_a_file(on_sqlite: RunningHub, kind: str) -> None:
             assert len(answer.headers["x-repo-commit"]) == 40
         for given in ('"x"', etag.strip('"'), '"x", W/"y"'):
             assert ada.get(address, headers={"if-none-match": given}).status_code == 200, given
+        # Readers of ranges, so that all of them are of one file.
+        for given in (etag, f'"x", {etag}', "*"):
+            assert ada.get(address, headers={"if-match": given, "range": "bytes=0-0"}).status_code == 206, given
+        for given in ('"x"', f"W/{etag}", etag.strip('"')):
+            for method in ("GET", "HEAD"):
+                answer = ada.request(method, address, headers={"if-match": given, "if-none-match": etag})
+                assert (answer.status_code, answer.content, answer.headers["etag"]) == (412, b"", etag), given
 
 
 HOSTILE_NAMES = (

@@ -25,13 +25,26 @@ def test_made_seen_and_deleted(hub: RunningHub, repo_type: str) -> None:
         assert made["name"] == "ada/tiny"
         found = anyone.get(f"/api/{repo_type}s/ada/tiny").json()
         assert (found["_id"], found["id"], found["author"], found["private"]) == (made["id"], "ada/tiny", "ada", False)
-        assert [file["rfilename"] for file in found["siblings"]] == [".gitattributes"]
+        files = [".gitattributes", "README.md"] if repo_type == "space" else [".gitattributes"]
+        assert [file["rfilename"] for file in found["siblings"]] == files
         assert anyone.get(f"/api/{repo_type}s/ada/tiny/revision/{found['sha'][:7]}").json()["sha"] == found["sha"]
         gone = ada.request("DELETE", "/api/repos/delete", json={"name": "tiny", "type": repo_type})
         assert gone.status_code == 200
         missing = ada.get(f"/api/{repo_type}s/ada/tiny")
         assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RepoNotFound")
         make_repo(ada, "tiny", repo_type)
+
+
+@pytest.mark.parametrize("name", ["tiny", "1.0", "no", "2026-11-16"])
+def test_a_space_has_a_card_from_the_first(hub: RunningHub, name: str) -> None:
+    """`SpaceCard.load` and `metadata_update` take none that has no README.md."""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, name, "space", sdk="docker", license="mit")
+        card = {"title": name, "sdk": "docker", "license": "mit"}
+        assert ada.get(f"/api/spaces/ada/{name}").json()["cardData"] == card
+        readme = ada.get(f"/spaces/ada/{name}/resolve/main/README.md").text
+        checked = ada.post("/api/validate-yaml", json={"content": readme, "repoType": "space"})
+        assert (checked.status_code, checked.json()["warnings"]) == (200, [])
 
 
 def test_a_name_that_is_taken_says_by_what(hub: RunningHub) -> None:

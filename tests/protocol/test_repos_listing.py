@@ -84,8 +84,22 @@ def test_sorted_filtered_and_in_pages(hub: RunningHub) -> None:
         for text in ("r%s", "%", "\\", "m_", "'", "é"):
             assert ids(client, search=text) == [], text
         assert ids(client, filter="x") == ids(client, **{"filter[]": "x"}) == ["acme/m3"]
+        # Each of several, as existing clients send a name and a text to look for.
+        assert ids(client, search=["acme", "m5"]) == ids(client, search=["m5", "acme"]) == ["acme/m5"]
+        assert client.get("/api/models", params={"search": ["a"] * 30}).status_code == 400
         assert ids(client, gated="true") == ["acme/m5"]
         assert len(ids(client, gated="False")) == 8
+
+
+def test_models_for_a_task(hub: RunningHub) -> None:
+    """`list_models(pipeline_tag=...)`, and `listModels({search: {task}})` in JavaScript."""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+        for name, task in (("one", "fill-mask"), ("two", "summarization")):
+            make_repo(client, name)
+            committed(client, f"ada/{name}", {"README.md": f"---\npipeline_tag: {task}\n---\n".encode()})
+        assert ids(client, pipeline_tag="fill-mask") == ["ada/one"]
+        assert ids(client, pipeline_tag="fill-mask", filter="summarization") == []
+        assert set(ids(client, pipeline_tag="")) == {"ada/one", "ada/two"}
 
 
 def _paged(client: httpx.Client, query: dict[str, Any]) -> list[str]:

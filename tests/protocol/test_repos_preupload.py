@@ -55,6 +55,34 @@ def test_by_name_by_size_and_by_client(hub: RunningHub) -> None:
         assert list(modes(said).values()) == ["regular", "lfs", "lfs", "regular", "regular"]
 
 
+def test_a_shard_of_a_library_that_does_not_give_its_name(hub: RunningHub) -> None:
+    """datasets 4 sends as nobody in particular, and has deleted the shard when it commits. It is told the way out; who
+    uploads a file of such a name finds it inside the commit as ever.
+    """
+
+    def warned(client: httpx.Client, kind: str, agent: str, *paths: str) -> str:
+        files = [{"path": path, "size": 10, "sample": "AAAA"} for path in paths]
+        where = f"/api/{kind}s/ada/rows/preupload/main"
+        answer = client.post(where, json={"files": files}, headers={"user-agent": agent})
+        assert answer.status_code == 200, answer.text
+        inside = {file["uploadMode"] for file in answer.json()["files"]} == {"regular"}
+        assert inside == ("hf_hub/2" in agent and "origin/" not in agent)
+        return answer.headers.get("x-hf-warning", "")
+
+    shard = "data/train-00000-of-00001.parquet"
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "rows")
+        make_repo(ada, "rows", "dataset")
+        said = warned(ada, "dataset", NEW, shard)
+        assert "set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs and try again" in said
+        assert not warned(ada, "dataset", f"{NEW}; origin/lfs", shard)
+        assert not warned(ada, "dataset", OLD, shard)
+        assert not warned(ada, "dataset", "hf/2.4.0; hf_hub/2.4.0; python/3.12", shard)
+        assert not warned(ada, "dataset", NEW, "data/train.parquet")
+        assert not warned(ada, "dataset", NEW, shard, "data/train-00001-of-00002.parquet")
+        assert not warned(ada, "model", NEW, shard)
+
+
 def test_what_is_there_already(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")

@@ -90,7 +90,8 @@ def _change(payload: bytes) -> RefChange:
     if command is None:
         raise BadRequest("A line of the push is no command.")
     old, new = command[1].decode(), command[2].decode()
-    if old == new:
+    # Zero to zero deletes what is not there: so git sends a deletion by its full name.
+    if old == new != ZERO:
         raise BadRequest("A command of the push changes nothing.")
     name = command[3].decode(errors="surrogateescape")
     return RefChange(name, None if old == ZERO else old, None if new == ZERO else new)

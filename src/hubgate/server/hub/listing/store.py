@@ -24,7 +24,8 @@ class Wanted:
     owner_id: str = ""
     # Any of these, if there are some.
     owners: Sequence[str] = ()
-    search: str = ""
+    # Every one of these is in namespace/name.
+    searched: Sequence[str] = ()
     tags: Sequence[str] = ()
     gated: bool | None = None
     sort: str = "lastModified"
@@ -45,9 +46,9 @@ async def page(tx: Tx, wanted: Wanted, sight: Sight, after: tuple[int, str] | No
         owners = {f"owner{number}": owner for number, owner in enumerate(wanted.owners[:MOST_OWNERS])}
         conditions.append(f"r.owner_id IN ({', '.join(f':{name}' for name in owners)})")
         values |= owners
-    if wanted.search:
-        conditions.append("lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern ESCAPE '\\'")
-        values["pattern"] = _containing(wanted.search.lower())
+    for number, text in enumerate(wanted.searched):
+        conditions.append(f"lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern{number} ESCAPE '\\'")
+        values[f"pattern{number}"] = _containing(text.lower())
     for number, tag in enumerate(wanted.tags):
         # As it stands in the list. LIKE would look at upper and lower case on one engine only.
         conditions.append(f"replace(r.tags, :tag{number}, '') <> r.tags")

@@ -14,7 +14,7 @@ import yaml
 
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.repos.model import NO_CARD, Card
+from hubgate.server.hub.repos.model import NO_CARD, Card, RepoType
 
 README = "README.md"
 LONGEST_FRONT_MATTER = 64 * 1024
@@ -25,30 +25,41 @@ LONGEST_TAG = 100
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _PREFIXED = {"license": "license", "datasets": "dataset", "base_model": "base_model"}
 _PLAIN = ("tags", "language", "library_name", "pipeline_tag")
+# Existing clients look for models by the bare word and for datasets by field and word.
+_OF_DATASETS = (
+    "language",
+    "task_categories",
+    "task_ids",
+    "size_categories",
+    "multilinguality",
+    "language_creators",
+    "annotations_creators",
+    "source_datasets",
+)
 
 
 class BadFrontMatter(ValueError):
     """The message says what is wrong, for whoever is about to commit it."""
 
 
-async def card_at(folder: Path, commit: str | None) -> Card:
+async def card_at(folder: Path, commit: str | None, repo_type: str) -> Card:
     if commit is None:
         return NO_CARD
     entry, content = await objects.file_at(folder, commit, README)
     if entry is None or entry.pointer or content is None:
         return NO_CARD
     try:
-        return await in_thread(card_of, content.decode(errors="replace"))
+        return await in_thread(card_of, content.decode(errors="replace"), repo_type)
     except BadFrontMatter:
         return NO_CARD
 
 
-def card_of(readme: str) -> Card:
+def card_of(readme: str, repo_type: str) -> Card:
     front_matter, _ = split_readme(readme)
     if front_matter is None:
         return NO_CARD
     data = parsed(front_matter)
-    return Card(data, list(dict.fromkeys(_tags(data)))[:MOST_TAGS])
+    return Card(data, list(dict.fromkeys(_tags(data, repo_type)))[:MOST_TAGS])
 
 
 def split_readme(readme: str) -> tuple[str | None, str]:
@@ -120,10 +131,12 @@ def _short(value: Any) -> str:
         return hex(value)[:LONGEST_TAG]
 
 
-def _tags(data: Mapping[str, Any]) -> Iterable[str]:
+def _tags(data: Mapping[str, Any], repo_type: str) -> Iterable[str]:
+    of_dataset = _OF_DATASETS if repo_type == RepoType.DATASET.value else ()
     for field in _PLAIN:
-        yield from _words(data.get(field))
-    for field, prefix in _PREFIXED.items():
+        if field not in of_dataset:
+            yield from _words(data.get(field))
+    for field, prefix in {**_PREFIXED, **{field: field for field in of_dataset}}.items():
         yield from (f"{prefix}:{word}" for word in _words(data.get(field)))
 
 

@@ -72,12 +72,13 @@ async def _laid_out(
 ) -> tuple[Repo, list[Kept]]:
     folder = await in_thread(repos.folders.make, repo_id)
     content = {".gitattributes": GIT_ATTRIBUTES.encode()}
-    if wanted.license:
-        content["README.md"] = readme_with(wanted.license).encode()
+    said = _said_of(wanted)
+    if said:
+        content["README.md"] = readme_with(said).encode()
     author = author_of(user, repos.base_url)
     in_git, kept = await beginning.stored(repos, {**content, **files})
     head = await write_first_commit(folder, in_git, FIRST_COMMIT, author, now)
-    card = await card_at(folder, head)
+    card = await card_at(folder, head, wanted.type.value)
     repo = Repo(
         id=repo_id,
         type=wanted.type.value,
@@ -100,6 +101,12 @@ async def _laid_out(
         last_seq=1,
     )
     return repo, kept
+
+
+def _said_of(wanted: NewRepo) -> dict[str, str]:
+    """On its card. Existing clients take it that a space has one from the first."""
+    of_space = {"title": wanted.name, "sdk": wanted.sdk} if wanted.type is RepoType.SPACE else {}
+    return {name: text for name, text in {**of_space, "license": wanted.license}.items() if text}
 
 
 async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequence[Kept], actor: Actor) -> None:

@@ -1,5 +1,7 @@
 """What a new repo begins with."""
 
+from collections.abc import Mapping
+
 # Files that are large as a rule, whatever their size at the moment.
 _LARGE = """
     7z arrow bin bz2 ckpt ftz gz h5 joblib lfs.* mlmodel model msgpack npy npz onnx ot parquet pb pickle pkl pt pth rar
@@ -11,5 +13,6 @@ _PATTERNS = [*(f"*.{ending}" for ending in _LARGE), "saved_model/**/*", "*tfeven
 GIT_ATTRIBUTES = "".join(f"{pattern} filter=lfs diff=lfs merge=lfs -text\n" for pattern in _PATTERNS)
 
 
-def readme_with(license_name: str) -> str:
-    return f"---\nlicense: {license_name}\n---\n"
+def readme_with(said: Mapping[str, str]) -> str:
+    """In quotes: a name may look like a number."""
+    return "".join(["---\n", *(f'{field}: "{text}"\n' for field, text in said.items()), "---\n"])

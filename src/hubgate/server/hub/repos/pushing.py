@@ -75,8 +75,12 @@ def _standing(asked: Asked, refused: Mapping[str, str]) -> list[RefChange]:
     """What is still to be done. Deletions first: a ref may stand in another's way."""
     if refused and "atomic" in asked.wants:
         return []
-    changes = [change for change in asked.changes if change.ref not in refused]
+    changes = [change for change in asked.changes if change.ref not in refused and not _deletes_nothing(change)]
     return sorted(changes, key=lambda change: change.new_sha is not None)
+
+
+def _deletes_nothing(change: RefChange) -> bool:
+    return change.old_sha is None and change.new_sha is None
 
 
 def _all_or_none(asked: Asked, refused: Mapping[str, str]) -> dict[str, str]:
@@ -155,9 +159,11 @@ async def _moved(repos: Repos, repo: Repo, asked: Asked, refused: Mapping[str, s
     if present is None:
         return Outcome(_for_all(asked, REPO_GONE))
     refused = {**await push_rights.refusals(repos, identity, present, asked.changes), **refused}
+    refused = {**await _there_after_all(repos, present, asked), **refused}
     wanted = _standing(asked, refused)
+    absent = [f"{change.ref} was not there" for change in asked.changes if _deletes_nothing(change)]
     if not wanted:
-        return Outcome(_all_or_none(asked, refused))
+        return Outcome(_all_or_none(asked, refused), remarks=[] if refused else absent[:MOST_NAMED])
     try:
         moves = await move_refs(repos, present, wanted, together="atomic" in asked.wants)
     except RefIsElsewhere as problem:
@@ -169,6 +175,14 @@ async def _moved(repos: Repos, repo: Repo, asked: Asked, refused: Mapping[str, s
     friendly = moves.moved and "quiet" not in asked.wants
     remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if friendly else []
     return Outcome(_all_or_none(asked, refused), remarks=remarks)
+
+
+async def _there_after_all(repos: Repos, repo: Repo, asked: Asked) -> dict[str, str]:
+    absent = {change.ref for change in asked.changes if _deletes_nothing(change)}
+    if not absent:
+        return {}
+    names = {name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id))}
+    return dict.fromkeys(absent & names, "fetch first")
 
 
 def _page(repo: Repo, moved: Sequence[RefChange]) -> str:

@@ -95,4 +95,4 @@ async def _names(tx: Tx, repo: Repo, changes: Sequence[RefChange]) -> Names:
 
 async def _card_after(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Card | None:
     head = next((change for change in changes if change.ref == MAIN), None)
-    return await card_at(repos.folders.of(repo.id), head.new_sha) if head else None
+    return await card_at(repos.folders.of(repo.id), head.new_sha, repo.type) if head else None

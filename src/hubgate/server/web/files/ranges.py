@@ -30,6 +30,13 @@ def is_known(if_none_match: str | None, etag: str) -> bool:
     return if_none_match.strip() == "*" or etag in _ETAG.findall(if_none_match)
 
 
+def is_another(if_match: str | None, etag: str) -> bool:
+    """Whether the client wants the rest of what is no longer here (RFC 9110, section 13.1.1: weak ones never match)."""
+    if if_match is None or if_match.strip() == "*":
+        return False
+    return etag not in [given.strip() for given in if_match.split(",")]
+
+
 def asked_span(header: str | None, if_range: str | None, etag: str, size: int) -> Span | None:
     """None asks for the whole."""
     if header is None or (if_range is not None and if_range.strip() != etag):

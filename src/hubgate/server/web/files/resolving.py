@@ -24,7 +24,7 @@ from hubgate.server.hub.repos.finding import Place
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.files import sending
 from hubgate.server.web.files.harmless import file_headers
-from hubgate.server.web.files.ranges import is_known
+from hubgate.server.web.files.ranges import is_another, is_known
 from hubgate.server.web.repo_routes import at_repo, first_of_rest
 
 # What anyone may read of a gated repo, so that they know what they ask for: as its writers show it.
@@ -54,6 +54,8 @@ def routes(repos: Repos) -> list[Route]:
         if entry is None or entry.type is not EntryType.FILE:
             return _no_entry(revision.sha, at.path, at.rev)
         headers = _headers(entry, revision.sha, at.path, by_pointer=pointers)
+        if is_another(request.headers.get("if-match"), headers["etag"]):
+            return Response(status_code=412, headers=headers)
         if is_known(request.headers.get("if-none-match"), headers["etag"]):
             return Response(status_code=304, headers=headers)
         if entry.pointer is None or pointers:

@@ -22,6 +22,7 @@ from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.api.repos import queries, wire
 
 MOST_TAGS = 20
+LONGEST_SEARCH = 200
 # What is not counted here sorts like the newest.
 _SORTS = {
     "createdAt": "createdAt",
@@ -34,8 +35,9 @@ _UNCOUNTED = ("likes", "downloads", "trendingScore", "trending_score", "likes30d
 _QUERY = (
     *PAGING,
     Query("author", "Only of this user or organization."),
-    Query("search", "A part of namespace/name."),
+    Query("search", "A part of namespace/name; may be repeated, all must be there."),
     Query("filter", "A tag; may be repeated, all must be there."),
+    Query("pipeline_tag", "The task of a model, from its card."),
     Query("sort", "createdAt or lastModified.", {"type": "string", "enum": [*COLUMNS, *_UNCOUNTED]}),
     Query("direction", "1 begins with the smallest."),
     Query("full", "Also the card's data.", {"type": "boolean"}),
@@ -94,6 +96,11 @@ async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> Wanted:
     if sort not in _SORTS and sort not in _UNCOUNTED:
         raise BadRequest(f"sort is one of {', '.join(COLUMNS)}.")
     tags = [tag for value in queries.every(fields, "filter") for tag in value.split(",") if tag]
+    # A task is one of the tags that follow from a model's card.
+    tags += [task for task in queries.every(fields, "pipeline_tag") if task]
+    searched = [text.strip()[:LONGEST_SEARCH] for text in queries.every(fields, "search") if text.strip()]
+    if len(searched) > MOST_TAGS:
+        raise BadRequest(f"search takes at most {MOST_TAGS} texts.")
     if len(tags) > MOST_TAGS:
         raise BadRequest(f"filter takes at most {MOST_TAGS} tags.")
     author, owner_id = queries.last(fields, "author"), ""
@@ -105,7 +112,7 @@ async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> Wanted:
     return Wanted(
         type=kind.value,
         owner_id=owner_id,
-        search=queries.last(fields, "search").strip()[:200],
+        searched=searched,
         tags=tags,
         gated=queries.flag(fields, "gated") if gated else None,
         sort=_SORTS.get(sort, "createdAt"),

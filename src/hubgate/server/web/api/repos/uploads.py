@@ -1,7 +1,7 @@
 """`/preupload/{rev}` and `/commit/{rev}`: changing a repo over HTTP."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
@@ -39,8 +39,13 @@ LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
 
 BY_LFS = "This hub takes large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
+KEEP_SHARDS = (
+    "If push_to_hub ends with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
+    "and try again."
+)
 _PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
 _OWN_LARGE_FILES = re.compile(r"hf_hub/(\d+)\.(\d+)")
+_SHARD = re.compile(r"-\d{5}-of-\d{5}\.parquet\Z")
 
 
 class Preupload(msgspec.Struct, rename="camel"):
@@ -85,6 +90,8 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in said):
             # Shown at once; of what xet-write-token answers these clients show only the status.
             response.headers["x-hf-warning"] = f"large-files; {BY_LFS}"
+        elif insists_on_xet(client) and repo.type == RepoType.DATASET.value and may_send_early(client, asked.files):
+            response.headers["x-hf-warning"] = f"shards; {KEEP_SHARDS}"
         return response
 
     async def commit_to(request: HubRequest, repo: Repo) -> JsonResponse:
@@ -160,6 +167,13 @@ def sends_early(user_agent: str) -> bool:
     cannot come.
     """
     return "datasets/" in user_agent
+
+
+def may_send_early(user_agent: str, files: Sequence[Candidate]) -> bool:
+    """Before 5.0 that library does not give its name; it sends one shard at a time. So do others that keep their file,
+    and theirs must stay in the commit: with a default set-up it can come no other way.
+    """
+    return user_agent.startswith("unknown/") and len(files) == 1 and _SHARD.search(files[0].path) is not None
 
 
 def _route(

@@ -29,7 +29,8 @@ def routes(frame: Frame) -> list[Route]:
             tag = query.get("filter", "").strip()[:LONGEST_SEARCH]
             kept = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
             asked = Asked(query, path, kept=kept)
-            wanted = Wanted(type=kind.value, search=asked.search[:LONGEST_SEARCH], tags=[tag] if tag else [], sort=sort)
+            searched = [asked.search[:LONGEST_SEARCH]] if asked.search else []
+            wanted = Wanted(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
             identity = caller_of(request).identity
             page = await listing.listed(frame.repos, identity, wanted, asked.page(listing.CURSOR, ROWS))
             return frame.pages.page(
