@@ -82,7 +82,9 @@ class _Pushing:
                 raise RuntimeError(f"{len(shas - set(found))} of {len(shas)} did not arrive")
             await asyncio.sleep(0.05)
             for at, body in await asyncio.to_thread(self.receiver.timed):
-                found.setdefault(json.loads(body)["updatedRefs"][0]["newSha"], at)
+                # That the repo was made may have been told too.
+                for change in json.loads(body).get("updatedRefs", ()):
+                    found.setdefault(change["newSha"], at)
         return found
 
 
