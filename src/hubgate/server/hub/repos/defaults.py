@@ -14,5 +14,6 @@ GIT_ATTRIBUTES = "".join(f"{pattern} filter=lfs diff=lfs merge=lfs -text\n" for 
 
 
 def readme_with(said: Mapping[str, str]) -> str:
-    """In quotes: a name may look like a number."""
-    return "".join(["---\n", *(f'{field}: "{text}"\n' for field, text in said.items()), "---\n"])
+    """A name may look like a number, so it is in quotes; tools look for a license without any."""
+    lines = (f"{field}: {text}\n" if field == "license" else f'{field}: "{text}"\n' for field, text in said.items())
+    return "".join(["---\n", *lines, "---\n"])
