@@ -18,8 +18,8 @@ NOW = as_json(503, {"error": "Busy."}, retry_after="0")
 
 
 @pytest.fixture(autouse=True)
-def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits are half as long as they can be, and short."""
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked is whether it waits and comes again, not for how long."""
     monkeypatch.setattr(retrying, "_FIRST", 0.01)
 
 

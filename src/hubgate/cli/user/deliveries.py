@@ -86,9 +86,9 @@ def _in_full(options: argparse.Namespace, hub: Hub) -> int:
         raise ValueError("--state goes with a list. Leave it out, or the delivery.")
     found = hub.get_delivery(options.id, options.delivery, organization=options.org)
     one, tries = shaped(Delivery, found), shaped_list(_Try, member(found, "tries"))
-    _, state, event, repo, *_ = _logged(one)
+    delivery_id, state, event, repo, *_ = _logged(one)
     lines = [
-        f"id       {washed(one.id, 60)}",
+        f"id       {delivery_id}",
         f"state    {state}",
         f"event    {event}",
         f"repo     {repo}",
