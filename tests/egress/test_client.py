@@ -5,14 +5,18 @@ import gzip
 import socket
 import threading
 import time
+from collections.abc import Callable, Coroutine
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
+from tests.bed.blocking import blocking
 from tests.egress.farend import Names, answering, certificate_for, read_request, serving, silent
 
 from hubgate.server.egress.client import Egress
-from hubgate.server.egress.exchange import MOST_HEAD_BYTES
+from hubgate.server.egress.exchange import LONGEST_ROUND_TRIP, MOST_HEAD_BYTES
 from hubgate.server.egress.resolve import NotReached
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
@@ -216,15 +220,46 @@ async def test_connections_are_kept_and_stale_ones_replaced() -> None:
     egress.close()
 
 
-async def test_a_body_that_ends_with_the_connection() -> None:
-    def behave(peer: socket.socket) -> None:
-        read_request(peer)
-        peer.sendall(b"HTTP/1.0 200 OK\r\n\r\nall of it")
+async def test_what_was_worked_on_is_not_sent_again() -> None:
+    """A receiver that dies at its work on a kept connection: whether to repeat that is the caller's to say."""
+    seen: list[bytes] = []
+
+    def dying(peer: socket.socket) -> None:
+        seen.append(read_request(peer))
+        peer.sendall(OK)
+        seen.append(read_request(peer))
+        threading.Event().wait(2 * LONGEST_ROUND_TRIP)
 
     egress = Egress(LOOPBACK)
-    with serving(behave) as server:
-        assert await get(egress, f"http://127.0.0.1:{server.port}/") == (200, b"all of it")
+    with serving(dying) as server:
+        url = f"http://127.0.0.1:{server.port}/"
+        assert await get(egress, url) == (200, b"ok")
+        with pytest.raises(NotReached):
+            await get(egress, url)
+        assert (server.connections, len(seen)) == (1, 2)
     egress.close()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("head", [b"HTTP/1.0 200 OK", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity"])
+def test_a_body_that_ends_with_the_connection(
+    run: Callable[[Coroutine[Any, Any, None]], None], scheme: str, head: bytes, tmp_path: Path
+) -> None:
+    """In both kinds of loop that the hub runs in. Many a server closes TLS without saying so first."""
+    for_server, for_client = certificate_for("hook.example", tmp_path)
+
+    def behave(peer: socket.socket) -> None:
+        read_request(peer)
+        peer.sendall(head + b"\r\n\r\nall of it")
+
+    async def ask(port: int) -> None:
+        egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}), tls=for_client)
+        assert await get(egress, f"{scheme}://hook.example:{port}/", seconds=5) == (200, b"all of it")
+        egress.close()
+
+    with serving(behave, tls=for_server if scheme == "https" else None) as server:
+        blocking(ask(server.port), run)
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,7 @@ class Egress:
         try:
             return await self._exchanged(*held, request, cap)
         except NotReached:
-            # Kept alive by us, closed by the other side meanwhile: it has not seen this request.
-            if held[1].has_begun_answering:
+            if not held[1].was_closed_meanwhile:
                 raise
             return None
 

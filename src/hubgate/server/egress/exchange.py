@@ -5,6 +5,7 @@ answer's body is kept up to a cap and the connection is closed where it goes bey
 """
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -14,6 +15,7 @@ from hubgate.server.egress.resolve import NotReached
 
 # All of the answer before its body, interim answers included.
 MOST_HEAD_BYTES = 64 * 1024
+LONGEST_ROUND_TRIP = 0.25
 # Chunks of one byte each, the worst honest framing, make a body this much longer on the wire.
 _FRAMING = 8
 
@@ -36,6 +38,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.is_reusable = False
+        self._asked = 0.0
         self._transport: asyncio.Transport | None = None
         self._pending: asyncio.Future[Answer] | None = None
         self._parser = httptools.HttpResponseParser(self)
@@ -47,6 +50,7 @@ class Connection(asyncio.Protocol):
 
     async def exchange(self, request: bytes, cap: int) -> Answer:
         self._begin(Answer(), cap)
+        self._asked = time.monotonic()
         # Until an answer says otherwise: a deadline that cuts this exchange short must close the connection with it.
         self.is_reusable = False
         if self._transport is None or self._transport.is_closing():
@@ -61,9 +65,11 @@ class Connection(asyncio.Protocol):
                 self.close()
 
     @property
-    def has_begun_answering(self) -> bool:
-        """Whether a byte of an answer came: only before that may the same request be sent on another connection."""
-        return self._head_bytes > 0
+    def was_closed_meanwhile(self) -> bool:
+        """Whether the other side closed before it saw the request: one round trip tells, and no byte of an answer came.
+        Whoever takes longer may have worked on it, so it is not sent again in silence.
+        """
+        return self._head_bytes == 0 and time.monotonic() - self._asked < LONGEST_ROUND_TRIP
 
     def close(self) -> None:
         self.is_reusable = False
@@ -98,6 +104,9 @@ class Connection(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if exc is None:
+            # uvloop tells of no end of file before it where TLS was not closed in due form.
+            self.eof_received()
         self.is_reusable = False
         self._fail(f"the connection broke: {exc}" if exc else "the connection was closed early")
 
@@ -113,7 +122,8 @@ class Connection(asyncio.Protocol):
             # A trailer: nothing here reads one, so nothing is kept of it.
             return
         lower = name.lower()
-        if lower in (b"content-length", b"transfer-encoding"):
+        if lower == b"content-length" or (lower == b"transfer-encoding" and value.lower().endswith(b"chunked")):
+            # After any other coding the body ends with the connection (RFC 9112, section 6.3).
             self._length_is_known = True
         self._answer.headers.append((lower.decode("latin-1"), value.decode("latin-1")))
 

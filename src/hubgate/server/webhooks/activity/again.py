@@ -17,7 +17,7 @@ from hubgate.server.webhooks.delivering import store as deliveries
 from hubgate.server.webhooks.delivering.store import NewDelivery
 from hubgate.server.webhooks.managing.managing import NO_SUCH as NO_SUCH_WEBHOOK
 from hubgate.server.webhooks.managing.managing import Kept
-from hubgate.server.webhooks.model import ALIVE, ENABLED, NOBODY, OWNER_TYPES, PENDING, STORED, Webhook
+from hubgate.server.webhooks.model import ALIVE, ENABLED, NOBODY, OWNER_TYPES, PENDING, REPO_TYPES, STORED, Webhook
 
 WAITS_SECONDS = 20.0
 _LOOKS_EVERY = 0.1
@@ -86,9 +86,10 @@ async def _newest(tx: Tx, webhook: Webhook) -> Snapshot | None:
 
 def _sample(kept: Kept) -> Snapshot:
     watch = kept.watched[0]
-    in_namespace = watch.type in OWNER_TYPES
-    name = f"{watch.name}/example" if in_namespace else watch.name
-    return Snapshot(NOBODY, "model" if in_namespace else watch.type, name, NOBODY, False, _SAMPLE_NEW, ())
+    name = f"{watch.name}/example" if watch.type in OWNER_TYPES else watch.name
+    # Of what has no repos here, as of owners, a model stands for it.
+    repo_type = watch.type if watch.type in REPO_TYPES else "model"
+    return Snapshot(NOBODY, repo_type, name, NOBODY, False, _SAMPLE_NEW, ())
 
 
 async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[str, object], now: int) -> None:
