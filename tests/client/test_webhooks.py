@@ -121,6 +121,8 @@ def test_what_was_missed_is_sent_again(
     assert told == [(1, 2), (2, 2)]
     later = datetime.now(UTC) + timedelta(days=4000)
     assert ada.replay_webhook_since(webhook.id, later) == []
+    with pytest.raises(ValueError, match="more than 0"):
+        ada.replay_webhook_since(webhook.id, later, rate=0)
 
 
 async def test_of_an_organization(running_hub: RunningHub) -> None:

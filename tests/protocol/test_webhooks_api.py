@@ -135,6 +135,10 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
         ({"url": None}, "url: Say where to, or pull instead."),
         ({"pull": True}, "url: Say where to, or pull instead."),
         ({"url": "ftp://ci.example/"}, "url: This address is not allowed: it must begin with http:// or https://."),
+        ({"url": "https://ci.example/{x}"}, "url: This address is not allowed: it holds {, which is written %7B."),
+        ({"url": "https://ci.example/a b"}, "url: This address is not allowed: it holds a space."),
+        ({"url": "https://ci.example/ü"}, "url: This address is not allowed: it holds a character outside ASCII."),
+        ({"url": "https://ci.example/\t"}, "url: This address is not allowed: it holds a control character."),
         ({"url": "https://" + "a" * 2048}, "url: This address is not allowed: it is longer than 2,048 characters."),
         ({"watched": []}, "watched: Name at least one user, organization or repo."),
         ({"watched": [{"type": "user", "name": f"u{n}"} for n in range(101)]}, "watched: At most 100."),
@@ -300,6 +304,17 @@ def test_a_test_tells_of_the_newest_repo_or_of_a_sample(hub: RunningHub, ada: ht
             told = eve.post(f"{PATH}/{foreign['id']}/test").json()
     (one,) = [one for one in receiver.received if one.headers["webhook-id"] == told["id"]]
     assert one.json["repo"]["name"] == "ada/old"
+
+
+def test_a_test_where_nothing_that_exists_here_is_watched(
+    hub: RunningHub, ada: httpx.Client, receiver: Receiver
+) -> None:
+    """Existing clients know of buckets and kernels."""
+    webhook = make_webhook(ada, receiver.url, "bucket:ada/b", "kernel:ada/k")
+    with delivering(hub):
+        assert ada.post(f"{PATH}/{webhook['id']}/test").json()["status"] == 200
+    (one,) = receiver.received
+    assert (one.json["repo"]["type"], one.json["repo"]["name"]) == ("model", "ada/b")
 
 
 def test_replay(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:

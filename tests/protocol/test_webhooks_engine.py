@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, make_token, make_user
+from tests.bed.people import api, browser_of, make_token, make_user
 from tests.bed.processes import until
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
+from hubgate.server.accounts.model import User
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.claiming import Claim, claim
 from hubgate.server.webhooks.delivering.losing import INTERRUPTED, release_lost
@@ -36,8 +37,19 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 
 @pytest.fixture
-def ada(hub: RunningHub) -> Iterator[httpx.Client]:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+def user(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+@pytest.fixture
+def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
+    with api(hub, make_token(hub, user)) as client:
+        yield client
+
+
+@pytest.fixture
+def browser(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
+    with browser_of(hub, user) as client:
         yield client
 
 
@@ -104,6 +116,8 @@ def test_the_breaker_lets_one_through_whoever_asks(hub: RunningHub, receiver: Re
     assert {log["state"] for log in logs(ada, webhook)} == {"parked"}
     parked = ada.get(LOGS.format(webhook["id"]), params={"state": "parked", "limit": 5}).json()
     assert len(parked) == 5
+    # The first try was at :20, and ten seconds later one may leave.
+    assert {log["nextAttemptAt"] for log in logs(ada, webhook)} == {"2026-09-21T14:13:30.000Z"}
     assert ada.get(LOGS.format(webhook["id"]), params={"state": "retrying"}).json() == []
     hub.clock.advance(0.2)
     (probe,) = claimed(hub, times=4)
@@ -119,7 +133,9 @@ def test_the_breaker_lets_one_through_whoever_asks(hub: RunningHub, receiver: Re
     assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}
 
 
-def test_a_gone_address_says_nothing_of_the_next(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_a_gone_address_says_nothing_of_the_next(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
+) -> None:
     receiver.status = 410
     webhook = make_webhook(ada, receiver.url, "user:ada")
     make_repo(ada, "tiny")
@@ -128,6 +144,42 @@ def test_a_gone_address_says_nothing_of_the_next(hub: RunningHub, receiver: Rece
     moved = {"url": f"{receiver.url}/new", "watched": webhook["watched"], "domains": webhook["domains"]}
     assert ada.post(f"/api/settings/webhooks/{webhook['id']}", json=moved).status_code == 200
     within(hub, lambda webhooks: note(webhooks, [gone]))
+    assert ada.get(f"/api/settings/webhooks/{webhook['id']}").json()["webhook"]["disabled"] is False
+    assert "No success since" not in browser.get(f"/settings/webhooks/{webhook['id']}").text
+
+
+def test_what_was_in_the_air_does_not_change_why_it_was_suspended(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
+) -> None:
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "tiny")
+    make_repo(ada, "huge")
+    first, second = claimed(hub)
+    arrived = send(hub, first)
+    receiver.status = 410
+    gone = send(hub, second)
+    within(hub, lambda webhooks: note(webhooks, [gone]))
+    within(hub, lambda webhooks: note(webhooks, [arrived]))
+    assert "the receiver answered 410" in browser.get(f"/settings/webhooks/{webhook['id']}").text
+
+
+def test_days_without_a_try_are_no_days_of_failure(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
+) -> None:
+    receiver.status = 500
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "tiny")
+    settle(hub)
+    while logs(ada, webhook)[0]["state"] != "failed":
+        hub.clock.advance(3600)
+        settle(hub)
+    hub.clock.advance(10 * 86_400)
+    shown = browser.get(f"/settings/webhooks/{webhook['id']}").text
+    assert "No success since" in shown
+    assert "It is suspended" not in shown
+    make_repo(ada, "huge")
+    assert settle(hub) == 1
+    assert logs(ada, webhook)[0]["state"] == "parked", "to be tried again"
     assert ada.get(f"/api/settings/webhooks/{webhook['id']}").json()["webhook"]["disabled"] is False
 
 

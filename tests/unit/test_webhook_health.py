@@ -1,7 +1,8 @@
 """The breaker of a webhook, from one try to the next."""
 
-from hubgate.server.clock import MINUTE, SECOND
+from hubgate.server.clock import DAY, MINUTE, SECOND
 from hubgate.server.webhooks.delivering.results.health import WELL, Health, after_failure
+from hubgate.server.webhooks.model import LONGEST_PAUSE
 
 NOW = 1_000 * MINUTE
 
@@ -14,7 +15,7 @@ def failed(times: int, health: Health = WELL) -> Health:
 
 def test_the_tenth_failure_opens_it() -> None:
     assert failed(9).closed_until == 0
-    assert failed(10) == Health(10, NOW + 10 * SECOND, NOW, None)
+    assert failed(10) == Health(10, NOW + 10 * SECOND, NOW, None, NOW)
 
 
 def test_what_was_in_the_air_when_it_opened_is_no_news() -> None:
@@ -32,5 +33,12 @@ def test_each_probe_that_fails_doubles_the_pause_up_to_five_minutes() -> None:
 
 
 def test_a_clock_that_was_set_back_does_not_keep_it_open() -> None:
-    open_for_an_hour = Health(10, NOW + 60 * MINUTE, NOW, None)
+    open_for_an_hour = Health(10, NOW + 60 * MINUTE, NOW, None, NOW)
     assert after_failure(open_for_an_hour, NOW).closed_until == NOW + 20 * SECOND
+
+
+def test_days_without_any_try_are_no_days_of_failure() -> None:
+    warned = Health(3, 0, NOW, NOW + DAY, NOW + 2 * DAY)
+    again = NOW + 2 * DAY + LONGEST_PAUSE
+    assert after_failure(warned, again) == Health(4, 0, NOW, NOW + DAY, again)
+    assert after_failure(warned, again + 1) == Health(4, 0, again + 1, None, again + 1)

@@ -103,13 +103,20 @@ def named_repo(hub: Hub, repo: str) -> str:
 
 def moment(text: str) -> datetime:
     """For argparse: 2h, 30m, 1d, or a time such as 2026-11-15T08:00Z; without a zone it is UTC."""
-    if match := _AGO.match(text):
-        return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
     try:
+        if match := _AGO.match(text):
+            return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
         found = datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is no time. Say 2h, 1d or 2026-11-15T08:00Z") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def at_least_one(text: str) -> int:
+    """For argparse."""
+    if not re.fullmatch(r"0*[1-9]\d{0,8}", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"say how many, at least 1, not {text!r}")
+    return int(text)
 
 
 def age(when: datetime | None) -> str:

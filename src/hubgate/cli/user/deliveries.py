@@ -14,6 +14,7 @@ from hubgate.client.models import Delivery, Sent
 from hubgate.client.shaping import member, plain, shaped, shaped_list
 
 STATES = ("pending", "retrying", "parked", "delivered", "failed", "skipped", "cancelled", "stored")
+_SLOWEST, _FASTEST = 0.001, 1000
 _FETCHED = "this webhook has no address, its events are fetched."
 
 
@@ -38,14 +39,26 @@ def configure(commands: common.Subparsers) -> None:
     activity = add_one(commands, "activity", "deliveries, the newest first", _activity, example)
     activity.add_argument("delivery", nargs="?", metavar="DELIVERY", help="only this one, with its tries")
     activity.add_argument("--state", choices=STATES, help="only those in this state")
-    activity.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default 50)")
+    activity.add_argument(
+        "--limit", type=common.at_least_one, default=50, metavar="N", help="how many at most (default 50)"
+    )
     example = "  hubgate webhooks replay 6530c2a1b2c3d4e5f6071829 --since 2h --state failed --rate 5"
     replay = add_one(commands, "replay", "send deliveries again", _replay, example)
     which = replay.add_mutually_exclusive_group(required=True)
     which.add_argument("delivery", nargs="?", metavar="DELIVERY", help="this one")
     which.add_argument("--since", type=common.moment, metavar="TIME", help="every event since: 2h, 1d, or a time")
-    replay.add_argument("--rate", type=float, metavar="N", help="at most so many a second")
+    replay.add_argument("--rate", type=_rate, metavar="N", help="at most so many a second")
     replay.add_argument("--state", choices=STATES, help="with --since: only those in this state")
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not _SLOWEST <= rate <= _FASTEST:
+        raise argparse.ArgumentTypeError(f"say how many a second, from {_SLOWEST} to {_FASTEST}, not {text!r}")
+    return rate
 
 
 def _test(options: argparse.Namespace, hub: Hub) -> int:

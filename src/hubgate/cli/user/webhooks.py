@@ -67,7 +67,7 @@ def _add_watch(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def _add_secret(group: "argparse._MutuallyExclusiveGroup") -> None:
-    group.add_argument("--secret", metavar="S", help="others on this machine may see it; better:")
+    group.add_argument("--secret", type=_given, metavar="S", help="others on this machine may see it; better:")
     group.add_argument("--secret-stdin", action="store_true", help="read the secret from standard input")
 
 
@@ -75,6 +75,13 @@ def _watch(text: str) -> str:
     kind, _, name = text.partition(":")
     if not kind or not name:
         raise argparse.ArgumentTypeError(f"say TYPE:NAME, such as org:acme, not {text!r}")
+    return text
+
+
+def _given(text: str) -> str:
+    """A variable that is not set would leave a webhook without a secret, and nobody would know."""
+    if not text.isascii() or not text.isprintable() or not text:
+        raise argparse.ArgumentTypeError("say a secret of printable ASCII characters")
     return text
 
 

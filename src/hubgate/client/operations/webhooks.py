@@ -128,6 +128,8 @@ def replay_since(
     refused: Callable[[Delivery, Refused], object] | None,
 ) -> Flow[list[Sent]]:
     """Each event once, the oldest first. What is on its way still, and earlier replays and tests, are left alone."""
+    if rate is not None and not rate > 0:
+        raise ValueError(f"rate is how many a second, more than 0, not {rate}.")
     moment = since if since.tzinfo else since.replace(tzinfo=UTC)
     query = {"state": state, "limit": _PAGE}
     call = Call("GET", f"{_path(organization, webhook_id)}/logs", query=query)
@@ -145,7 +147,7 @@ def replay_since(
             refused(one, error)
         if progress is not None:
             progress(number, len(wanted))
-        if rate and number < len(wanted):
+        if rate is not None and number < len(wanted):
             yield from sleep(max(0.0, 1 / rate - (time.monotonic() - started)))
     return sent
 

@@ -65,7 +65,7 @@ def parse_target(url: str) -> Target:
     if len(url) > LONGEST_URL:
         raise AddressRefused(f"it is longer than {LONGEST_URL:,} characters")
     if not _CLEAN.match(url):
-        raise AddressRefused("it holds a space, a control character, a backslash or a character outside ASCII")
+        raise AddressRefused(_what_is_wrong(url))
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -84,6 +84,17 @@ def parse_target(url: str) -> Target:
     host, literal = _host(parts.netloc)
     request = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(scheme, host, port, request, literal)
+
+
+def _what_is_wrong(url: str) -> str:
+    if not url:
+        return "it is empty"
+    odd = next(character for character in url if not _CLEAN.match(character))
+    if not odd.isascii():
+        return "it holds a character outside ASCII"
+    if odd == " ":
+        return "it holds a space"
+    return f"it holds {odd}, which is written %{ord(odd):02X}" if odd.isprintable() else "it holds a control character"
 
 
 def _host(netloc: str) -> tuple[str, Address | None]:

@@ -38,6 +38,8 @@ PACE = Pace()
 LONGEST_WAIT = DAY
 # A webhook all of whose tries have failed for this long is suspended; half-way its owner is warned.
 SUSPENDED_AFTER = 5 * DAY
+# Between two tries of one delivery, with some room: after more than that without any, failing begins anew.
+LONGEST_PAUSE = 36 * HOUR
 BREAKS_AFTER = 10
 BREAK_FIRST, BREAK_LONGEST = 10 * SECOND, 5 * MINUTE
 # An ordered webhook waits this long for what failed before.

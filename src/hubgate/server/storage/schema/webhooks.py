@@ -44,6 +44,8 @@ webhooks = Table(
     Column("next_due_at", BigInteger),
     Column("last_trigger_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
+    # When a try last failed.
+    Column("failed_at", BigInteger),
     Index(None, "user_id"),
     Index(None, "org_id"),
     Index(None, "next_due_at"),

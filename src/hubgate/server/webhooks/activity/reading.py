@@ -39,6 +39,8 @@ class InFull:
     payload: bytes | None
     tries: Sequence[Row]
     request: Request
+    # Of a replay: whether what it repeats can still be looked at.
+    keeps_origin: bool
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> InFull:
         body = await store.body(tx, delivery_id) if await _may_show(tx, webhook, logged) else None
         tries = await store.tries(tx, delivery_id)
         payload = None if body is None else with_webhook(body, webhook.id)
-        return InFull(logged, payload, tries, _request(webhook, logged, tries))
+        origin = await store.origin(tx, webhook.id, logged.origin) if logged.origin else None
+        return InFull(logged, payload, tries, _request(webhook, logged, tries), origin is not None)
 
     return await webhooks.db.read_long(unit)
 

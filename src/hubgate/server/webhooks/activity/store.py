@@ -61,7 +61,14 @@ _STATE = f"""
             AND d.repo_seq > (SELECT h.held_from FROM held h WHERE h.repo_id = d.repo_id)
     ) THEN '{PARKED}' ELSE d.state END
 """
-_DERIVED = {"duration_ms": _DURATION, "state": _STATE}
+# While the breaker is open nothing leaves before it closes.
+_DUE_AT = f"""
+    CASE WHEN d.{ALIVE} AND d.lease_until IS NULL THEN (
+        SELECT CASE WHEN w.closed_until > :now AND w.closed_until > d.due_at THEN w.closed_until ELSE d.due_at END
+        FROM webhooks w WHERE w.id = :webhook_id
+    ) ELSE d.due_at END
+"""
+_DERIVED = {"duration_ms": _DURATION, "state": _STATE, "due_at": _DUE_AT}
 _COLUMNS = ", ".join(
     f"{_DERIVED[field.name]} AS {field.name}" if field.name in _DERIVED else f"d.{field.name}"
     for field in fields(Logged)

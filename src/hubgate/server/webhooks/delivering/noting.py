@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hubgate.server.storage.database import Tx, Unit
 from hubgate.server.webhooks import telling
@@ -84,12 +84,15 @@ def _judge(webhooks: Webhooks, fare: _Fare, result: Result, before: int, now: in
             response=tried.response,
         )
     )
+    if fare.state == SUSPENDED:
+        # What was in the air then changes nothing of why.
+        return
     if tried.arrived:
         fare.health, fare.status = WELL, None
-    elif not claim.row["is_test"]:
-        fare.health, fare.status = after_failure(fare.health, now), tried.status
+    elif not claim.row["is_test"] and out.url == fare.url:
         # An address that is not its any more says nothing of the new one.
-        fare.gone = fare.gone or (tried.status == GONE and out.url == fare.url)
+        fare.health, fare.status = after_failure(fare.health, now), tried.status
+        fare.gone = fare.gone or tried.status == GONE
 
 
 def _end(result: Result, verdict: Verdict, webhook_state: str, status: int | None, *, counted: int) -> End:
@@ -110,5 +113,5 @@ async def _follow(tx: Tx, webhooks: Webhooks, webhook_id: str, fare: _Fare, now:
             # With the one that ended it: all that "re-enable and replay" sends.
             await telling.suspended(tx, webhooks, webhook_id, await queue.missed(tx, webhook_id, now))
     elif since is not None and lasted >= SUSPENDED_AFTER // 2 and fare.health.warned_at is None:
-        fare.health = Health(fare.health.failures, fare.health.closed_until, since, now)
+        fare.health = replace(fare.health, warned_at=now)
         await telling.half_way(tx, webhooks, webhook_id, since, fare.status)

@@ -85,6 +85,6 @@ class Sender:
         if not is_public:
             silence = deadline if self.silence_seconds is None else self.silence_seconds
             await asyncio.sleep(max(0.0, began + silence - time.monotonic()))
-        milliseconds = int((time.monotonic() - began) * 1000)
+        seconds = time.monotonic() - began
         # In whole seconds, where the rest would say which of them it was.
-        return Try(at, milliseconds if is_public else milliseconds // 1000 * 1000, answer, out.secret)
+        return Try(at, int(seconds * 1000) if is_public else round(seconds) * 1000, answer, out.secret)

@@ -105,7 +105,8 @@ async def forgive(tx: Tx, webhook_id: str) -> None:
     """Neither the breaker nor the days of failure count on."""
     await tx.exec(
         """
-        UPDATE webhooks SET failing_since = NULL, warned_at = NULL, failures = 0, closed_until = 0 WHERE id = :id
+        UPDATE webhooks SET failing_since = NULL, warned_at = NULL, failed_at = NULL, failures = 0, closed_until = 0
+        WHERE id = :id
         """,
         {"id": webhook_id},
     )

@@ -78,7 +78,8 @@ def routes(frame: Frame) -> list[Route]:
             # Suspended at once by a receiver that said it is gone for good.
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
             "days": SUSPENDED_AFTER // DAY,
-            "suspension": None if since is None else since + SUSPENDED_AFTER,
+            # A day that has passed was one without any try.
+            "suspension": None if since is None or since + SUSPENDED_AFTER <= now else since + SUSPENDED_AFTER,
             "closed_until": webhook.closed_until if webhook.closed_until > now else None,
         }
 
@@ -135,7 +136,7 @@ def routes(frame: Frame) -> list[Route]:
             new = await again.test(webhooks, kept)
         except Conflict as error:
             return frame.pages.see(desk.at(kept.webhook), f"Not sent. {error.message}")
-        return await sent(desk, kept, new, "Sent a test")
+        return await sent(desk, kept, new, "Sent a test" if kept.webhook.url else "Kept a test")
 
     async def sent(desk: Desk, kept: Kept, new: str, deed: str) -> Response:
         logged = await again.awaited(webhooks, kept.webhook, new, _WAITS_SECONDS)

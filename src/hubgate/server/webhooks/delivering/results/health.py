@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from hubgate.server.webhooks.model import BREAK_FIRST, BREAK_LONGEST, BREAKS_AFTER
+from hubgate.server.webhooks.model import BREAK_FIRST, BREAK_LONGEST, BREAKS_AFTER, LONGEST_PAUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,21 +11,24 @@ class Health:
     failures: int
     # Until when nothing is sent.
     closed_until: int
-    # Since when every try has failed; when the owner was told of that.
+    # Since when every try has failed; when the owner was told of that; when the last of them was.
     failing_since: int | None
     warned_at: int | None
+    failed_at: int | None
 
 
-WELL = Health(0, 0, None, None)
+WELL = Health(0, 0, None, None, None)
 
 
 def after_failure(health: Health, now: int) -> Health:
-    since = now if health.failing_since is None else health.failing_since
+    if health.failing_since is None or (health.failed_at is not None and now - health.failed_at > LONGEST_PAUSE):
+        # Nothing was tried for longer than any retry waits: those days say nothing of the receiver.
+        health = replace(health, failing_since=now, warned_at=None)
     if now < health.closed_until <= now + BREAK_LONGEST:
         # It left before the breaker opened: what it came to is no news.
-        return replace(health, failing_since=since)
+        return replace(health, failed_at=now)
     failures = health.failures + 1
-    return replace(health, failing_since=since, failures=failures, closed_until=_closed_until(failures, now))
+    return replace(health, failed_at=now, failures=failures, closed_until=_closed_until(failures, now))
 
 
 def _closed_until(failures: int, now: int) -> int:

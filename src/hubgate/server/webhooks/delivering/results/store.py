@@ -13,7 +13,8 @@ MOST = 256
 
 _HOLD = Each(
     """
-    SELECT id, state, url, failures, closed_until, failing_since, warned_at FROM webhooks WHERE id = :id
+    SELECT id, state, url, failures, closed_until, failing_since, warned_at, failed_at
+    FROM webhooks WHERE id = :id
     /*pg FOR NO KEY UPDATE */
     """,
     {"id": "text"},
@@ -113,7 +114,7 @@ async def end_tries(tx: Tx, ends: Sequence[End], now: int) -> None:
 _SET_HEALTH = Each(
     f"""
     UPDATE webhooks SET failures = :failures, closed_until = :closed_until, failing_since = :failing_since,
-        warned_at = :warned_at, next_due_at = {NEXT_DUE} /*pg FROM batch */
+        warned_at = :warned_at, failed_at = :failed_at, next_due_at = {NEXT_DUE} /*pg FROM batch */
     WHERE id = :id
     """,
     {
@@ -122,6 +123,7 @@ _SET_HEALTH = Each(
         "closed_until": "bigint",
         "failing_since": "bigint",
         "warned_at": "bigint",
+        "failed_at": "bigint",
         "not_before": "bigint",
     },
 )

@@ -1,0 +1,11 @@
+"""When a webhook's last try failed: days without any try are no days of failure."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+
+
+def upgrade() -> None:
+    op.add_column("webhooks", sa.Column("failed_at", sa.BigInteger))
