@@ -82,9 +82,10 @@ class Sender:
             is_public = failure.is_public
         except (Unprocessable, OSError):
             is_public = False
+        took = time.monotonic() - began
         if not is_public:
             silence = deadline if self.silence_seconds is None else self.silence_seconds
-            await asyncio.sleep(max(0.0, began + silence - time.monotonic()))
-        seconds = time.monotonic() - began
-        # In whole seconds, where the rest would say which of them it was.
-        return Try(at, int(seconds * 1000) if is_public else round(seconds) * 1000, answer, out.secret)
+            await asyncio.sleep(max(0.0, silence - took))
+            # To the millisecond, it would say which of them it was.
+            took = silence
+        return Try(at, int(took * 1000), answer, out.secret)
