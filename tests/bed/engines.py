@@ -4,7 +4,7 @@ import contextlib
 import secrets
 import shutil
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncpg
@@ -55,28 +55,36 @@ class SqliteEngine:
 
 @dataclass(frozen=True)
 class PostgresEngine:
+    """`over` are databases that nobody uses any more: they go when the next one is made."""
+
     cluster_url: str
+    over: list[str] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
     name: str = "postgres"
 
     def empty_url(self) -> str:
         return self._create("")
 
     def fresh_url(self) -> str:
-        return self._create(f"TEMPLATE {TEMPLATE}")
+        # Files are copied as they are, which is quicker than to write each page to the log as well.
+        return self._create(f"TEMPLATE {TEMPLATE} STRATEGY FILE_COPY")
 
     def _create(self, options: str) -> str:
         name = f"t_{secrets.token_hex(6)}"
-        blocking(run_sql(self.cluster_url, f"CREATE DATABASE {name} {options}"))
+        drops = [f"DROP DATABASE {self.over.pop()} WITH (FORCE)" for _ in range(len(self.over))]
+        blocking(run_sql(self.cluster_url, *drops, f"CREATE DATABASE {name} {options}"))
+        self.made.append(name)
         return self.cluster_url.replace("/postgres?", f"/{name}?")
 
 
 Engine = SqliteEngine | PostgresEngine
 
 
-async def run_sql(url: str, sql: str) -> None:
+async def run_sql(url: str, *statements: str) -> None:
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute(sql)
+        for sql in statements:
+            await connection.execute(sql)
     finally:
         await connection.close()
 

@@ -13,16 +13,23 @@ from tests.bed import engines
 from tests.bed.blocking import blocking
 from tests.bed.browser import launched
 from tests.bed.clock import FrozenClock
-from tests.bed.postgres import Cluster
+from tests.bed.postgres import Cluster, quickest_place
 from tests.bed.receiver import Receiver, receiving
 from tests.bed.running import RunningHub, running
 
 _CLUSTERS = pytest.StashKey[dict[str, Cluster]]()
 _FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 SMALL_FAULT_COUNT = 3
+# By cluster: databases of tests that have ended.
+_OVER: dict[str, list[str]] = {}
 
 # Warnings are errors here, and the receiver says at its import that it is experimental.
 os.environ["HUBGATE_NO_EXPERIMENTAL_WARNING"] = "1"
+
+# Nobody here speaks to the world. httpx reads all certificates of the system for each client it makes, which takes
+# longer than most requests; in an empty folder there are none.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = os.devnull
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,7 +61,7 @@ def _cluster_url(config: pytest.Config, version: str) -> str:
         return str(config.workerinput["clusters"][version])
     clusters = config.stash[_CLUSTERS]
     if version not in clusters:
-        clusters[version] = Cluster(version, config.getoption("--postgres-bin"))
+        clusters[version] = Cluster(version, config.getoption("--postgres-bin"), quickest_place())
         engines.make_postgres_template(clusters[version].url(), Path(config.stash[_FOLDER].name))
     return clusters[version].url()
 
@@ -80,20 +87,27 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return engines.make_sqlite_template(tmp_path_factory.mktemp("template"))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> engines.Engine:
+@pytest.fixture(params=["sqlite", "postgres 16"], ids=["sqlite", "postgres"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.Engine]:
     """Each test that asks for it runs on both engines."""
-    if request.param == "sqlite":
-        return engines.SqliteEngine(request.getfixturevalue("sqlite_template"), tmp_path)
-    return engines.PostgresEngine(_cluster_url(request.config, "16"))
+    yield from _engine(request, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "postgres 16", "postgres 18"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> engines.Engine:
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.Engine]:
     """For the storage suite: also on the newest PostgreSQL."""
+    yield from _engine(request, tmp_path)
+
+
+def _engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.Engine]:
     if request.param == "sqlite":
-        return engines.SqliteEngine(request.getfixturevalue("sqlite_template"), tmp_path)
-    return engines.PostgresEngine(_cluster_url(request.config, request.param.removeprefix("postgres ")))
+        yield engines.SqliteEngine(request.getfixturevalue("sqlite_template"), tmp_path)
+        return
+    url = _cluster_url(request.config, request.param.removeprefix("postgres "))
+    over = _OVER.setdefault(url, [])
+    engine = engines.PostgresEngine(url, over)
+    yield engine
+    over.extend(engine.made)
 
 
 @pytest.fixture

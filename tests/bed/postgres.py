@@ -18,6 +18,10 @@ from tests.bed.processes import children_of, is_alive, until
 
 FOLDERS = {"16": "pginstall", "18": "pginstall18"}
 
+# Each test gets a database, which is five hundred files: on most disks that takes longer than the test.
+_IN_MEMORY = Path("/dev/shm")
+_ROOM = 4 << 30
+
 # Kills of processes lose nothing that reached the operating system, so syncing would only cost time here. A run makes
 # thousands of databases, and autovacuum would start a process for each of them every minute.
 _CONFIGURATION = """
@@ -30,14 +34,21 @@ log_min_messages = fatal
 """
 
 
+def quickest_place() -> Path:
+    """For data that nobody looks for after a crash of the machine."""
+    is_roomy = _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _ROOM
+    return _IN_MEMORY if is_roomy else Path("/tmp")
+
+
 class Cluster:
     """One server on a socket folder of its own; restarted and killed at will."""
 
-    def __init__(self, version: str, programs: Path | None = None) -> None:
+    def __init__(self, version: str, programs: Path | None = None, data_in: Path = Path("/tmp")) -> None:
         """`programs` is a folder with another server's `postgres` and `initdb`, instead of the wheel's."""
         self.version = version
         # A socket's path may have only about a hundred characters.
         self.folder = Path(tempfile.mkdtemp(prefix="hubgate-pg-", dir="/tmp"))
+        self._data = Path(tempfile.mkdtemp(prefix="hubgate-pg-", dir=data_in))
         self._process: subprocess.Popen[bytes] | None = None
         self._account = pwd.getpwnam("nobody") if os.getuid() == 0 else None
         self._programs = programs or self._readable_programs()
@@ -49,7 +60,7 @@ class Cluster:
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            [self._programs / "postgres", "-D", self.folder / "data", "-k", self.folder],
+            [self._programs / "postgres", "-D", self._data, "-k", self.folder],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             **self._as_account(),
@@ -80,7 +91,8 @@ class Cluster:
     def remove(self) -> None:
         with contextlib.suppress(Exception):
             self.stop(signal.SIGQUIT)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in (self.folder, self._data):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def command(self, sql: str, database: str = "postgres") -> None:
         async def run() -> None:
@@ -100,14 +112,15 @@ class Cluster:
 
     def _create(self) -> None:
         if self._account:
-            os.chown(self.folder, self._account.pw_uid, self._account.pw_gid)
+            for folder in (self.folder, self._data):
+                os.chown(folder, self._account.pw_uid, self._account.pw_gid)
         subprocess.run(
-            [self._programs / "initdb", "-D", self.folder / "data", "-U", "hubgate", "-A", "trust", "-E", "UTF8", "-N"],
+            [self._programs / "initdb", "-D", self._data, "-U", "hubgate", "-A", "trust", "-E", "UTF8", "-N"],
             check=True,
             stdout=subprocess.DEVNULL,
             **self._as_account(),
         )
-        with (self.folder / "data/postgresql.conf").open("a") as file:
+        with (self._data / "postgresql.conf").open("a") as file:
             file.write(_CONFIGURATION)
 
     def _answers(self) -> bool:

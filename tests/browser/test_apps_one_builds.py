@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+from tests.browser.axe import objections
 from tests.browser.cast_builders import ACMES, EXPLAINED
 from tests.browser.stage import Stage, staged
 
@@ -34,8 +34,7 @@ def expect_well_made(page: Page) -> None:
     for size in (DESKTOP, PHONE):
         page.set_viewport_size(size)
         assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
-        found = Axe().run(page)["violations"]
-        assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found] == []
+        assert objections(page) == []
 
 
 def test_a_new_app_shows_its_secret_once(ada: BrowserContext) -> None:

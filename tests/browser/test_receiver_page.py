@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_core_python.sync_playwright import Axe
 from tests.bed.receivers import SECRET, post, serving
+from tests.browser.axe import objections
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.testing import KINDS, signed
@@ -47,8 +47,7 @@ def test_it_holds_to_the_rules(browser: Any, url: str, theme: str) -> None:
             assert page.evaluate("document.documentElement.scrollWidth") == width
             cut = "found => found.filter(one => one.scrollWidth > one.clientWidth).map(one => one.outerHTML)"
             assert page.locator(".card, pre").evaluate_all(cut) == []
-            found = Axe().run(page)["violations"]
-            assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found] == []
+            assert objections(page) == []
         # The stylesheet arrived: nothing in the browser's own white, and the theme is the visitor's.
         canvas = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert canvas == {"light": "rgb(246, 247, 245)", "dark": "rgb(16, 19, 17)"}[theme]

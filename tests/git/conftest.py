@@ -1,5 +1,7 @@
 """A hub with Ada's repo, and working copies of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,9 +61,22 @@ class Scene:
 
 
 @pytest.fixture
-def scene(hub: RunningHub, tmp_path: Path) -> Any:
+def scene(hub: RunningHub, tmp_path: Path) -> Iterator[Scene]:
+    with _set(hub, tmp_path) as scene:
+        yield scene
+
+
+@pytest.fixture
+def sqlite_scene(on_sqlite: RunningHub, tmp_path: Path) -> Iterator[Scene]:
+    """For what is refused for its bytes alone."""
+    with _set(on_sqlite, tmp_path) as scene:
+        yield scene
+
+
+@contextmanager
+def _set(hub: RunningHub, folder: Path) -> Iterator[Scene]:
     ada = make_user(hub, "ada")
     token = make_token(hub, ada)
     with api(hub, token) as client:
         make_repo(client, "tiny")
-        yield Scene(hub, tmp_path, ada, token, client)
+        yield Scene(hub, folder, ada, token, client)

@@ -84,14 +84,14 @@ NOT_A_PACK = {
 
 
 @pytest.mark.parametrize("content", NOT_A_PACK.values(), ids=NOT_A_PACK.keys())
-def test_what_is_no_sound_pack(scene: Scene, content: bytes) -> None:
-    before = files(scene)
-    said = sent(scene, HEAD.sha, content)
+def test_what_is_no_sound_pack(sqlite_scene: Scene, content: bytes) -> None:
+    before = files(sqlite_scene)
+    said = sent(sqlite_scene, HEAD.sha, content)
     assert said[0].startswith("unpack ")
     assert said[0] != "unpack ok"
     assert said[1].startswith("ng refs/heads/bad ")
-    assert str(scene.hub.settings.data_dir) not in "".join(said)
-    assert_untouched(scene, before)
+    assert str(sqlite_scene.hub.settings.data_dir) not in "".join(said)
+    assert_untouched(sqlite_scene, before)
 
 
 def delta_bomb() -> bytes:
@@ -111,21 +111,21 @@ def delta_bomb() -> bytes:
     return pack([], *entries)
 
 
-def test_a_delta_bomb(scene: Scene) -> None:
-    before = files(scene)
-    assert not sent(scene, HEAD.sha, delta_bomb())[0].endswith("ok")
-    assert_untouched(scene, before)
+def test_a_delta_bomb(sqlite_scene: Scene) -> None:
+    before = files(sqlite_scene)
+    assert not sent(sqlite_scene, HEAD.sha, delta_bomb())[0].endswith("ok")
+    assert_untouched(sqlite_scene, before)
 
 
-def test_a_tree_that_inflates_without_end(scene: Scene) -> None:
+def test_a_tree_that_inflates_without_end(sqlite_scene: Scene) -> None:
     """One megabyte on the wire, one gigabyte unpacked."""
     squeeze = zlib.compressobj()
     body = b"".join(squeeze.compress(b"\0" * 2**20) for _ in range(1024)) + squeeze.flush()
     whole = entry(TREE, b"", claims=2**30)
-    before = files(scene)
-    said = sent(scene, HEAD.sha, pack([ITEM], whole[: -len(zlib.compress(b""))] + body))
+    before = files(sqlite_scene)
+    said = sent(sqlite_scene, HEAD.sha, pack([ITEM], whole[: -len(zlib.compress(b""))] + body))
     assert said[0] == "unpack something in the pack is too large"
-    assert_untouched(scene, before)
+    assert_untouched(sqlite_scene, before)
 
 
 FLAWED = {
@@ -146,11 +146,11 @@ FLAWED = {
 
 
 @pytest.mark.parametrize("root", FLAWED.values(), ids=FLAWED.keys())
-def test_trees_that_would_harm_a_checkout(scene: Scene, root: Object) -> None:
-    before, head = files(scene), commit(root)
-    said = sent(scene, head.sha, pack([ITEM, SOUND, root, head]))
+def test_trees_that_would_harm_a_checkout(sqlite_scene: Scene, root: Object) -> None:
+    before, head = files(sqlite_scene), commit(root)
+    said = sent(sqlite_scene, head.sha, pack([ITEM, SOUND, root, head]))
     assert said[0].startswith("unpack an object of the pack is not sound")
-    assert_untouched(scene, before)
+    assert_untouched(sqlite_scene, before)
 
 
 @pytest.mark.parametrize("path", ["caf\xe9".encode("latin-1"), b"x" * 256, b"a\xff/b".replace(b"/", b"")])
@@ -177,13 +177,13 @@ def branching(levels: int, width: int) -> list[Object]:
 
 
 @pytest.mark.parametrize("trees", [nested(101), nested(20_000), branching(10, 10), branching(2, 1001)])
-def test_trees_that_nobody_could_walk(scene: Scene, trees: list[Object]) -> None:
-    before, head = files(scene), commit(trees[-1])
+def test_trees_that_nobody_could_walk(sqlite_scene: Scene, trees: list[Object]) -> None:
+    before, head = files(sqlite_scene), commit(trees[-1])
     # A commit on top, so that none of it is at the tip.
     tip = commit(SOUND, head.sha)
-    said = sent(scene, tip.sha, pack([ITEM, *trees, head, tip]))
+    said = sent(sqlite_scene, tip.sha, pack([ITEM, *trees, head, tip]))
     assert said == ["unpack ok", "ng refs/heads/bad refused, see above"]
-    assert_untouched(scene, before)
+    assert_untouched(sqlite_scene, before)
 
 
 def test_a_tree_too_deep_in_several_pushes(scene: Scene) -> None:
@@ -219,19 +219,19 @@ def test_what_does_not_hang_together(scene: Scene) -> None:
     assert_untouched(scene, before)
 
 
-def test_a_bomb_of_gzip(scene: Scene) -> None:
+def test_a_bomb_of_gzip(sqlite_scene: Scene) -> None:
     """A megabyte of gzip that holds a gigabyte, to either service."""
     squeeze = zlib.compressobj(9, zlib.DEFLATED, 31)
     bomb = b"".join(squeeze.compress(b"\0" * 2**20) for _ in range(1024)) + squeeze.flush()
-    before = files(scene)
-    answer = push(scene.hub.url, scene.token, bomb, **{"content-encoding": "gzip"})
+    before = files(sqlite_scene)
+    answer = push(sqlite_scene.hub.url, sqlite_scene.token, bomb, **{"content-encoding": "gzip"})
     assert (answer.status_code, answer.text) == (400, "The request is not made of packet lines.\n")
     whole = gzip.compress(commands([(None, HEAD.sha, "refs/heads/bad")]))
     # A second member is no part of what git sends, and is not read.
-    assert not report_of(push(scene.hub.url, scene.token, whole + bomb, **{"content-encoding": "gzip"}))[0].endswith(
-        "ok"
-    )
+    assert not report_of(push(sqlite_scene.hub.url, sqlite_scene.token, whole + bomb, **{"content-encoding": "gzip"}))[
+        0
+    ].endswith("ok")
     headers = {"content-type": "application/x-git-upload-pack-request", "content-encoding": "gzip"}
-    fetched = scene.client.post("/ada/tiny/git-upload-pack", content=bomb, headers=headers)
+    fetched = sqlite_scene.client.post("/ada/tiny/git-upload-pack", content=bomb, headers=headers)
     assert fetched.status_code in (400, 413)
-    assert_untouched(scene, before)
+    assert_untouched(sqlite_scene, before)

@@ -31,24 +31,24 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
-def test_pushes_that_are_none(scene: Scene, body: bytes) -> None:
-    answer = push(scene.hub.url, scene.token, body)
+def test_pushes_that_are_none(sqlite_scene: Scene, body: bytes) -> None:
+    answer = push(sqlite_scene.hub.url, sqlite_scene.token, body)
     assert answer.status_code == 400, answer.text
     assert answer.headers["content-type"].startswith("text/plain")
-    assert len(scene.events()) == 1
+    assert len(sqlite_scene.events()) == 1
 
 
 @pytest.mark.parametrize("body", [b"", b"zzzz", b"0000", b"0003", b"ffff", b"00a0abc", line(b"want x\n") + b"0000"])
 @pytest.mark.parametrize("version", ["", "version=2", "version=9", "x" * 500, "version=2:$(id)"])
-def test_fetches_that_are_none(scene: Scene, body: bytes, version: str) -> None:
+def test_fetches_that_are_none(sqlite_scene: Scene, body: bytes, version: str) -> None:
     headers = {"content-type": "application/x-git-upload-pack-request", "git-protocol": version}
-    answer = httpx.post(f"{scene.hub.url}/ada/tiny/git-upload-pack", content=body, headers=headers)
+    answer = httpx.post(f"{sqlite_scene.hub.url}/ada/tiny/git-upload-pack", content=body, headers=headers)
     assert answer.status_code in (200, 400), answer.text
-    assert str(scene.hub.settings.data_dir) not in answer.text
-    assert '"level":"error"' not in scene.hub.log
+    assert str(sqlite_scene.hub.settings.data_dir) not in answer.text
+    assert '"level":"error"' not in sqlite_scene.hub.log
 
 
-def test_bodies_that_are_not_as_announced(scene: Scene) -> None:
+def test_bodies_that_are_not_as_announced(sqlite_scene: Scene) -> None:
     body = commands([(None, SHA, "refs/heads/x")])
     for coded, headers in (
         (body, {"content-encoding": "gzip"}),
@@ -56,7 +56,7 @@ def test_bodies_that_are_not_as_announced(scene: Scene) -> None:
         (body, {"content-encoding": "br"}),
         (body, {"content-type": "text/plain"}),
     ):
-        assert push(scene.hub.url, scene.token, coded, **headers).status_code in (400, 415)
+        assert push(sqlite_scene.hub.url, sqlite_scene.token, coded, **headers).status_code in (400, 415)
 
 
 def test_a_push_of_a_hundred_thousand_refs(scene: Scene) -> None:

@@ -59,9 +59,9 @@ def test_a_dripping_body_meets_its_deadline(on_each_server: RunningHub) -> None:
     assert time.monotonic() - started < 10
 
 
-def test_an_unfinished_head_is_cut_off(hub: RunningHub) -> None:
+def test_an_unfinished_head_is_cut_off(on_sqlite: RunningHub) -> None:
     """On granian, the default; uvicorn leaves this to the proxy before it."""
-    assert raw_request(hub.address, b"GET /healthz HTTP/1.1\r\nHost: ", seconds=20) == b""
+    assert raw_request(on_sqlite.address, b"GET /healthz HTTP/1.1\r\nHost: ", seconds=20) == b""
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_an_empty_second_host_is_still_a_second_host(on_each_server: RunningHub)
         assert status_of(raw_request(on_each_server.address, request.encode())) == 400
 
 
-def test_malformed_chunks_get_an_answer_of_ours(hub: RunningHub) -> None:
+def test_malformed_chunks_get_an_answer_of_ours(on_sqlite: RunningHub) -> None:
     head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nTransfer-Encoding: chunked\r\n"
     head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\nzz\r\n"
-    answer = raw_request(hub.address, head)
+    answer = raw_request(on_sqlite.address, head)
     assert status_of(answer) == 400
     assert b"x-request-id" in answer
 

@@ -125,14 +125,14 @@ class RouteTable:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
         self._root = _Node()
+        self._without_parameters: dict[bytes, _Node] = {}
         for route in self.routes:
             node = self._node_for(route.path)
             if route.method in node.routes:
                 raise ValueError(f"{route.method} {route.path} is in the table twice")
             node.routes[route.method] = route
-        self._without_parameters = {
-            route.path.encode(): self._node_for(route.path) for route in self.routes if not route.parameters
-        }
+            if "{" not in route.path:
+                self._without_parameters[route.path.encode()] = node
 
     def find(self, method: str, raw_path: bytes) -> Found | None:
         if node := self._without_parameters.get(raw_path):
@@ -156,12 +156,13 @@ class RouteTable:
         node = self._root
         segments = path.split("/")[1:]
         for position, segment in enumerate(segments, 1):
+            if "{" not in segment and "}" not in segment:
+                node = _child(node.fixed, segment)
+                continue
             parameter = _PARAMETER.match(segment)
             if parameter is None:
-                if "{" in segment or "}" in segment:
-                    raise ValueError(f"{path}: {segment} is neither fixed nor one parameter")
-                node = _child(node.fixed, segment)
-            elif parameter.group(2):
+                raise ValueError(f"{path}: {segment} is neither fixed nor one parameter")
+            if parameter.group(2):
                 if position < len(segments) or parameter.group(3):
                     raise ValueError(f"{path}: {segment} takes the rest, so nothing may follow")
                 node.rest = node.rest or _Node()

@@ -49,10 +49,10 @@ def api_routes(
 
 
 def at_repo(repos: Repos, kind: RepoType, path: str, action: Action, handler: OfRepo) -> Handler:
-    """`path` has the segments `{namespace}` and `{repo}`, the latter perhaps with an ending."""
+    """`path` has the segments `{namespace}` and, right after it, `{repo}`, perhaps with an ending."""
     segments = path.split("/")
-    namespace_at, repo_at = (next(i for i, part in enumerate(segments) if part.startswith(name)) for name in _NAMES)
-
+    namespace_at = segments.index("{namespace}")
+    repo_at = namespace_at + 1
     takes_rest = segments[-1].endswith(":path}")
 
     async def handle(request: HubRequest) -> ASGIApp:
@@ -68,9 +68,6 @@ def at_repo(repos: Repos, kind: RepoType, path: str, action: Action, handler: Of
         return await handler(request, repo)
 
     return handle
-
-
-_NAMES = ("{namespace}", "{repo}")
 
 
 def first_of_rest(request: HubRequest) -> str:

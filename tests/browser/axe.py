@@ -1,0 +1,17 @@
+"""axe-core on a page. It is brought in once per page, and nothing but its objections is carried back: both take longer
+than to judge.
+"""
+
+from typing import Any
+
+from axe_core_python.base import AXE_SCRIPT
+from playwright.sync_api import Page
+
+
+def objections(page: Page, **options: Any) -> list[tuple[str, list[str]]]:
+    """The rules that the page breaks as it is shown now, and where; `options` are those of `axe.run`."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    judge = "options => axe.run(options).then(results => results.violations)"
+    found = page.evaluate(judge, {"resultTypes": ["violations"], **options})
+    return [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
