@@ -70,12 +70,14 @@ async def run(
     running.add_done_callback(lambda _: stop.set())
     await stop.wait()
     # A step that waits for a database that hangs is left behind: its unit is saved whole or not at all.
-    await asyncio.wait([running], timeout=GRACE_SECONDS)
+    ended, _ = await asyncio.wait([running], timeout=GRACE_SECONDS)
     running.cancel()
     await hub.close()
-    if running.done() and not running.cancelled():
+    # What a gathering that was cancelled ends with is an exception too, and looked at, so that no log tells of it.
+    failure = running.exception() if running.done() and not running.cancelled() else None
+    if ended and failure is not None:
         # A loop that ended by itself is a bug; the parent starts another process.
-        running.result()
+        raise failure
 
 
 def _audit(hub: Hub) -> list[Loop]:
