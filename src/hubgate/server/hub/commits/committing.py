@@ -3,6 +3,7 @@ the branch moves, if it still is there. Whoever named no parent tries again; who
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hubgate.server import failpoint
@@ -34,15 +35,23 @@ LARGE = 10 * 1024 * 1024
 UNCHANGED = "surrogateescape"
 
 
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What the trees have to change, and which of the large files nothing in .gitattributes asked for."""
+
+    changes: Sequence[Change]
+    unannounced: Sequence[str]
+
+
 async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Request) -> Committed:
     """On the branch or pull request `ref`, which exists."""
     head = await _head(repos, repo, ref)
     check_parent(request, head)
-    changes = await landed(repos, repo, head, request.operations)
+    on_disk = await landed(repos, repo, head, request.operations)
     for _ in range(MOST_TRIES):
         head = await _head(repos, repo, ref)
         check_parent(request, head)
-        new = await written(repos, repo, user, head, request, changes)
+        new = await written(repos, repo, user, head, request, on_disk)
         try:
             await move_refs(repos, repo, [RefChange(ref, head, new)], together=True)
         except RefIsElsewhere:
@@ -51,10 +60,9 @@ async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Reques
     raise Unavailable("The branch changes faster than this commit can be put on top. Try again.")
 
 
-async def written(
-    repos: Repos, repo: Repo, user: User, parent: str | None, request: Request, changes: Sequence[Change]
-) -> str:
+async def written(repos: Repos, repo: Repo, user: User, parent: str | None, request: Request, on_disk: Landed) -> str:
     """The commit object, with nothing pointing at it yet."""
+    changes = await _announced(repos.folders.of(repo.id), parent, request.operations, on_disk)
     author = author_of(user, repos.base_url)
     draft = Draft(parent, changes, request.message, author, repos.clock())
     new = await write_commit(repos.folders.of(repo.id), draft)
@@ -62,8 +70,8 @@ async def written(
     return new
 
 
-async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation]) -> list[Change]:
-    """The blobs of all files, on disk, and what the trees have to change."""
+async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation]) -> Landed:
+    """The blobs of all files, on disk."""
     for operation in operations:
         check_path(operation.path)
         if not isinstance(operation, Delete) and operation.old_path is not None:
@@ -87,9 +95,7 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
         changes.append(Put(operation.path, sha))
         if is_large and operation.path not in large:
             unannounced.append(operation.path)
-    if unannounced:
-        changes = await _announced(folder, attributes, changes, unannounced)
-    return [*gone, *changes]
+    return Landed([*gone, *changes], unannounced)
 
 
 async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool) -> tuple[str, bool]:
@@ -113,13 +119,20 @@ def is_large(size: int, *, by_name: bool) -> bool:
     return size > LARGE or (size > 0 and by_name)
 
 
-async def _announced(folder: Path, attributes: Attributes, changes: list[Change], paths: Sequence[str]) -> list[Change]:
-    """With lines in .gitattributes that say so, or a clone would hold pointers instead of these files."""
+async def _announced(
+    folder: Path, parent: str | None, operations: Sequence[Operation], on_disk: Landed
+) -> Sequence[Change]:
+    """With lines in .gitattributes that say so, or a clone would hold pointers instead of these files. They are added
+    to what the file is at `parent`: others may have announced theirs since the blobs landed.
+    """
+    if not on_disk.unannounced:
+        return on_disk.changes
+    attributes = await attributes_at(folder, parent, operations)
     text = dict(attributes.files).get("", "")
     text += "" if text.endswith("\n") or not text else "\n"
-    text += "".join(f"{line_for(path)}\n" for path in paths)
+    text += "".join(f"{line_for(path)}\n" for path in on_disk.unannounced)
     sha = await write_blob(folder, text.encode(errors=UNCHANGED))
-    return [*(change for change in changes if change.path != NAME), Put(NAME, sha)]
+    return [*(change for change in on_disk.changes if change.path != NAME), Put(NAME, sha)]
 
 
 async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
