@@ -1,15 +1,19 @@
 """`.gitattributes` as commits leave it: every large file stays announced, or clones would hold pointers instead."""
 
+import base64
 from functools import partial
 from typing import Any
 
 import httpx
+import pytest
 from tests.bed.at_once import at_once
 from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, make_repo, send_large, send_lines
+from tests.bed.repos import commit, committed, make_repo, send_large, send_lines
 from tests.bed.running import RunningHub
 
+from hubgate.server.hub.commits import committing
 from hubgate.server.hub.commits.attributes import line_for
+from hubgate.server.hub.git.objects import pointer_text
 
 CONTENT = b"\0large"
 
@@ -36,3 +40,67 @@ def test_commits_at_once_announce_all_their_large_files(hub: RunningHub) -> None
         answers = at_once([partial(commit, ada, "ada/tiny", edit), *more])
         assert [answer.status_code for answer in answers] == [200] * 13
         assert rules(ada)[0] == "*.mine filter=lfs"
+
+
+def test_a_file_of_more_rules_than_are_judged_loses_none(on_sqlite: RunningHub) -> None:
+    """Rules are judged as far as that takes no time; all of the file is kept, and no line is written twice."""
+    own = ["*.own filter=lfs", *(f"/a/long/path/number-{number:06d}.xyz filter=lfs -text" for number in range(25_000))]
+    text = "\r\n".join(own).encode()
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        oid = send_large(ada, "ada/tiny", CONTENT)
+        committed(ada, "ada/tiny", {".gitattributes": text})
+        for _ in range(2):
+            assert send_lines(ada, "ada/tiny", large("late.dat", oid), large("b.own", oid)).status_code == 200
+            assert rules(ada) == [*own, line_for("late.dat")]
+        committed(ada, "ada/tiny", {"c.own": b"\0small"})
+        assert ada.get("/ada/tiny/raw/main/c.own").text.startswith("version https://git-lfs"), "the first rules count"
+        # In one commit with a file that needs a line.
+        encoded = base64.b64encode(text).decode()
+        given = "file", {"path": ".gitattributes", "content": encoded, "encoding": "base64"}
+        assert send_lines(ada, "ada/tiny", large("same.dat", oid), given).status_code == 200
+        assert rules(ada) == [*own, line_for("same.dat")]
+
+
+def test_a_line_that_is_taken_back_is_written_once_more(on_sqlite: RunningHub) -> None:
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        oid = send_large(ada, "ada/tiny", CONTENT)
+        own = [line_for("a.dat"), "*.dat !filter", "# *.dat filter=lfs", "*.txt text"]
+        committed(ada, "ada/tiny", {".gitattributes": "\n".join(own).encode()})
+        for _ in range(2):
+            assert send_lines(ada, "ada/tiny", large("a.dat", oid)).status_code == 200
+            assert rules(ada) == [*own, line_for("a.dat")]
+
+
+def test_a_file_too_large_to_add_to_stays_as_it_is(on_sqlite: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committing, "LARGE", 10_000)
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        oid = send_large(ada, "ada/tiny", CONTENT)
+        text = b"#" * 9_990
+        committed(ada, "ada/tiny", {".gitattributes": text})
+        given = "file", {"path": ".gitattributes", "content": text.decode()}
+        for lines in ([large("a.dat", oid)], [given, large("a.dat", oid)]):
+            refused = send_lines(ada, "ada/tiny", *lines)
+            assert (refused.status_code, "pattern" in refused.json()["error"]) == (422, True), refused.text
+        for lines in (
+            [large(".gitattributes", oid)],
+            [("file", {"path": ".gitattributes", "content": "#" * 10_001})],
+            [("file", {"path": ".gitattributes", "content": pointer_text(oid, len(CONTENT)).decode()})],
+        ):
+            refused = send_lines(ada, "ada/tiny", *lines)
+            assert (refused.status_code, "large file itself" in refused.json()["error"]) == (422, True), refused.text
+        assert ada.get("/ada/tiny/resolve/main/.gitattributes").content == text
+
+
+def test_rules_are_never_kept_beside_git_by_their_own_word(on_sqlite: RunningHub) -> None:
+    """git reads them from the tree, where there would be a pointer."""
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        committed(ada, "ada/tiny", {".gitattributes": b"* filter=lfs\n", "d/.gitattributes": b"*.x -filter\n"})
+        for path, text in ((".gitattributes", "* filter=lfs\n"), ("d/.gitattributes", "*.x -filter\n")):
+            assert ada.get(f"/ada/tiny/raw/main/{path}").text == text
+        files = [{"path": path, "size": 1} for path in (".gitattributes", "d/.gitattributes", "a")]
+        said = ada.post("/api/models/ada/tiny/preupload/main", json={"files": files}).json()["files"]
+        assert [file["uploadMode"] for file in said] == ["regular", "regular", "lfs"]

@@ -10,7 +10,7 @@ from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound, PreconditionFailed, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.commits.attributes import NAME, Attributes, folders_of, line_for
+from hubgate.server.hub.commits.attributes import LONGEST, NAME, Attributes, announcing, folders_of
 from hubgate.server.hub.commits.model import AddFile, AddLarge, Committed, Content, Delete, Operation, Request
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
@@ -29,7 +29,8 @@ from hubgate.server.hub.repos.refs import RefIsElsewhere, move_refs
 # The exact words that existing clients look for.
 STALE_PARENT = "The branch was updated since you opened this page. Please refresh and try again."
 MOST_TRIES = 200
-# Larger files are kept beside git even if nothing in .gitattributes asks for it.
+# Larger files are kept beside git even if nothing in .gitattributes asks for it. That itself grows no larger: lines are
+# added to it in memory, and some hundred thousand of them are enough.
 LARGE = 10 * 1024 * 1024
 # Bytes that are no UTF-8 are written as they were read.
 UNCHANGED = "surrogateescape"
@@ -93,6 +94,8 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
         else:
             sha, is_large = await _added(repos, repo, operation, by_name=operation.path in large)
         changes.append(Put(operation.path, sha))
+        if is_large and operation.path == NAME:
+            raise large_itself()
         if is_large and operation.path not in large:
             unannounced.append(operation.path)
     return Landed([*gone, *changes], unannounced)
@@ -127,12 +130,47 @@ async def _announced(
     """
     if not on_disk.unannounced:
         return on_disk.changes
-    attributes = await attributes_at(folder, parent, operations)
-    text = dict(attributes.files).get("", "")
-    text += "" if text.endswith("\n") or not text else "\n"
-    text += "".join(f"{line_for(path)}\n" for path in on_disk.unannounced)
-    sha = await write_blob(folder, text.encode(errors=UNCHANGED))
-    return [*(change for change in on_disk.changes if change.path != NAME), Put(NAME, sha)]
+    before = await _rules_to_be(folder, parent, operations)
+    text = await in_thread(announcing, before, on_disk.unannounced)
+    if len(text) > LARGE:
+        raise _too_many_rules()
+    if text == before:
+        return on_disk.changes
+    put = Put(NAME, await write_blob(folder, text))
+    changes = [put if isinstance(change, Put) and change.path == NAME else change for change in on_disk.changes]
+    return changes if put in changes else [*changes, put]
+
+
+async def _rules_to_be(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
+    """All of the .gitattributes at the root, as it will be after the operations."""
+    at_root = [operation for operation in operations if operation.path == NAME]
+    for operation in at_root:
+        if isinstance(operation, AddFile):
+            return await in_thread(_read, operation.content, LARGE)
+    if commit is None or at_root:
+        return b""
+    entry = await objects.entry_at(folder, commit, NAME)
+    if entry is None or entry.type is not objects.EntryType.FILE:
+        return b""
+    if entry.pointer is not None:
+        raise large_itself()
+    if entry.size > LARGE:
+        raise _too_many_rules()
+    return await objects.small_blob(folder, entry.sha)
+
+
+def _too_many_rules() -> Unprocessable:
+    return Unprocessable(
+        f"{NAME} would have more than {LARGE:,} bytes with a line for each large file of this commit. "
+        "Replace its lines by a pattern, such as *.dat, and try again."
+    )
+
+
+def large_itself() -> Unprocessable:
+    return Unprocessable(
+        f"{NAME} cannot be a large file itself: git reads from it which files are. "
+        f"Commit it as text of at most {LARGE:,} bytes."
+    )
 
 
 async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
@@ -142,7 +180,7 @@ async def attributes_at(folder: Path, commit: str | None, operations: Sequence[O
     for operation in operations:
         inside, _, name = operation.path.rpartition("/")
         if name == NAME and isinstance(operation, AddFile):
-            texts[inside] = (await _start(operation.content)).decode(errors=UNCHANGED)
+            texts[inside] = (await in_thread(_read, operation.content, LONGEST + 1)).decode(errors=UNCHANGED)
         elif name == NAME:
             texts.pop(inside, None)
     return Attributes(_outermost_first(texts.items()))
@@ -153,7 +191,7 @@ async def attributes_of(folder: Path, commit: str | None, folders: Collection[st
     if commit is None:
         return Attributes([])
     places = {f"{inside}/{NAME}" if inside else NAME: inside for inside in {"", *folders}}
-    found = await trees.small_files_at(folder, commit, list(places))
+    found = await trees.starts_at(folder, commit, list(places), LONGEST + 1)
     return Attributes(_outermost_first((places[path], text.decode(errors=UNCHANGED)) for path, text in found))
 
 
@@ -161,8 +199,9 @@ def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(texts, key=lambda pair: (pair[0].count("/") if pair[0] else -1, pair[0]))
 
 
-async def small_text(folder: Path, commit: str, path: str) -> str | None:
-    found = await trees.small_files_at(folder, commit, [path])
+async def start_of_text(folder: Path, commit: str, path: str) -> str | None:
+    """As much of it as patterns are judged of."""
+    found = await trees.starts_at(folder, commit, [path], LONGEST + 1)
     return found[0][1].decode(errors=UNCHANGED) if found else None
 
 
