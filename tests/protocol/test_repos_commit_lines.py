@@ -194,6 +194,16 @@ def test_a_long_line_around_an_empty_file(on_sqlite: RunningHub) -> None:
         assert ada.get("/ada/tiny/resolve/main/empty").content == b""
 
 
+def test_a_long_text_of_nothing_but_escapes(on_sqlite: RunningHub) -> None:
+    """Wherever the network cuts it: the two halves of a character go together."""
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        for before in range(4):
+            text = "x" * before + "😀" * 40_000 + "\\ud83d" * 40_000
+            assert send_lines(ada, "ada/tiny", text_file("f", text)).status_code == 200, before
+            assert ada.get("/ada/tiny/resolve/main/f").text == text
+
+
 def test_what_is_too_much_for_one_commit(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, regular_upload_max="150000")) as hub:

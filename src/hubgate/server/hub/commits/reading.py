@@ -29,6 +29,8 @@ MOST_SAID = 64 * 1024 * 1024
 _CONTENT = re.compile(rb'[{,]\s*"content"\s*:\s*"')
 # A quote, or a backslash with all that may belong to it.
 _SPECIAL = re.compile(rb'["\\]')
+# Of a character that JSON escapes as two: a second one follows.
+_FIRST_HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _OID = re.compile(r"[0-9a-f]{64}\Z")
 # JSON texts have none (RFC 8259, section 7); a newline would be the end of a line.
 _CONTROL = re.compile(rb"[\x00-\x1f]")
@@ -244,13 +246,18 @@ def _unfinished(data: bytes) -> int:
     at = data.rfind(b"\\", max(len(data) - 12, 0))
     if at < 0:
         return letter
-    start = at
-    while start > 0 and data[start - 1] == ord("\\"):
-        start -= 1
-    if (at - start) % 2:
+    if not _begins_escape(data, at):
         # The second of a pair: whole.
         return letter
     return max(len(data) - _pair_start(data, at), letter)
+
+
+def _begins_escape(data: bytes, at: int) -> bool:
+    """Whether the backslash at `at` does, or is what the one before it escapes."""
+    start = at
+    while start > 0 and data[start - 1] == ord("\\"):
+        start -= 1
+    return (at - start) % 2 == 0
 
 
 def _cut_letter(data: bytes) -> int:
@@ -266,8 +273,8 @@ def _cut_letter(data: bytes) -> int:
 
 def _pair_start(data: bytes, at: int) -> int:
     """A \\uD83D wants its other half, which may be the escape at `at`."""
-    before = data[at - 6 : at]
-    return at - 6 if at >= 6 and before[:2] == b"\\u" and before[2:3].lower() == b"d" else at
+    start = max(at - 6, 0)
+    return start if _FIRST_HALF.match(data, start, at) and _begins_escape(data, start) else at
 
 
 def _unescaped(raw: bytes) -> bytes:
