@@ -8,7 +8,7 @@ import httpx
 import pytest
 from tests.bed.at_once import at_once
 from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo, send_large, send_lines
+from tests.bed.repos import commit, committed, make_repo, send_large, send_lines, text_file
 from tests.bed.running import RunningHub
 
 from hubgate.server.hub.commits import committing
@@ -104,3 +104,36 @@ def test_rules_are_never_kept_beside_git_by_their_own_word(on_sqlite: RunningHub
         files = [{"path": path, "size": 1} for path in (".gitattributes", "d/.gitattributes", "a")]
         said = ada.post("/api/models/ada/tiny/preupload/main", json={"files": files}).json()["files"]
         assert [file["uploadMode"] for file in said] == ["regular", "regular", "lfs"]
+
+
+def test_rules_that_go_with_their_folder_count_no_more(on_sqlite: RunningHub) -> None:
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        oid = send_large(ada, "ada/tiny", CONTENT)
+        for line in (
+            ("deletedFolder", {"path": "a"}),
+            ("deletedEntry", {"path": "a/b"}),
+            ("deletedFile", {"path": "a/b/.gitattributes"}),
+            text_file("a/b/rules", oldPath="a/b/.gitattributes"),
+        ):
+            committed(
+                ada,
+                "ada/tiny",
+                {"a/b/.gitattributes": b"*.txt filter=lfs\n", "ab/.gitattributes": b"*.txt filter=lfs\n"},
+            )
+            lines = [line, text_file("a/b/c/x.txt", "small"), text_file("ab/x.txt", "small")]
+            assert send_lines(ada, "ada/tiny", *lines).status_code == 200, line
+            assert ada.get("/ada/tiny/raw/main/a/b/c/x.txt").text == "small", line
+            assert ada.get("/ada/tiny/raw/main/ab/x.txt").text.startswith("version https://git-lfs"), line
+        # Those that come with the commit do.
+        again = (
+            ("deletedFolder", {"path": "a"}),
+            text_file("a/.gitattributes", "*.md filter=lfs\n"),
+            text_file("a/x.md"),
+        )
+        assert send_lines(ada, "ada/tiny", *again).status_code == 200
+        assert ada.get("/ada/tiny/raw/main/a/x.md").text.startswith("version https://git-lfs")
+        # The root's own, renamed: what it named is named anew.
+        moved = text_file("rules", oldPath=".gitattributes")
+        assert send_lines(ada, "ada/tiny", moved, large("w.bin", oid)).status_code == 200
+        assert rules(ada) == [line_for("w.bin")]

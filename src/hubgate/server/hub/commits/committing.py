@@ -147,7 +147,7 @@ async def _rules_to_be(folder: Path, commit: str | None, operations: Sequence[Op
     for operation in at_root:
         if isinstance(operation, AddFile):
             return await in_thread(_read, operation.content, LARGE)
-    if commit is None or at_root:
+    if commit is None or at_root or NAME in _gone(operations):
         return b""
     entry = await objects.entry_at(folder, commit, NAME)
     if entry is None or entry.type is not objects.EntryType.FILE:
@@ -175,15 +175,28 @@ def large_itself() -> Unprocessable:
 
 async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
     """As they will be after the operations."""
-    coming = {operation.path: operation for operation in operations}
-    texts = dict((await attributes_of(folder, commit, {f for path in coming for f in folders_of(path)})).files)
+    coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
+    there = await attributes_of(folder, commit, {inside for path in coming for inside in folders_of(path)})
+    gone = _gone(operations)
+    texts = {
+        inside: text
+        for inside, text in there.files
+        if gone.isdisjoint([f"{inside}/{NAME}" if inside else NAME, inside, *folders_of(inside)])
+    }
     for operation in operations:
         inside, _, name = operation.path.rpartition("/")
         if name == NAME and isinstance(operation, AddFile):
             texts[inside] = (await in_thread(_read, operation.content, LONGEST + 1)).decode(errors=UNCHANGED)
-        elif name == NAME:
+        elif name == NAME and isinstance(operation, AddLarge):
             texts.pop(inside, None)
     return Attributes(_outermost_first(texts.items()))
+
+
+def _gone(operations: Sequence[Operation]) -> set[str]:
+    """The paths of files and folders that go, before anything comes."""
+    deleted = {operation.path for operation in operations if isinstance(operation, Delete)}
+    renamed = {operation.old_path for operation in operations if not isinstance(operation, Delete)}
+    return deleted | {path for path in renamed if path is not None}
 
 
 async def attributes_of(folder: Path, commit: str | None, folders: Collection[str]) -> Attributes:
