@@ -15,7 +15,7 @@ from hubgate.server.hub.commits.model import AddFile, AddLarge, Committed, Conte
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.modules import MODULES, check_modules
-from hubgate.server.hub.git.paths import check_path
+from hubgate.server.hub.git.paths import check_path, may_be_pushed, refusal_of
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
 from hubgate.server.hub.lfs import keeping
@@ -73,11 +73,8 @@ async def written(repos: Repos, repo: Repo, user: User, parent: str | None, requ
 
 async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation]) -> Landed:
     """The blobs of all files, on disk."""
-    for operation in operations:
-        check_path(operation.path)
-        if not isinstance(operation, Delete) and operation.old_path is not None:
-            check_path(operation.old_path)
     folder = repos.folders.of(repo.id)
+    await _check_paths(folder, parent, operations)
     attributes = await attributes_at(folder, parent, operations)
     coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
     large = await in_thread(attributes.large_among, coming)
@@ -99,6 +96,20 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
         if is_large and operation.path not in large:
             unannounced.append(operation.path)
     return Landed([*gone, *changes], unannounced)
+
+
+async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Operation]) -> None:
+    """What goes may have any name that git took in a push."""
+    for operation in operations:
+        if not isinstance(operation, Delete):
+            check_path(operation.path)
+    refused = [(path, refusal) for path in _gone(operations) if (refusal := refusal_of(path))]
+    if not refused:
+        return
+    there = await trees.names_at(folder, commit, [path for path, _ in refused if may_be_pushed(path)]) if commit else ()
+    for path, refusal in refused:
+        if path not in there:
+            raise refusal
 
 
 async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool) -> tuple[str, bool]:
@@ -143,11 +154,10 @@ async def _announced(
 
 async def _rules_to_be(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
     """All of the .gitattributes at the root, as it will be after the operations."""
-    at_root = [operation for operation in operations if operation.path == NAME]
-    for operation in at_root:
-        if isinstance(operation, AddFile):
+    for operation in operations:
+        if isinstance(operation, AddFile) and operation.path == NAME:
             return await in_thread(_read, operation.content, LARGE)
-    if commit is None or at_root or NAME in _gone(operations):
+    if commit is None or NAME in _gone(operations):
         return b""
     entry = await objects.entry_at(folder, commit, NAME)
     if entry is None or entry.type is not objects.EntryType.FILE:

@@ -49,6 +49,16 @@ async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[Entry]
     return await opened(folder, work)
 
 
+async def names_at(folder: Path, commit: str, paths: list[str]) -> set[str]:
+    """Those of `paths` that there are, submodules too; without empty, `.` or `..` parts."""
+
+    def work(repo: pygit2.Repository) -> set[str]:
+        tree = tree_of(repo, commit)
+        return {path for path in paths if path in tree}
+
+    return await opened(folder, work)
+
+
 # To have its start a file is read whole.
 LARGEST_STARTED = 10 * 1024 * 1024
 
