@@ -160,5 +160,8 @@ def test_submodules_that_would_run_something(on_sqlite: RunningHub) -> None:
             for path in (".gitmodules", ".GitModules"):
                 assert send_lines(ada, "ada/tiny", text_file(path, text)).status_code == 422, (path, text)
             assert send_lines(ada, "ada/tiny", text_file("docs/.gitmodules", text)).status_code == 200
+        # Not beyond what is looked at, either.
+        hidden = "# comment\n" * 110_000 + '[submodule "../../x"]\n\tpath = x\n\turl = https://example.org/x\n'
+        assert send_lines(ada, "ada/tiny", text_file(".gitmodules", hidden)).status_code == 422
         good = '[submodule "deps/x"]\n\tpath = deps/x\n\turl = ../x.git\n\tupdate = rebase\n'
         assert send_lines(ada, "ada/tiny", text_file(".gitmodules", good)).status_code == 200

@@ -14,6 +14,7 @@ from hubgate.server.hub.commits.attributes import LONGEST, NAME, Attributes, ann
 from hubgate.server.hub.commits.model import AddFile, AddLarge, Committed, Content, Delete, Operation, Request
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
+from hubgate.server.hub.git.modules import LONGEST as LONGEST_MODULES
 from hubgate.server.hub.git.modules import MODULES, check_modules
 from hubgate.server.hub.git.paths import check_path, may_be_pushed, refusal_of
 from hubgate.server.hub.git.threads import in_thread
@@ -115,7 +116,8 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
 async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool) -> tuple[str, bool]:
     """The blob that stands in git for a file that came inside the commit, and whether the file is kept beside git."""
     folder, content = repos.folders.of(repo.id), operation.content
-    pointer = objects.read_pointer(await _start(content)) if content.size <= objects.LONGEST_POINTER else None
+    is_short = content.size <= objects.LONGEST_POINTER
+    pointer = objects.read_pointer(await in_thread(_read, content, content.size)) if is_short else None
     if pointer is not None:
         # It would be taken for the file itself from here on: whoever merely knows its hash must not have it.
         await _check_sent(repos, repo, pointer.oid, pointer.size)
@@ -124,7 +126,7 @@ async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool)
         oid = await keeping.keep_content(repos, repo, content)
         return await write_blob(folder, objects.pointer_text(oid, content.size)), True
     if operation.path.lower() == MODULES:
-        check_modules(await _start(content))
+        check_modules(await in_thread(_read, content, LONGEST_MODULES + 1))
     return await _blob(folder, content), False
 
 
@@ -258,10 +260,6 @@ async def _head(repos: Repos, repo: Repo, ref: str) -> str:
 def check_parent(request: Request, head: str) -> None:
     if request.parent is not None and not head.startswith(request.parent.lower()):
         raise PreconditionFailed(STALE_PARENT)
-
-
-async def _start(content: Content) -> bytes:
-    return await in_thread(_read, content, objects.SMALL)
 
 
 def _read(content: Content, most: int) -> bytes:
