@@ -194,6 +194,38 @@ def test_a_long_line_around_an_empty_file(on_sqlite: RunningHub) -> None:
         assert ada.get("/ada/tiny/resolve/main/empty").content == b""
 
 
+def test_a_description_as_long_as_promised(on_sqlite: RunningHub) -> None:
+    """Characters count, not the twelve bytes that one of them may be escaped as."""
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        for letter in ("d", "ü", "😀"):
+            header = {"summary": letter * 1_000, "description": letter * 65_536}
+            assert send_lines(ada, "ada/tiny", ("header", header), text_file("f", letter)).status_code == 200
+            (newest, *_) = ada.get("/api/models/ada/tiny/commits/main").json()
+            assert newest["message"] == letter * 65_536
+            # Also after the files, with its parts the other way round.
+            line = json.dumps({"value": header, "key": "header"}).encode()
+            body = _line("file", path="g", content=letter) + b"\n" + line + b"\n" + _line("file", path="h", content="")
+            assert send_body(ada, "ada/tiny", body).status_code == 200
+            for lines in (
+                [("header", {"summary": "x", "description": letter * 65_537})],
+                [("header", {"summary": "x", "more": letter * 900_000})],
+                [("file", {"path": "f", "more": letter * 65_536, "content": ""})],
+                [("header", header), ("header", header)],
+            ):
+                assert send_lines(ada, "ada/tiny", *lines).status_code == 400, (letter, lines[0][0])
+
+
+def test_a_long_text_of_nothing_but_escapes(on_sqlite: RunningHub) -> None:
+    """Wherever the network cuts it: the two halves of a character go together."""
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        for before in range(4):
+            text = "x" * before + "😀" * 40_000 + "\\ud83d" * 40_000
+            assert send_lines(ada, "ada/tiny", text_file("f", text)).status_code == 200, before
+            assert ada.get("/ada/tiny/resolve/main/f").text == text
+
+
 def test_what_is_too_much_for_one_commit(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, regular_upload_max="150000")) as hub:

@@ -101,6 +101,44 @@ def test_links_and_submodules_that_were_pushed(hub: RunningHub) -> None:
         }
 
 
+def test_odd_names_that_were_pushed_can_go(on_sqlite: RunningHub) -> None:
+    """git takes names that a commit over HTTP may not bring. What is there can be deleted and renamed."""
+    hub = on_sqlite
+    token = make_token(hub, make_user(hub, "ada"))
+    text, elsewhere = packs.blob(b"text"), packs.commit("0" * 40)
+    below = packs.tree(("100644", "a", text), ("100644", "b\\", text))
+    root = packs.tree(
+        ("100644", "a\nb", text), ("100644", "back\\slash", text), ("40000", "fol\\der", below),
+        ("160000", "sub\\module", elsewhere), ("100644", "tab\t", text),
+    )  # fmt: skip
+    head = packs.commit(root)
+    with api(hub, token) as ada:
+        make_repo(ada, "tiny")
+        body = packs.commands([(None, head.sha, "refs/heads/odd")]) + packs.pack([text, below, root, head])
+        assert packs.report_of(packs.push(hub.url, token, body)) == ["unpack ok", "ok refs/heads/odd"]
+        for lines in (
+            [("deletedFile", {"path": "no\\thing"})],
+            [("deletedFile", {"path": "back\\slash"}), ("deletedEntry", {"path": "no\nthing"})],
+            [text_file("good", oldPath="no\\thing")],
+            [text_file("fol\\der/c")],
+            [("deletedFile", {"path": "fol\\der/../a\nb"})],
+            [("deletedFile", {"path": "fol\\der//a"})],
+            [("deletedFile", {"path": "back\\slash\0"})],
+        ):
+            assert send_lines(ada, "ada/tiny", *lines, rev="odd").status_code == 422, lines
+        missing = send_lines(ada, "ada/tiny", ("deletedFolder", {"path": "back\\slash"}), rev="odd")
+        assert (missing.status_code, missing.headers["x-error-code"]) == (404, "EntryNotFound")
+        lines = [
+            ("deletedFile", {"path": "back\\slash"}), ("deletedEntry", {"path": "a\nb"}),
+            ("deletedFile", {"path": "fol\\der/b\\"}),
+            ("deletedEntry", {"path": "sub\\module"}), text_file("tab", oldPath="tab\t"),
+        ]  # fmt: skip
+        assert send_lines(ada, "ada/tiny", *lines, rev="odd").status_code == 200
+        assert paths_in(ada, "ada/tiny", "odd") == {"fol\\der/a", "tab"}
+        assert send_lines(ada, "ada/tiny", ("deletedFolder", {"path": "fol\\der"}), rev="odd").status_code == 200
+        assert paths_in(ada, "ada/tiny", "odd") == {"tab"}
+
+
 def _modes(hub: RunningHub, repo_id: str, sha: str) -> dict[str, int]:
     repo = pygit2.Repository(str(hub.settings.data_dir / "repos" / repo_id[-2:] / f"{repo_id}.git"))
     commit_object = repo[sha]
@@ -122,5 +160,8 @@ def test_submodules_that_would_run_something(on_sqlite: RunningHub) -> None:
             for path in (".gitmodules", ".GitModules"):
                 assert send_lines(ada, "ada/tiny", text_file(path, text)).status_code == 422, (path, text)
             assert send_lines(ada, "ada/tiny", text_file("docs/.gitmodules", text)).status_code == 200
+        # Not beyond what is looked at, either.
+        hidden = "# comment\n" * 110_000 + '[submodule "../../x"]\n\tpath = x\n\turl = https://example.org/x\n'
+        assert send_lines(ada, "ada/tiny", text_file(".gitmodules", hidden)).status_code == 422
         good = '[submodule "deps/x"]\n\tpath = deps/x\n\turl = ../x.git\n\tupdate = rebase\n'
         assert send_lines(ada, "ada/tiny", text_file(".gitmodules", good)).status_code == 200

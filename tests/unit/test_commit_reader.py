@@ -1,7 +1,7 @@
 """What reading a commit holds in memory."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,3 +47,27 @@ async def test_what_is_said_about_files_has_an_end_too(tmp_path: Path, monkeypat
     monkeypatch.setattr(reading, "MOST_OPERATIONS", 5)
     with pytest.raises(PayloadTooLarge):
         await reader(tmp_path).read(lines(6, 1))
+
+
+async def test_a_text_may_be_cut_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also between the halves of a pair of escapes, and beside what merely looks like one."""
+    monkeypatch.setattr(reading, "LONGEST_LINE", 64)
+    text = '😀😀é\\ud83d\\\\ude00\\😀\ud7ff\ue000"\\"\n\x01\\u\\\\\\n😀x\\u00e9'
+    plain = HEADER + json.dumps({"key": "file", "value": {"content": "x" * 30 + text, "path": "f"}}, ensure_ascii=False)
+    escaped = HEADER + json.dumps({"key": "file", "value": {"content": "x" * 30 + text, "path": "f"}})
+    shouted = escaped.replace("\\ud83d\\ude00", "\\uD83D\\uDE00")
+    for body in (plain.encode(), escaped.encode(), shouted.encode()):
+        pieces = [[body[:cut], body[cut:]] for cut in range(len(HEADER), len(body))]
+        pieces += [[body[at : at + size] for at in range(0, len(body), size)] for size in range(1, 14)]
+        for parts in pieces:
+            request = await reader(tmp_path).read(_each(parts))
+            (operation,) = request.operations
+            assert isinstance(operation, AddFile)
+            assert operation.content.file is not None
+            assert operation.content.file.read_text() == "x" * 30 + text, parts
+            operation.content.file.unlink()
+
+
+async def _each(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part

@@ -4,15 +4,19 @@ Only what decides that is read: `filter=lfs` and what takes it back. As in git, 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from hubgate.server.hub.commits.patterns import Ignored, Pattern, check_time, in_time
 
 NAME = ".gitattributes"
+# Of what is judged: rules may be made to be slow. What lies beyond is kept, and means nothing here.
 LONGEST = 256 * 1024
 MOST_RULES = 2_000
+
+_NAME = NAME.encode()
+_AS_LARGE = b"filter=lfs diff=lfs merge=lfs -text"
 
 # A pattern in quotes is written as C writes texts.
 _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"[ \t]', re.DOTALL)
@@ -44,6 +48,9 @@ class Attributes:
                 continue
             inside = (path[len(folder) + 1 :] if folder else path).encode()
             name = inside[inside.rfind(b"/") + 1 :]
+            if name == _NAME:
+                # git reads it before there could be anything but a pointer.
+                return False
             for rule in reversed(_rules(text)):
                 if rule.pattern.accepts(inside if rule.pattern.of_paths else name):
                     return rule.large
@@ -56,7 +63,11 @@ def _rules(text: str) -> tuple[_Rule, ...]:
 
 
 def _lines(text: str) -> list[bytes]:
-    return text[:LONGEST].encode(errors="surrogateescape").split(b"\n")[:MOST_RULES]
+    data = text[: LONGEST + 1].encode(errors="surrogateescape")
+    if len(data) > LONGEST:
+        # Half a line may say the opposite of the whole.
+        data = data[: max(data.rfind(b"\n", 0, LONGEST + 1), 0)]
+    return data.split(b"\n", MOST_RULES)[:MOST_RULES]
 
 
 def _parsed(lines: Iterable[bytes]) -> Iterable[_Rule]:
@@ -96,10 +107,35 @@ def folders_of(path: str) -> list[str]:
     return ["/".join(parts[:length]) for length in range(len(parts) + 1)]
 
 
+def announcing(text: bytes, paths: Iterable[str]) -> bytes:
+    """All of a file's text, with a line at its end for each path that has none there. One that stands before a line
+    which takes something back may no longer count: it is written again.
+    """
+    missing = {line_for(path).encode(): None for path in paths}
+    for line in _about_filters(text):
+        if line in missing:
+            del missing[line]
+        elif not line.endswith(_AS_LARGE) and not all(rule.large for rule in _parsed([line])):
+            break
+        if not missing:
+            break
+    lines = b"".join(line + b"\n" for line in missing)
+    between = b"\n" if lines and text and not text.endswith(b"\n") else b""
+    return text + between + lines
+
+
+def _about_filters(text: bytes) -> Iterator[bytes]:
+    """From the last line to the first; megabytes of other lines take no time."""
+    end = len(text)
+    while (at := text.rfind(b"filter", 0, end)) >= 0:
+        end, after = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
+        yield text[end : after if after >= 0 else None].strip(b" \t\r\n")
+
+
 def line_for(path: str) -> str:
     """A line that sends exactly this path to the large files."""
     pattern = "".join(_LITERALLY.get(letter, letter) for letter in path)
-    return f"/{pattern} filter=lfs diff=lfs merge=lfs -text"
+    return f"/{pattern} {_AS_LARGE.decode()}"
 
 
 _LITERALLY = {letter: f"\\{letter}" for letter in "*?[]\\!#"} | dict.fromkeys(" \t", "[[:space:]]")

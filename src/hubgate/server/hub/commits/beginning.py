@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from hubgate.server.errors import Unprocessable
-from hubgate.server.hub.commits.attributes import NAME, Attributes, line_for
-from hubgate.server.hub.commits.committing import UNCHANGED, is_large
+from hubgate.server.hub.commits.attributes import NAME, Attributes, announcing
+from hubgate.server.hub.commits.committing import UNCHANGED, is_large, large_itself
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.modules import MODULES, check_modules
@@ -24,13 +24,14 @@ async def stored(repos: Repos, files: Mapping[str, bytes]) -> tuple[dict[str, by
         if not is_large(len(content), by_name=by_name):
             in_git[path] = content
             continue
+        if path == NAME:
+            raise large_itself()
         kept.append(await keep(repos, Content(len(content), content)))
         in_git[path] = pointer_text(kept[-1].oid, len(content))
         if not by_name:
             unannounced.append(path)
     if unannounced:
-        lines = "".join(f"{line_for(path)}\n" for path in unannounced)
-        in_git[NAME] = (rules + ("" if rules.endswith("\n") or not rules else "\n") + lines).encode(errors=UNCHANGED)
+        in_git[NAME] = announcing(files.get(NAME, b""), unannounced)
     return in_git, kept
 
 

@@ -3,18 +3,20 @@ the branch moves, if it still is there. Whoever named no parent tries again; who
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound, PreconditionFailed, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.commits.attributes import NAME, Attributes, folders_of, line_for
+from hubgate.server.hub.commits.attributes import LONGEST, NAME, Attributes, announcing, folders_of
 from hubgate.server.hub.commits.model import AddFile, AddLarge, Committed, Content, Delete, Operation, Request
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
+from hubgate.server.hub.git.modules import LONGEST as LONGEST_MODULES
 from hubgate.server.hub.git.modules import MODULES, check_modules
-from hubgate.server.hub.git.paths import check_path
+from hubgate.server.hub.git.paths import check_path, may_be_pushed, refusal_of
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
 from hubgate.server.hub.lfs import keeping
@@ -28,21 +30,30 @@ from hubgate.server.hub.repos.refs import RefIsElsewhere, move_refs
 # The exact words that existing clients look for.
 STALE_PARENT = "The branch was updated since you opened this page. Please refresh and try again."
 MOST_TRIES = 200
-# Larger files are kept beside git even if nothing in .gitattributes asks for it.
+# Larger files are kept beside git even if nothing in .gitattributes asks for it. That itself grows no larger: lines are
+# added to it in memory, and some hundred thousand of them are enough.
 LARGE = 10 * 1024 * 1024
 # Bytes that are no UTF-8 are written as they were read.
 UNCHANGED = "surrogateescape"
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What the trees have to change, and which of the large files nothing in .gitattributes asked for."""
+
+    changes: Sequence[Change]
+    unannounced: Sequence[str]
 
 
 async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Request) -> Committed:
     """On the branch or pull request `ref`, which exists."""
     head = await _head(repos, repo, ref)
     check_parent(request, head)
-    changes = await landed(repos, repo, head, request.operations)
+    on_disk = await landed(repos, repo, head, request.operations)
     for _ in range(MOST_TRIES):
         head = await _head(repos, repo, ref)
         check_parent(request, head)
-        new = await written(repos, repo, user, head, request, changes)
+        new = await written(repos, repo, user, head, request, on_disk)
         try:
             await move_refs(repos, repo, [RefChange(ref, head, new)], together=True)
         except RefIsElsewhere:
@@ -51,10 +62,9 @@ async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Reques
     raise Unavailable("The branch changes faster than this commit can be put on top. Try again.")
 
 
-async def written(
-    repos: Repos, repo: Repo, user: User, parent: str | None, request: Request, changes: Sequence[Change]
-) -> str:
+async def written(repos: Repos, repo: Repo, user: User, parent: str | None, request: Request, on_disk: Landed) -> str:
     """The commit object, with nothing pointing at it yet."""
+    changes = await _announced(repos.folders.of(repo.id), parent, request.operations, on_disk)
     author = author_of(user, repos.base_url)
     draft = Draft(parent, changes, request.message, author, repos.clock())
     new = await write_commit(repos.folders.of(repo.id), draft)
@@ -62,13 +72,10 @@ async def written(
     return new
 
 
-async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation]) -> list[Change]:
-    """The blobs of all files, on disk, and what the trees have to change."""
-    for operation in operations:
-        check_path(operation.path)
-        if not isinstance(operation, Delete) and operation.old_path is not None:
-            check_path(operation.old_path)
+async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation]) -> Landed:
+    """The blobs of all files, on disk."""
     folder = repos.folders.of(repo.id)
+    await _check_paths(folder, parent, operations)
     attributes = await attributes_at(folder, parent, operations)
     coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
     large = await in_thread(attributes.large_among, coming)
@@ -85,17 +92,32 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
         else:
             sha, is_large = await _added(repos, repo, operation, by_name=operation.path in large)
         changes.append(Put(operation.path, sha))
+        if is_large and operation.path == NAME:
+            raise large_itself()
         if is_large and operation.path not in large:
             unannounced.append(operation.path)
-    if unannounced:
-        changes = await _announced(folder, attributes, changes, unannounced)
-    return [*gone, *changes]
+    return Landed([*gone, *changes], unannounced)
+
+
+async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Operation]) -> None:
+    """What goes may have any name that git took in a push."""
+    for operation in operations:
+        if not isinstance(operation, Delete):
+            check_path(operation.path)
+    refused = [(path, refusal) for path in _gone(operations) if (refusal := refusal_of(path))]
+    if not refused:
+        return
+    there = await trees.names_at(folder, commit, [path for path, _ in refused if may_be_pushed(path)]) if commit else ()
+    for path, refusal in refused:
+        if path not in there:
+            raise refusal
 
 
 async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool) -> tuple[str, bool]:
     """The blob that stands in git for a file that came inside the commit, and whether the file is kept beside git."""
     folder, content = repos.folders.of(repo.id), operation.content
-    pointer = objects.read_pointer(await _start(content)) if content.size <= objects.LONGEST_POINTER else None
+    is_short = content.size <= objects.LONGEST_POINTER
+    pointer = objects.read_pointer(await in_thread(_read, content, content.size)) if is_short else None
     if pointer is not None:
         # It would be taken for the file itself from here on: whoever merely knows its hash must not have it.
         await _check_sent(repos, repo, pointer.oid, pointer.size)
@@ -104,7 +126,7 @@ async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool)
         oid = await keeping.keep_content(repos, repo, content)
         return await write_blob(folder, objects.pointer_text(oid, content.size)), True
     if operation.path.lower() == MODULES:
-        check_modules(await _start(content))
+        check_modules(await in_thread(_read, content, LONGEST_MODULES + 1))
     return await _blob(folder, content), False
 
 
@@ -113,26 +135,80 @@ def is_large(size: int, *, by_name: bool) -> bool:
     return size > LARGE or (size > 0 and by_name)
 
 
-async def _announced(folder: Path, attributes: Attributes, changes: list[Change], paths: Sequence[str]) -> list[Change]:
-    """With lines in .gitattributes that say so, or a clone would hold pointers instead of these files."""
-    text = dict(attributes.files).get("", "")
-    text += "" if text.endswith("\n") or not text else "\n"
-    text += "".join(f"{line_for(path)}\n" for path in paths)
-    sha = await write_blob(folder, text.encode(errors=UNCHANGED))
-    return [*(change for change in changes if change.path != NAME), Put(NAME, sha)]
+async def _announced(
+    folder: Path, parent: str | None, operations: Sequence[Operation], on_disk: Landed
+) -> Sequence[Change]:
+    """With lines in .gitattributes that say so, or a clone would hold pointers instead of these files. They are added
+    to what the file is at `parent`: others may have announced theirs since the blobs landed.
+    """
+    if not on_disk.unannounced:
+        return on_disk.changes
+    before = await _rules_to_be(folder, parent, operations)
+    text = await in_thread(announcing, before, on_disk.unannounced)
+    if len(text) > LARGE:
+        raise _too_many_rules()
+    if text == before:
+        return on_disk.changes
+    put = Put(NAME, await write_blob(folder, text))
+    changes = [put if isinstance(change, Put) and change.path == NAME else change for change in on_disk.changes]
+    return changes if put in changes else [*changes, put]
+
+
+async def _rules_to_be(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
+    """All of the .gitattributes at the root, as it will be after the operations."""
+    for operation in operations:
+        if isinstance(operation, AddFile) and operation.path == NAME:
+            return await in_thread(_read, operation.content, LARGE)
+    if commit is None or NAME in _gone(operations):
+        return b""
+    entry = await objects.entry_at(folder, commit, NAME)
+    if entry is None or entry.type is not objects.EntryType.FILE:
+        return b""
+    if entry.pointer is not None:
+        raise large_itself()
+    if entry.size > LARGE:
+        raise _too_many_rules()
+    return await objects.small_blob(folder, entry.sha)
+
+
+def _too_many_rules() -> Unprocessable:
+    return Unprocessable(
+        f"{NAME} would have more than {LARGE:,} bytes with a line for each large file of this commit. "
+        "Replace its lines by a pattern, such as *.dat, and try again."
+    )
+
+
+def large_itself() -> Unprocessable:
+    return Unprocessable(
+        f"{NAME} cannot be a large file itself: git reads from it which files are. "
+        f"Commit it as text of at most {LARGE:,} bytes."
+    )
 
 
 async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
     """As they will be after the operations."""
-    coming = {operation.path: operation for operation in operations}
-    texts = dict((await attributes_of(folder, commit, {f for path in coming for f in folders_of(path)})).files)
+    coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
+    there = await attributes_of(folder, commit, {inside for path in coming for inside in folders_of(path)})
+    gone = _gone(operations)
+    texts = {
+        inside: text
+        for inside, text in there.files
+        if gone.isdisjoint([f"{inside}/{NAME}" if inside else NAME, inside, *folders_of(inside)])
+    }
     for operation in operations:
         inside, _, name = operation.path.rpartition("/")
         if name == NAME and isinstance(operation, AddFile):
-            texts[inside] = (await _start(operation.content)).decode(errors=UNCHANGED)
-        elif name == NAME:
+            texts[inside] = (await in_thread(_read, operation.content, LONGEST + 1)).decode(errors=UNCHANGED)
+        elif name == NAME and isinstance(operation, AddLarge):
             texts.pop(inside, None)
     return Attributes(_outermost_first(texts.items()))
+
+
+def _gone(operations: Sequence[Operation]) -> set[str]:
+    """The paths of files and folders that go, before anything comes."""
+    deleted = {operation.path for operation in operations if isinstance(operation, Delete)}
+    renamed = {operation.old_path for operation in operations if not isinstance(operation, Delete)}
+    return deleted | {path for path in renamed if path is not None}
 
 
 async def attributes_of(folder: Path, commit: str | None, folders: Collection[str]) -> Attributes:
@@ -140,7 +216,7 @@ async def attributes_of(folder: Path, commit: str | None, folders: Collection[st
     if commit is None:
         return Attributes([])
     places = {f"{inside}/{NAME}" if inside else NAME: inside for inside in {"", *folders}}
-    found = await trees.small_files_at(folder, commit, list(places))
+    found = await trees.starts_at(folder, commit, list(places), LONGEST + 1)
     return Attributes(_outermost_first((places[path], text.decode(errors=UNCHANGED)) for path, text in found))
 
 
@@ -148,8 +224,9 @@ def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(texts, key=lambda pair: (pair[0].count("/") if pair[0] else -1, pair[0]))
 
 
-async def small_text(folder: Path, commit: str, path: str) -> str | None:
-    found = await trees.small_files_at(folder, commit, [path])
+async def start_of_text(folder: Path, commit: str, path: str) -> str | None:
+    """As much of it as patterns are judged of."""
+    found = await trees.starts_at(folder, commit, [path], LONGEST + 1)
     return found[0][1].decode(errors=UNCHANGED) if found else None
 
 
@@ -183,10 +260,6 @@ async def _head(repos: Repos, repo: Repo, ref: str) -> str:
 def check_parent(request: Request, head: str) -> None:
     if request.parent is not None and not head.startswith(request.parent.lower()):
         raise PreconditionFailed(STALE_PARENT)
-
-
-async def _start(content: Content) -> bytes:
-    return await in_thread(_read, content, objects.SMALL)
 
 
 def _read(content: Content, most: int) -> bytes:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hubgate.server.hub.commits.attributes import Attributes, folders_of, ignored_by
-from hubgate.server.hub.commits.committing import attributes_of, is_large, small_text
+from hubgate.server.hub.commits.committing import attributes_of, is_large, start_of_text
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
 from hubgate.server.hub.git.objects import Entry, EntryType
@@ -52,7 +52,7 @@ async def answers(
         rules = Attributes([("", attributes)])
     else:
         rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
-    ignored = ignored_by(ignore if ignore is not None else await small_text(folder, commit, ".gitignore") or "")
+    ignored = ignored_by(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
     # Off the event loop: the rules may be the sender's own.
     named_large = await in_thread(rules.large_among, paths)
     is_ignored = await in_thread(ignored.among, paths)

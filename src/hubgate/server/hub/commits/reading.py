@@ -1,7 +1,8 @@
 """A commit's request as it streams in: lines of JSON, of which those with a file may be a hundred megabytes long.
 
 A short line is parsed as it is. Of a long one the text of `content` is written to disk as it comes, and the rest, which
-must be short, is parsed with an empty text in its place. Small files stay in memory only while there are few of them.
+must be short, is parsed with an empty text in its place. One without a content is a header, or refused. Small files
+stay in memory only while there are few of them.
 """
 
 import base64
@@ -21,6 +22,8 @@ LONGEST_LINE = 64 * 1024
 MOST_OPERATIONS = 100_000
 LONGEST_SUMMARY = 1000
 LONGEST_DESCRIPTION = 64 * 1024
+# In bytes: JSON escapes a character as up to twelve.
+LONGEST_HEADER = 12 * (LONGEST_SUMMARY + LONGEST_DESCRIPTION) + 4096
 # Of all small files together; what comes after that waits on disk.
 MOST_IN_MEMORY = 4 * 1024 * 1024
 # Of all that is said about files, their paths above all.
@@ -29,6 +32,8 @@ MOST_SAID = 64 * 1024 * 1024
 _CONTENT = re.compile(rb'[{,]\s*"content"\s*:\s*"')
 # A quote, or a backslash with all that may belong to it.
 _SPECIAL = re.compile(rb'["\\]')
+# Of a character that JSON escapes as two: a second one follows.
+_FIRST_HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _OID = re.compile(r"[0-9a-f]{64}\Z")
 # JSON texts have none (RFC 8259, section 7); a newline would be the end of a line.
 _CONTROL = re.compile(rb"[\x00-\x1f]")
@@ -52,7 +57,8 @@ class Reader:
         self._in_memory, self._said = 0, 0
 
     async def read(self, parts: AsyncIterator[bytes]) -> Request:
-        buffer, long = b"", None
+        buffer: bytes = b""
+        long: _LongLine | _LongHeader | None = None
         async for part in parts:
             buffer += part
             while buffer:
@@ -85,10 +91,10 @@ class Reader:
         for draft in self._drafts:
             draft.unlink(missing_ok=True)
 
-    def _begin(self, buffer: bytes) -> tuple["_LongLine", bytes]:
+    def _begin(self, buffer: bytes) -> tuple["_LongLine | _LongHeader", bytes]:
         match = _CONTENT.search(buffer[:LONGEST_LINE])
         if match is None:
-            raise BadRequest("A line of the commit is too long.")
+            return _LongHeader(), buffer
         return _LongLine(buffer[: match.end()], self._new_draft(), self._most), buffer[match.end() :]
 
     def _new_draft(self) -> Path:
@@ -96,19 +102,22 @@ class Reader:
         self._drafts.append(draft)
         return draft
 
-    async def _take(self, line: bytes, long: "_LongLine | None" = None) -> None:
+    async def _take(self, line: bytes, long: "_LongLine | _LongHeader | None" = None) -> None:
         if not line.strip():
             return
         try:
             read = msgspec.json.decode(line, type=Line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(f"A line of the commit is not as it should be: {str(error)[:200]}") from None
+        if isinstance(long, _LongHeader):
+            long.check(read)
+            long = None
         self._weigh(read)
         match read.key:
             case "header" if self._header is not None:
                 raise BadRequest("The commit has more than one header.")
             case "header":
-                self._header = read.value
+                self._header = {name: read.value.get(name) for name in ("summary", "description", "parentCommit")}
             case "file":
                 content = await self._content(read.value, long)
                 self._operations.append(AddFile(_text(read.value, "path"), content, _old(read.value)))
@@ -190,7 +199,7 @@ class _LongLine:
         rest, newline, after = data.partition(b"\n")
         self._tail += rest
         if len(self._tail) > LONGEST_LINE:
-            raise BadRequest("A line of the commit is too long.")
+            raise _too_long()
         return bool(newline), after
 
     @property
@@ -224,6 +233,34 @@ class _LongLine:
         return Content(size, file=place)
 
 
+class _LongHeader:
+    """A long line that begins with no content."""
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+
+    async def feed(self, data: bytes) -> tuple[bool, bytes]:
+        """As with a long line."""
+        rest, newline, after = data.partition(b"\n")
+        self._text += rest
+        if len(self._text) > LONGEST_HEADER:
+            raise _too_long()
+        return bool(newline), after
+
+    @property
+    def line(self) -> bytes:
+        return bytes(self._text)
+
+    def finished(self) -> bytes:
+        return self.line
+
+    def check(self, read: Line) -> None:
+        """It may have many bytes only because its few characters were escaped."""
+        description = read.value.get("description")
+        if read.key != "header" or not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
+            raise _too_long()
+
+
 def _append(place: Path, data: bytes) -> None:
     with place.open("ab") as file:
         file.write(data)
@@ -244,13 +281,18 @@ def _unfinished(data: bytes) -> int:
     at = data.rfind(b"\\", max(len(data) - 12, 0))
     if at < 0:
         return letter
-    start = at
-    while start > 0 and data[start - 1] == ord("\\"):
-        start -= 1
-    if (at - start) % 2:
+    if not _begins_escape(data, at):
         # The second of a pair: whole.
         return letter
     return max(len(data) - _pair_start(data, at), letter)
+
+
+def _begins_escape(data: bytes, at: int) -> bool:
+    """Whether the backslash at `at` does, or is what the one before it escapes."""
+    start = at
+    while start > 0 and data[start - 1] == ord("\\"):
+        start -= 1
+    return (at - start) % 2 == 0
 
 
 def _cut_letter(data: bytes) -> int:
@@ -266,8 +308,8 @@ def _cut_letter(data: bytes) -> int:
 
 def _pair_start(data: bytes, at: int) -> int:
     """A \\uD83D wants its other half, which may be the escape at `at`."""
-    before = data[at - 6 : at]
-    return at - 6 if at >= 6 and before[:2] == b"\\u" and before[2:3].lower() == b"d" else at
+    start = max(at - 6, 0)
+    return start if _FIRST_HALF.match(data, start, at) and _begins_escape(data, start) else at
 
 
 def _unescaped(raw: bytes) -> bytes:
@@ -280,6 +322,12 @@ def _unescaped(raw: bytes) -> bytes:
     if _CONTROL.search(raw):
         raise _no_text()
     return content
+
+
+def _too_long() -> BadRequest:
+    return BadRequest(
+        f"A line of the commit is too long. A content may be, and a description of {LONGEST_DESCRIPTION:,} characters."
+    )
 
 
 def _no_text() -> BadRequest:

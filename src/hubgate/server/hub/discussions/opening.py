@@ -23,8 +23,8 @@ async def commit_as_pull_request(repos: Repos, repo: Repo, user: User, base: str
     if head is None or not base.startswith("refs/heads/"):
         raise NotFound(f"Invalid rev id: {base}", code="RevisionNotFound")
     check_parent(request, head)
-    changes = await landed(repos, repo, head, request.operations)
-    sha = await written(repos, repo, user, head, request, changes)
+    on_disk = await landed(repos, repo, head, request.operations)
+    sha = await written(repos, repo, user, head, request, on_disk)
     now = repos.clock()
 
     async def unit(tx: Tx) -> int:

@@ -9,6 +9,8 @@ from hubgate.server.errors import Unprocessable
 
 # Compared without case: some disks do, too.
 MODULES = ".gitmodules"
+# What lies beyond would go unseen.
+LONGEST = 1024 * 1024
 
 _SECTION = re.compile(rb'^\s*\[\s*submodule\s*"((?:[^"\\]|\\.)*)"', re.IGNORECASE | re.MULTILINE)
 _VALUE = re.compile(rb"(?:^|\])\s*(path|url|update)\s*=[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
@@ -16,6 +18,8 @@ _VALUE = re.compile(rb"(?:^|\])\s*(path|url|update)\s*=[ \t]*([^\r\n]*)", re.IGN
 
 def check_modules(text: bytes) -> None:
     """A quick look that errs on the side of refusing."""
+    if len(text) > LONGEST:
+        raise _refused(f"it has more than {LONGEST:,} bytes")
     for name in _SECTION.findall(text):
         parts = re.split(rb"[/\\]+", name)
         if not name or b".." in parts:

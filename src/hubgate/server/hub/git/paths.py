@@ -45,6 +45,20 @@ def check_path(path: str) -> str:
     return path
 
 
+def refusal_of(path: str) -> Unprocessable | None:
+    try:
+        check_path(path)
+    except Unprocessable as refusal:
+        return refusal
+    return None
+
+
+def may_be_pushed(path: str) -> bool:
+    """Whether git takes a path that is refused here, and we can walk down to it."""
+    parts = path.split("/")
+    return "\0" not in path and len(parts) <= DEEPEST + 1 and not {"", ".", ".."}.intersection(parts)
+
+
 def _as_a_disk_reads(part: str) -> str:
     """macOS ignores some invisible characters and compares composed forms."""
     return "".join(character for character in unicodedata.normalize("NFC", part) if not _ignorable(character))

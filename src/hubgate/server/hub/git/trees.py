@@ -9,7 +9,7 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import FileMode
 
-from hubgate.server.hub.git.objects import SMALL, Entry, EntryType, blob_of, described, entry_in, opened, tree_of
+from hubgate.server.hub.git.objects import Entry, EntryType, blob_of, described, entry_in, opened, tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,29 @@ async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[Entry]
     return await opened(folder, work)
 
 
-async def small_files_at(folder: Path, commit: str, paths: list[str]) -> list[tuple[str, bytes]]:
-    """Path and content, as it stands in git, of those of `paths` that are files of at most a megabyte: in one task."""
+async def names_at(folder: Path, commit: str, paths: list[str]) -> set[str]:
+    """Those of `paths` that there are, submodules too; without empty, `.` or `..` parts."""
+
+    def work(repo: pygit2.Repository) -> set[str]:
+        tree = tree_of(repo, commit)
+        return {path for path in paths if path in tree}
+
+    return await opened(folder, work)
+
+
+# To have its start a file is read whole.
+LARGEST_STARTED = 10 * 1024 * 1024
+
+
+async def starts_at(folder: Path, commit: str, paths: list[str], most: int) -> list[tuple[str, bytes]]:
+    """Path and the first `most` bytes of those of `paths` that are files in git itself, and not huge: in one task."""
 
     def work(repo: pygit2.Repository) -> list[tuple[str, bytes]]:
         tree = tree_of(repo, commit)
         entries = [entry for path in paths if (entry := entry_in(repo, tree, path))]
-        small = [entry for entry in entries if entry.type is EntryType.FILE and entry.size <= SMALL]
-        return [(entry.path, blob_of(repo, entry.sha).data) for entry in small]
+        in_git = [entry for entry in entries if entry.type is EntryType.FILE and entry.pointer is None]
+        small = [entry for entry in in_git if entry.size <= LARGEST_STARTED]
+        return [(entry.path, blob_of(repo, entry.sha).data[:most]) for entry in small]
 
     return await opened(folder, work)
 
