@@ -13,7 +13,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.hub.git import history, objects
 from hubgate.server.hub.git.objects import Entry, EntryType
-from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.card import split_readme
 from hubgate.server.hub.repos.model import Repo
@@ -85,7 +85,7 @@ async def seen(frame: Frame, spot: Spot, entry: Entry, *, plain: bool) -> View:
     if entry.size > LARGEST_TEXT:
         return View(reason="Too large to show here.")
     content = await objects.small_blob(frame.repos.folders.of(spot.repo.id), entry.sha)
-    return await in_thread(_view, content, spot, plain)
+    return await in_text_thread(_view, content, spot, plain)
 
 
 def _view(content: bytes, spot: Spot, plain: bool) -> View:
