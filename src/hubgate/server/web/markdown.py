@@ -30,6 +30,8 @@ MOST_CELLS = 30_000
 # Characters; those of a link that is written out may triple when they are encoded.
 MOST_OF_TARGETS = 4 * LONGEST
 PREFIX = "user-content-"
+# Of files that are shown rendered.
+ENDINGS = (".md", ".markdown")
 
 _BLOCKS = {"p", "div", "h1", "h2", "h3", "h4", "h5", "h6"}
 _TAGS = _BLOCKS | set(
@@ -72,10 +74,11 @@ class Place:
         parts = urlsplit(target)
         if parts.scheme or parts.netloc:
             return target
-        verb = "tree" if parts.path.endswith("/") else "blob"
         inside = self._inside(parts.path)
-        fragment = f"#{PREFIX}{parts.fragment}" if parts.fragment else ""
-        return self._address(verb, inside) + fragment if inside else f"{self._address('tree', '')}{fragment}"
+        verb = "tree" if parts.path.endswith("/") or not inside else "blob"
+        # Of ids that texts brought along; lines of other files have ids of the page's own.
+        prefix = PREFIX if verb == "blob" and inside.lower().endswith(ENDINGS) else ""
+        return self._address(verb, inside) + (f"#{prefix}{parts.fragment}" if parts.fragment else "")
 
     def image(self, source: str) -> str | None:
         """None for what is not ours: a page loads nothing from elsewhere, which would tell others who reads it."""

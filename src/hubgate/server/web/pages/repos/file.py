@@ -18,14 +18,13 @@ from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.card import split_readme
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.files.resolving import BEFORE_THE_GATE
-from hubgate.server.web.markdown import Place, rendered
+from hubgate.server.web.markdown import ENDINGS, Place, rendered
 from hubgate.server.web.pages.repos.folders import DEEPEST
 from hubgate.server.web.pages.repos.frame import Frame, Spot
 
 LARGEST_TEXT = 256 * 1024
 MOST_LINES = 5_000
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".ico")
-_MARKDOWN = (".md", ".markdown")
 # They turn the text around, so that it reads otherwise than it runs.
 _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -69,7 +68,7 @@ def routes(frame: Frame) -> list[Route]:
             view=view,
             may_read=may_read,
             plain=plain,
-            is_markdown=_ends(spot.path, _MARKDOWN),
+            is_markdown=_ends(spot.path, ENDINGS),
             change=changes.get(spot.path),
             **await frame.picker(spot),
         )
@@ -97,7 +96,7 @@ def _view(content: bytes, spot: Spot, plain: bool) -> View:
         return View(reason="Not text.")
     if not text:
         return View(reason="Empty.")
-    if _ends(spot.path, _MARKDOWN) and not plain:
+    if _ends(spot.path, ENDINGS) and not plain:
         place = Place(spot.repo.path, spot.rev, spot.path.rpartition("/")[0])
         return View(markdown=rendered(split_readme(text)[1], place))
     lines = re.split(r"\r\n|\n|\r", _TURNING.sub(_spelled, text))
