@@ -194,6 +194,8 @@ GUARDED_BY = {
     "GET /{namespace}/{repo}/tree": "repo.see",
     "GET /{namespace}/{repo}/tree/{rest:path}": "repo.see",
     "GET /{name}": "hub.public",
+    "GET /{repo}/raw/{rest:path}": "repo.see",
+    "GET /{repo}/resolve/{rest:path}": "repo.see",
     "HEAD /api/telemetry/{topic:path}": "hub.public",
     "PATCH /api/organizations/{name}/settings/applications/{client_id}": "org.write_apps",
     "PATCH /api/settings/applications/{client_id}": "account.write_settings",
@@ -357,6 +359,12 @@ OF_A_REPO_IN_THE_API = {
     ("PUT", "/settings"): "repo.configure",
 }
 
+# Under /api/{models,datasets,spaces}/{repo}: refused as what is not there.
+WITHOUT_NAMESPACE = (
+    *("DELETE branch", "DELETE tag", "GET commits", "GET revision", "GET tree", "GET xet-write-token", "POST branch"),
+    *("POST commit", "POST paths-info", "POST preupload", "POST super-squash", "POST tag"),
+)
+
 # Under /{namespace}/{repo}, /datasets/... and /spaces/...
 OF_A_REPO = {
     ("GET", ".git"): "repo.see",
@@ -381,6 +389,8 @@ def every_row() -> dict[str, str]:
         folder = "" if kind == "models" else f"{kind}/"
         for (method, tail), action in OF_A_REPO_IN_THE_API.items():
             rows[f"{method} /api/{kind}/{{namespace}}/{{repo}}{tail}"] = action
+        for method, verb in map(str.split, WITHOUT_NAMESPACE):
+            rows[f"{method} /api/{kind}/{{repo}}/{verb}/{{rest:path}}"] = "repo.see"
         for (method, tail), action in OF_A_REPO.items():
             rows[f"{method} /{folder}{{namespace}}/{{repo}}{tail}"] = action
     return rows

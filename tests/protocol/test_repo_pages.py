@@ -13,7 +13,7 @@ tags: [vision, tiny]
 ---
 # Tiny
 
-See [the config](config.json) and ![curve](img/curve.png).
+See [the config](config.json), [its first line](config.json#L1) and ![curve](img/curve.png).
 
 <script>alert(1)</script>
 """
@@ -46,8 +46,10 @@ def main_of(response: httpx.Response) -> str:
 def test_the_card(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         main = main_of(client.get(tiny))
+        assert 'id="L1"' in main_of(client.get(f"{tiny}/blob/main/config.json"))
     assert '<h2 id="user-content-tiny">Tiny</h2>' in main
     assert 'href="/ada/tiny/blob/main/config.json"' in main
+    assert 'href="/ada/tiny/blob/main/config.json#L1"' in main
     assert 'src="/ada/tiny/resolve/main/img/curve.png"' in main
     assert "alert(1)" not in main
     assert "<dt><bdi>license</bdi></dt><dd><bdi>mit</bdi></dd>" in main

@@ -1,9 +1,16 @@
 """The front matter of a README: what is checked before a commit, and what no commit may stumble over."""
 
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
 import pytest
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub
+
+from hubgate.server.hub.git.threads import in_text_thread, in_thread
 
 HOSTILE = {
     "half a character": 'x: "\\ud800"',
@@ -70,6 +77,57 @@ def test_what_the_check_says(hub: RunningHub) -> None:
             refused = anyone.post("/api/validate-yaml", json=body)
             assert (refused.status_code, set(refused.json())) == (422, {"error"})
         assert anyone.post("/api/validate-yaml", content=b"{").json()["error"]
+
+
+SLOW = {
+    "brackets": ("a: " + "[" * 3000 + "]" * 3000, "nested more than 50 deep"),
+    "braces": ("a: " + "{" * 60_000, "nested more than 50 deep"),
+    "steps": ("".join(" " * depth + "a:\n" for depth in range(300)), "nested more than 50 deep"),
+    "long tags": ("%TAG !a! tag:" + "x" * 30_000 + "\n--- [" + "!a!x x," * 4_900 + "]", "directive"),
+    "sixties": ("a: " + "1:" * 30_000 + "1", "number without end"),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_what_takes_more_time_than_its_length_is_refused(on_sqlite: RunningHub, name: str) -> None:
+    text, reason = SLOW[name]
+    with api(on_sqlite) as anyone:
+        answer = anyone.post("/api/validate-yaml", json={"content": f"---\n{text}\n---\n", "repoType": "model"})
+        assert answer.status_code == 400
+        assert reason in answer.json()["errors"][0]["message"]
+        nested = "---\na: " + "[" * 40 + "]" * 40 + "\nlength: 1:59:59\n---\n"
+        assert anyone.post("/api/validate-yaml", json={"content": nested, "repoType": "model"}).status_code == 200
+
+
+@contextmanager
+def all_at_work(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]], threads: int) -> Iterator[None]:
+    """Each thread of a kind is busy inside."""
+    begun, done = threading.Barrier(threads + 1, timeout=20), threading.Event()
+
+    def work() -> bool:
+        begun.wait()
+        return done.wait(20)
+
+    with ThreadPoolExecutor(threads) as pool:
+        held = [pool.submit(hub.call, lambda _: in_thread(work)) for _ in range(threads)]
+        try:
+            begun.wait()
+            yield
+        finally:
+            done.set()
+        assert all(one.result(20) for one in held)
+
+
+def test_texts_and_files_do_not_wait_for_each_other(on_sqlite: RunningHub) -> None:
+    """Anyone may have YAML checked and cards rendered: no number of such requests may hold up downloads and commits."""
+    readme = "---\nlicense: mit\n---\n# Tiny"
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        with all_at_work(on_sqlite, in_text_thread, 2):
+            committed(ada, "ada/tiny", {"README.md": readme.encode()})
+            assert ada.get("/api/models/ada/tiny/tree/main").status_code == 200
+        with all_at_work(on_sqlite, in_thread, 8):
+            assert ada.post("/api/validate-yaml", json={"content": readme, "repoType": "model"}).status_code == 200
 
 
 def test_tags_of_a_card_are_found(hub: RunningHub) -> None:

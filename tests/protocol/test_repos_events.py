@@ -95,3 +95,41 @@ def test_pages_and_rights(hub: RunningHub) -> None:
         assert [client.get(EVENTS).status_code for client in (owner, other, anyone)] == [200, 404, 401]
         missing = owner.get("/api/models/ada/none/events")
         assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RepoNotFound")
+
+
+def test_what_happened_in_private_stays_with_those_who_could_see_it(hub: RunningHub) -> None:
+    """Else whoever reads a repo that is public by now learns its former name, and the ids under which squashed commits
+    can still be read.
+    """
+    ada, rob, eve = (make_user(hub, name) for name in ("ada", "rob", "eve"))
+    make_organization(hub, "acme", ada, rob="read")
+    tokens = [make_token(hub, user) for user in (ada, rob, eve)]
+    with api(hub, tokens[0]) as owner, api(hub, tokens[1]) as member, api(hub, tokens[2]) as other, api(hub) as anyone:
+        make_repo(owner, "acme/merger", private=True)
+        secret = committed(owner, "acme/merger", {"README.md": b"the secret"})
+        assert owner.post("/api/models/acme/merger/branch/buy-eve").status_code == 200
+        assert owner.delete("/api/models/acme/merger/branch/buy-eve").status_code == 200
+        moved = {"fromRepo": "acme/merger", "toRepo": "acme/tiny", "type": "model"}
+        assert owner.post("/api/repos/move", json=moved).status_code == 200
+        committed(owner, "acme/tiny", {"README.md": b"fit for all"})
+        assert owner.post("/api/models/acme/tiny/super-squash/main").status_code == 200
+        settings = "/api/models/acme/tiny/settings"
+        assert owner.put(settings, json={"private": False}).status_code == 200
+        shown = committed(owner, "acme/tiny", {"f": b"1"})
+        assert owner.put(settings, json={"private": True}).status_code == 200
+        committed(owner, "acme/tiny", {"f": b"2"})
+        assert owner.put(settings, json={"private": False}).status_code == 200
+        committed(owner, "acme/tiny", {"f": b"3"})
+
+        for client in (owner, member):
+            assert [one["seq"] for one in listed(client, repo="acme/tiny")] == list(range(1, 14))
+        for client in (other, anyone):
+            seen = listed(client, repo="acme/tiny")
+            assert [one["seq"] for one in seen] == [8, 9, 12, 13]
+            assert [one["payload"]["repo"]["private"] for one in seen] == [False] * 4
+            assert not [word for word in ("merger", "buy-eve", secret) if word in str(seen)]
+            assert shown in str(seen)
+            # Pages are full, and go on where they ended.
+            assert [one["seq"] for one in listed(client, "?limit=3", "acme/tiny")] == [8, 9, 12]
+            assert [one["seq"] for one in listed(client, "?after=9&limit=1", "acme/tiny")] == [12]
+            assert listed(client, "?after=13", "acme/tiny") == []

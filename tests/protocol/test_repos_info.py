@@ -58,6 +58,48 @@ def test_everything_about_a_repo(hub: RunningHub) -> None:
             assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RepoNotFound"), name
 
 
+WITHOUT_NAMESPACE = [
+    "GET /api/models/gpt2",
+    "GET /api/models/gpt2/refs",
+    "GET /api/models/gpt2/revision/main",
+    "GET /api/models/gpt2/tree/main",
+    "GET /api/models/gpt2/tree/refs%2Fpr%2F1/a/b",
+    "GET /api/datasets/squad/tree/main/a",
+    "GET /api/spaces/demo/commits/main",
+    "POST /api/models/gpt2/paths-info/main",
+    "POST /api/models/gpt2/preupload/main",
+    "DELETE /api/models/gpt2/branch/dev",
+    "GET /gpt2/resolve/main/config.json",
+    "HEAD /gpt2/resolve/main/config.json",
+    "GET /gpt2/raw/main/a/b",
+    "GET /datasets/squad/resolve/main/a.csv",
+    "GET /spaces/demo/raw/main/app.py",
+]
+
+
+def test_a_repo_without_a_namespace_is_not_there(on_sqlite: RunningHub) -> None:
+    """Clients look for the code: else `file_exists("gpt2", …)` raises and a download is taken for a lost connection."""
+    token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
+    for client, status in ((api(on_sqlite, token), 404), (api(on_sqlite), 401)):
+        with client:
+            answers = {asked: client.request(*asked.split()) for asked in WITHOUT_NAMESPACE}
+        said = {asked: (answer.status_code, answer.headers.get("x-error-code")) for asked, answer in answers.items()}
+        assert said == dict.fromkeys(WITHOUT_NAMESPACE, (status, "RepoNotFound"))
+
+
+def test_a_repo_may_be_called_like_a_part_of_an_address(on_sqlite: RunningHub) -> None:
+    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+        for name in ("tree", "resolve", "commits", "refs", "raw"):
+            make_repo(ada, name, files=[{"path": "f", "content": "x"}])
+            for tail in ("", "/refs", "/tree/main", "/commits/main", "/revision/main", "/events"):
+                assert ada.get(f"/api/models/ada/{name}{tail}").status_code == 200, (name, tail)
+            for verb in ("resolve", "raw"):
+                assert ada.get(f"/ada/{name}/{verb}/main/f").text == "x", (name, verb)
+            assert ada.get(f"/api/models/ada/{name}/commit/main").status_code == 405
+        unknown = ada.get("/api/models/ada/tiny/nonsense/main")
+        assert (unknown.status_code, "x-error-code" in unknown.headers) == (404, False)
+
+
 def test_settings_that_decide_who_sees_it(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         make_repo(ada, "tiny")

@@ -9,6 +9,9 @@ from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo
 from tests.bed.running import RunningHub
 
+from hubgate.server.accounts.organizations import settings
+from hubgate.server.audit.model import SYSTEM
+
 
 def move(client: httpx.Client, old: str, new: str, **more: Any) -> httpx.Response:
     return client.post("/api/repos/move", json={"fromRepo": old, "toRepo": new, **more})
@@ -62,6 +65,19 @@ def test_a_chain_of_moves(hub: RunningHub) -> None:
         for free in ("ada/two", "acme/three", "acme/four"):
             assert anyone.get(f"/api/models/{free}").status_code == 401
             make_repo(client, free)
+
+
+def test_deleting_under_an_owners_old_name_takes_nothing(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as client:
+        make_repo(client, "acme/keep")
+        hub.call(lambda opened: settings.rename(opened.accounts, acme, "Acme2", SYSTEM))
+        for refused in (delete(client, "keep", "acme"), delete(client, "acme/keep"), delete(client, "keep", "nobody")):
+            assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RepoNotFound")
+        assert client.get("/api/models/acme2/keep").status_code == 200
+        assert delete(client, "KEEP", "acme2").status_code == 200
+        assert client.get("/api/models/acme2/keep").status_code == 404
 
 
 def test_moves_that_are_refused(hub: RunningHub) -> None:

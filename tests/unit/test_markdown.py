@@ -50,6 +50,10 @@ def test_tasks() -> None:
         (HERE, ".", "/acme/tiny/tree/main"),
         (HERE, "../../../../etc/passwd", "/acme/tiny/blob/main/etc/passwd"),
         (HERE, "a%20b.md#part", "/acme/tiny/blob/main/a%20b.md#user-content-part"),
+        (HERE, "A.MarkDown#part", "/acme/tiny/blob/main/A.MarkDown#user-content-part"),
+        (HERE, "config.json#L3", "/acme/tiny/blob/main/config.json#L3"),
+        (HERE, "docs/#L3", "/acme/tiny/tree/main/docs#L3"),
+        (HERE, "#part", "#user-content-part"),
         (DEEP, "x.md", "/datasets/acme/words/blob/v1.0/docs/more/x.md"),
         (DEEP, "../x.md", "/datasets/acme/words/blob/v1.0/docs/x.md"),
         (DEEP, "/x.md", "/datasets/acme/words/blob/v1.0/x.md"),
@@ -159,6 +163,10 @@ def test_hostile_text_becomes_harmless(text: str, wrap: str) -> None:
         "a" * (LONGEST * 10),
         "<p>" * 3999,
         "[" * 3999,
+        "> " * 20 + "a\n" + "a\n" * 49_000,
+        "\r" * LONGEST,
+        ("|a" * 256 + "\n" + "|-" * 256 + "\n" + "|\n" * 255 + "\n") * 60,
+        "|-|-|\n" * 9_999,
     ],
     ids=lambda text: text[:6],
 )
@@ -166,6 +174,19 @@ def test_no_text_takes_long(text: str) -> None:
     started = time.process_time()
     rendered(text, HERE)
     assert time.process_time() - started < 3
+
+
+def test_no_text_grows_without_bounds() -> None:
+    """A link that is defined once and used a thousand times; tables whose rows are filled up."""
+    for text in (
+        "[a]: /" + "x" * 80_000 + "\n\n" + "[a] " * 3_900,
+        '[a]: /x "' + "y" * 80_000 + '"\n\n' + "[a] " * 3_900,
+        ("|a" * 56 + "\n" + "|-" * 56 + "\n" + "|\n" * 55 + "\n") * 250,
+    ):
+        assert len(rendered(text, HERE)) < 10 * LONGEST, text[:10]
+    # Those before are still shown.
+    tables = rendered("|a|b|\n|-|-|\n|1|2|\n\n" + "|a" * 256 + "\n" + "|-" * 256 + "\n" + "|\n" * 255, HERE)
+    assert (tables.count("<table>"), "<td>1</td>" in tables) == (1, True)
 
 
 def test_what_is_too_long_is_shown_as_it_is() -> None:

@@ -16,7 +16,7 @@ from hubgate.server.oauth.grants import http as token_endpoint
 from hubgate.server.oauth.keys import http as keys_http
 from hubgate.server.oauth.tokens.bearer import Bearers
 from hubgate.server.opened import Hub
-from hubgate.server.web import avatars, buttons, compatibility, probes
+from hubgate.server.web import avatars, buttons, compatibility, probes, without_namespace
 from hubgate.server.web.api import (
     applications,
     audit,
@@ -112,7 +112,14 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *theme.routes(pages),
         *extra_routes,
     ]
-    table = RouteTable([*documented, *static_routes(), *apidocs.routes(pages, settings.base_url, documented)])
+    table = RouteTable(
+        [
+            *documented,
+            *without_namespace.routes(),
+            *static_routes(),
+            *apidocs.routes(pages, settings.base_url, documented),
+        ]
+    )
     return Edge(
         table=table,
         guard=guard,

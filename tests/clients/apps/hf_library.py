@@ -293,6 +293,11 @@ def check_errors():
     raises(RepositoryNotFoundError, anyone.model_info, "ada/nowhere")
     raises(RepositoryNotFoundError, hf_hub_download, "ada/nowhere", "README.md")
     raises(RepositoryNotFoundError, hf_hub_download, "ada/nowhere", "README.md", token=False)
+    # Nor is there any repo without a namespace.
+    raises(RepositoryNotFoundError, hf_hub_download, "gpt2", "config.json")
+    raises(RepositoryNotFoundError, hf_hub_download, "gpt2", "config.json", token=False)
+    assert not api.file_exists("gpt2", "config.json")
+    assert not anyone.revision_exists("squad", "main", repo_type="dataset")
     raises(RevisionNotFoundError, hf_hub_download, REPO, "README.md", revision="nowhere")
     raises(RevisionNotFoundError, api.model_info, REPO, revision="nowhere")
     raises(EntryNotFoundError, hf_hub_download, REPO, "nowhere.txt")

@@ -39,3 +39,14 @@ async def of_repo(tx: Tx, repo_id: str, after: int, most: int) -> Sequence[Row]:
         """,
         {"repo_id": repo_id, "after": after, "most": most},
     )
+
+
+async def of_repo_in_public(tx: Tx, repo_id: str, after: int, most: int) -> Sequence[Row]:
+    """The same of what happened while anyone could see the repo; the numbers of the rest are left out."""
+    return await tx.all(
+        """
+        SELECT repo_seq, created_at, body FROM events WHERE repo_id = :repo_id AND repo_seq > :after AND private = 0
+        ORDER BY repo_seq LIMIT :most
+        """,
+        {"repo_id": repo_id, "after": after, "most": most},
+    )

@@ -2,7 +2,7 @@
 
 Matching works on the raw path, segment by segment, before percent-decoding: existing clients send `refs%2Fpr%2F1` as
 one segment and file names with `%3F` in them. A fixed segment wins over a parameter that has the method too;
-`{name}.git` matches a segment by its ending, `{name:path}` takes the rest.
+`{name}.git` matches a segment by its ending, `{name:path}` takes the rest. Last come rows that are for `otherwise`.
 """
 
 import re
@@ -60,6 +60,8 @@ class Route:
     secret_address: bool = False
     # Its form may end at an app of another origin.
     leads_away: bool = False
+    # Only for an address that no other row fits, whatever its fixed segments.
+    otherwise: bool = False
 
     @cached_property
     def manner(self) -> Manner:
@@ -124,10 +126,10 @@ class _Node:
 class RouteTable:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
-        self._root = _Node()
+        self._root, self._otherwise = _Node(), _Node()
         self._without_parameters: dict[bytes, _Node] = {}
         for route in self.routes:
-            node = self._node_for(route.path)
+            node = self._node_for(route)
             if route.method in node.routes:
                 raise ValueError(f"{route.method} {route.path} is in the table twice")
             node.routes[route.method] = route
@@ -144,16 +146,10 @@ class RouteTable:
             segments = raw_path.decode("ascii").split("/")[1:]
         except UnicodeDecodeError:
             raise BadRequest("Percent-encode the address.") from None
-        first: Found | None = None
-        for node, params in _walk(self._root, segments, 0):
-            found = Found(method, node.routes, params)
-            if found.has_method:
-                return found
-            first = first or found
-        return first
+        return _found(self._root, method, segments) or _found(self._otherwise, method, segments)
 
-    def _node_for(self, path: str) -> _Node:
-        node = self._root
+    def _node_for(self, route: Route) -> _Node:
+        node, path = self._otherwise if route.otherwise else self._root, route.path
         segments = path.split("/")[1:]
         for position, segment in enumerate(segments, 1):
             if "{" not in segment and "}" not in segment:
@@ -177,6 +173,17 @@ def _child(children: dict[str, _Node], name: str) -> _Node:
     if found is None:
         found = children[name] = _Node()
     return found
+
+
+def _found(root: _Node, method: str, segments: list[str]) -> Found | None:
+    """What has the method, or else the first that fits."""
+    first: Found | None = None
+    for node, params in _walk(root, segments, 0):
+        found = Found(method, node.routes, params)
+        if found.has_method:
+            return found
+        first = first or found
+    return first
 
 
 def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, list[str]]]:

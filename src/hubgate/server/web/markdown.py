@@ -16,14 +16,22 @@ from urllib.parse import quote, unquote, urlsplit
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup, escape
 
 # A tenth of a megabyte takes a second. What is longer, or full of what makes parsers go back, is shown as it is.
 LONGEST = 100_000
+MOST_LINES = 10_000
 MOST_OPENED = 4_000
+# Of all tables together.
+MOST_CELLS = 30_000
+# Characters; those of a link that is written out may triple when they are encoded.
+MOST_OF_TARGETS = 4 * LONGEST
 PREFIX = "user-content-"
+# Of files that are shown rendered.
+ENDINGS = (".md", ".markdown")
 
 _BLOCKS = {"p", "div", "h1", "h2", "h3", "h4", "h5", "h6"}
 _TAGS = _BLOCKS | set(
@@ -66,10 +74,11 @@ class Place:
         parts = urlsplit(target)
         if parts.scheme or parts.netloc:
             return target
-        verb = "tree" if parts.path.endswith("/") else "blob"
         inside = self._inside(parts.path)
-        fragment = f"#{PREFIX}{parts.fragment}" if parts.fragment else ""
-        return self._address(verb, inside) + fragment if inside else f"{self._address('tree', '')}{fragment}"
+        verb = "tree" if parts.path.endswith("/") or not inside else "blob"
+        # Of ids that texts brought along; lines of other files have ids of the page's own.
+        prefix = PREFIX if verb == "blob" and inside.lower().endswith(ENDINGS) else ""
+        return self._address(verb, inside) + (f"#{prefix}{parts.fragment}" if parts.fragment else "")
 
     def image(self, source: str) -> str | None:
         """None for what is not ours: a page loads nothing from elsewhere, which would tell others who reads it."""
@@ -89,15 +98,31 @@ class Place:
 
 def rendered(text: str, place: Place) -> Markup:
     """Takes time: not on the event loop."""
-    if len(text) > LONGEST or any(text.count(opening) > MOST_OPENED for opening in "[<"):
-        return Markup("<pre tabindex=0>{}</pre>").format(text[:LONGEST])
+    opened = max(text.count(opening) for opening in "[<")
+    lines = text.count("\n") + text.count("\r") - text.count("\r\n")
+    if len(text) > LONGEST or lines > MOST_LINES or opened > MOST_OPENED:
+        return _as_it_is(text)
     return _remembered(text, place)
+
+
+def _as_it_is(text: str) -> Markup:
+    return Markup("<pre tabindex=0>{}</pre>").format(text[:LONGEST])
 
 
 # Cards are read more often than written.
 @lru_cache(maxsize=32)
 def _remembered(text: str, place: Place) -> Markup:
-    return harmless(_PARSER.render(text, {"place": place}), place)
+    env: dict[str, Any] = {"place": place, "cells": 0}
+    tokens = _PARSER.parse(text, env)
+    if _length_of_targets(tokens) > MOST_OF_TARGETS:
+        return _as_it_is(text)
+    return harmless(_PARSER.renderer.render(tokens, _PARSER.options, env), place)
+
+
+def _length_of_targets(tokens: Sequence[Token]) -> int:
+    """Of all addresses and titles: one that is defined once can be referred to a thousand times."""
+    inline = (child for token in tokens for child in token.children or ())
+    return sum(len(str(value)) for child in inline for value in child.attrs.values())
 
 
 def harmless(html: str, place: Place) -> Markup:
@@ -164,6 +189,20 @@ def _mend(state: Any) -> None:
             child.content = re.sub(r"\A\[([ xX])\] ", lambda box: _BOXES[box[1].lower()], child.content)
 
 
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A short row is filled up to the width of the first, so that a few kilobytes stand for a million cells. From where
+    there would be too many on, tables stay text.
+    """
+    if state.env["cells"] > MOST_CELLS or not table(state, start, end, True):
+        return False
+    if silent:
+        return True
+    columns = state.src.count("|", state.bMarks[start], state.eMarks[start]) + 1
+    rows = next((line for line in range(start, end) if state.isEmpty(line)), end) - start
+    state.env["cells"] += columns * rows
+    return state.env["cells"] <= MOST_CELLS and table(state, start, end, False)
+
+
 _BOXES = {" ": "☐ ", "x": "☑ "}
 
 
@@ -181,6 +220,7 @@ def _slug(heading: str) -> str:
 
 _TABLE = '<div class="table" role="region" tabindex="0" aria-label="Table"><table>'
 _PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+_PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 _PARSER.core.ruler.push("mend", _mend)
 _PARSER.add_render_rule("image", _image)
 _PARSER.add_render_rule("fence", _fence)

@@ -13,12 +13,15 @@ from typing import Any
 import yaml
 
 from hubgate.server.hub.git import objects
-from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.threads import in_card_thread
 from hubgate.server.hub.repos.model import NO_CARD, Card, RepoType
 
 README = "README.md"
 LONGEST_FRONT_MATTER = 64 * 1024
 MOST_NODES = 5_000
+DEEPEST = 50
+# Of a number in base 60, such as 1:59:59.
+MOST_PARTS = 20
 MOST_TAGS = 200
 LONGEST_TAG = 100
 
@@ -49,7 +52,7 @@ async def card_at(folder: Path, commit: str | None, repo_type: str) -> Card:
     if entry is None or entry.pointer or content is None:
         return NO_CARD
     try:
-        return await in_thread(card_of, content.decode(errors="replace"), repo_type)
+        return await in_card_thread(card_of, content.decode(errors="replace"), repo_type)
     except BadFrontMatter:
         return NO_CARD
 
@@ -87,10 +90,31 @@ def parsed(front_matter: str) -> dict[str, Any]:
     return plain
 
 
+_TOO_DEEP = f"it is nested more than {DEEPEST} deep"
+
+
 class _Loader(yaml.SafeLoader):
-    """Counts nodes and knows no aliases: a few lines of them stand for a billion values."""
+    """Counts nodes and knows no aliases: a few lines of them stand for a billion values. What takes the library more
+    than its length in time is refused.
+    """
 
     _nodes = 0
+    _depth = 0
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 -- the library's name
+        # The scanner goes through all that is open at every token, long before there is a node to count.
+        if self.flow_level >= DEEPEST:
+            raise ValueError(_TOO_DEEP)
+        super().fetch_flow_collection_start(TokenClass)
+
+    def fetch_directive(self) -> None:
+        # One that shortens tags would make each of them as long as it likes.
+        raise ValueError("it uses a directive (%)")
+
+    def construct_yaml_int(self, node: Any) -> int:
+        if str(node.value).count(":") > MOST_PARTS:
+            raise ValueError("it has a number without end")
+        return int(super().construct_yaml_int(node))
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         self._nodes += 1
@@ -98,7 +122,15 @@ class _Loader(yaml.SafeLoader):
             raise ValueError(f"it has more than {MOST_NODES:,} values")
         if self.check_event(yaml.AliasEvent):
             raise ValueError("it uses an alias (*name)")
-        return super().compose_node(parent, index)
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ValueError(_TOO_DEEP)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def _plain(value: Any) -> Any:

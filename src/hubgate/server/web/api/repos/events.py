@@ -1,10 +1,12 @@
-"""`GET /events?after=N`: what happened to a repo, for those who may read it, in order and without a gap."""
+"""`GET /events?after=N`: what happened to a repo, in order, for those who may see it and could see it then."""
 
 from typing import Any
 
 import msgspec
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import decide
 from hubgate.server.clock import iso
 from hubgate.server.errors import BadRequest
 from hubgate.server.events import store
@@ -30,7 +32,12 @@ def routes(repos: Repos) -> list[Route]:
         query = request.query()
         after, limit = _number(query.get("after", "0"), "after"), _number(query.get("limit", "100"), "limit")
         most = min(max(limit, 1), MOST)
-        rows = await repos.db.read_long(lambda tx: store.of_repo(tx, repo.id, after, most))
+        # A repo that is made public keeps its past to itself: former names, deleted branches, and the ids under which
+        # commits can be read that a squash was to be the end of.
+        in_private = msgspec.structs.replace(repo, private=1).judged()
+        could_see = decide(caller_of(request).identity, Action.REPO_SEE, in_private).allowed
+        events = store.of_repo if could_see else store.of_repo_in_public
+        rows = await repos.db.read_long(lambda tx: events(tx, repo.id, after, most))
         return JsonResponse(
             [RepoEvent(row["repo_seq"], iso(row["created_at"]), msgspec.Raw(bytes(row["body"]))) for row in rows]
         )
@@ -39,7 +46,7 @@ def routes(repos: Repos) -> list[Route]:
         Query("after", "The number of the last event you have seen.", {"type": "integer", "minimum": 0}),
         Query("limit", f"At most {MOST:,}.", {"type": "integer", "minimum": 1}),
     )
-    answers = {200: ("The oldest first.", list[dict[str, Any]])}
+    answers = {200: ("The oldest first. What happened in private is left out for strangers.", list[dict[str, Any]])}
     see = Action.REPO_SEE
     return api_routes(repos, "GET", "/events", every, see, "What happened to a repo", answers, query=query)
 

@@ -16,7 +16,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.repos import creating, finding, moving, removing, store
-from hubgate.server.hub.repos.model import Owner, RepoType
+from hubgate.server.hub.repos.model import RepoType
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.repos.visibility import Visibility, is_private
 
@@ -67,7 +67,10 @@ def routes(repos: Repos) -> list[Route]:
     async def create(request: HubRequest) -> JsonResponse:
         caller = caller_of(request)
         asked = await read_as_somebody(request, CreateRepo)
-        owner, name = await _place(repos, caller, asked.organization, asked.name)
+        namespace, name = _place(caller, asked.organization, asked.name)
+        owner = await store.owner_named(repos.db, namespace)
+        if owner is None:
+            raise _no_namespace(namespace)
         require(caller.identity, Action.REPO_CREATE, owner.namespace)
         wanted = creating.NewRepo(
             type=RepoType(asked.type or "model"),
@@ -92,11 +95,11 @@ def routes(repos: Repos) -> list[Route]:
     async def delete(request: HubRequest) -> JsonResponse:
         caller = caller_of(request)
         asked = await read_as_somebody(request, DeleteRepo)
-        owner, name = await _place(repos, caller, asked.organization, asked.name, action=Action.REPO_MANAGE)
+        namespace, name = _place(caller, asked.organization, asked.name)
         kind = asked.type or "model"
-        repo = await finding.find(repos, caller.identity, Action.REPO_MANAGE, kind, owner.name, name)
-        if (repo.owner_id, repo.name.lower()) != (owner.id, name.lower()):
-            # A script that cleans up under the old name must not take what has moved on.
+        repo = await finding.find(repos, caller.identity, Action.REPO_MANAGE, kind, namespace, name)
+        if repo.full_name.lower() != f"{namespace}/{name}".lower():
+            # A script that cleans up under the old name, its own or its owner's, must not take what has moved on.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
         await removing.delete(repos, repo, actor_of(request))
         return JsonResponse({})
@@ -109,7 +112,7 @@ def routes(repos: Repos) -> list[Route]:
         to_namespace, to_name = _split(asked.to_repo)
         owner = await store.owner_named(repos.db, to_namespace)
         if owner is None:
-            raise Forbidden(f"There is no namespace {to_namespace[:60]} that you may create repos in.")
+            raise _no_namespace(to_namespace)
         if owner.id != repo.owner_id:
             require(caller.identity, Action.REPO_CREATE, owner.namespace)
         moved = await moving.move(repos, repo, owner, to_name, actor_of(request))
@@ -134,22 +137,18 @@ def _route(
     return Route(method, path, handler, Surface.API, action.rule.name, summary, body=body, answers=said, body_cap=cap)
 
 
-async def _place(
-    repos: Repos, caller: Caller, organization: str | None, name: str, action: Action = Action.REPO_CREATE
-) -> tuple[Owner, str]:
-    """Whose namespace is meant, and the repo's own name. Some clients send both in `name`, some one's own name as the
+def _place(caller: Caller, organization: str | None, name: str) -> tuple[str, str]:
+    """Which namespace is meant, and the repo's own name. Some clients send both in `name`, some one's own name as the
     organization.
     """
     namespace, _, rest = name.rpartition("/")
     if organization and namespace and organization.lower() != namespace.lower():
         raise Unprocessable("name and organization name two different namespaces.")
-    wanted = organization or namespace or (caller.user.name)
-    owner = await store.owner_named(repos.db, wanted)
-    if owner is None:
-        if action is Action.REPO_CREATE:
-            raise Forbidden(f"There is no namespace {wanted[:60]} that you may create repos in.")
-        raise NotFound("Repository not found.", code="RepoNotFound")
-    return owner, rest
+    return organization or namespace or caller.user.name, rest
+
+
+def _no_namespace(name: str) -> Forbidden:
+    return Forbidden(f"There is no namespace {name[:60]} that you may create repos in.")
 
 
 async def read_as_somebody(request: HubRequest, shape: type[T]) -> T:

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import refuse_missing
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.render import JsonResponse
@@ -18,6 +16,7 @@ from hubgate.server.hub.listing.store import COLUMNS, Wanted
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import RepoType
 from hubgate.server.paging import parse_page
+from hubgate.server.web import without_namespace
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.api.repos import queries, wire
 
@@ -74,21 +73,7 @@ def routes(repos: Repos) -> list[Route]:
             answers={200: ("One page.", list[dict[str, Any]])},
         )
 
-    def without_namespace(kind: RepoType) -> Route:
-        async def refuse(request: HubRequest) -> JsonResponse:
-            refuse_missing(caller_of(request).identity, Action.REPO_SEE, resource.Repo.missing())
-
-        return Route(
-            "GET",
-            f"/api/{kind.plural}/{{repo}}",
-            refuse,
-            Surface.API,
-            Action.REPO_SEE.rule.name,
-            f"A {kind.value} without a namespace: there are none",
-            answers={401: ("To an anonymous caller.", None), 404: ("To everyone else.", None)},
-        )
-
-    return [make(kind) for kind in RepoType for make in (of_type, without_namespace)]
+    return [make(kind) for kind in RepoType for make in (of_type, without_namespace.info)]
 
 
 async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> Wanted:

@@ -13,7 +13,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.objects import EntryType
-from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos.card import README, BadFrontMatter, parsed, split_readme
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.foreign_text import clean
@@ -72,7 +72,7 @@ async def read(frame: Frame, repo: Repo) -> Readme | None:
     if entry is None or entry.type is not EntryType.FILE or entry.pointer or entry.size > objects.SMALL:
         return None
     text = (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
-    return await in_thread(_readme, text, Place(repo.path, "main"))
+    return await in_text_thread(_readme, text, Place(repo.path, "main"))
 
 
 def _readme(text: str, place: Place) -> Readme:

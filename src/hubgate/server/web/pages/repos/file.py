@@ -13,19 +13,18 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.hub.git import history, objects
 from hubgate.server.hub.git.objects import Entry, EntryType
-from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.card import split_readme
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.files.resolving import BEFORE_THE_GATE
-from hubgate.server.web.markdown import Place, rendered
+from hubgate.server.web.markdown import ENDINGS, Place, rendered
 from hubgate.server.web.pages.repos.folders import DEEPEST
 from hubgate.server.web.pages.repos.frame import Frame, Spot
 
 LARGEST_TEXT = 256 * 1024
 MOST_LINES = 5_000
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".ico")
-_MARKDOWN = (".md", ".markdown")
 # They turn the text around, so that it reads otherwise than it runs.
 _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -69,7 +68,7 @@ def routes(frame: Frame) -> list[Route]:
             view=view,
             may_read=may_read,
             plain=plain,
-            is_markdown=_ends(spot.path, _MARKDOWN),
+            is_markdown=_ends(spot.path, ENDINGS),
             change=changes.get(spot.path),
             **await frame.picker(spot),
         )
@@ -85,7 +84,7 @@ async def seen(frame: Frame, spot: Spot, entry: Entry, *, plain: bool) -> View:
     if entry.size > LARGEST_TEXT:
         return View(reason="Too large to show here.")
     content = await objects.small_blob(frame.repos.folders.of(spot.repo.id), entry.sha)
-    return await in_thread(_view, content, spot, plain)
+    return await in_text_thread(_view, content, spot, plain)
 
 
 def _view(content: bytes, spot: Spot, plain: bool) -> View:
@@ -97,7 +96,7 @@ def _view(content: bytes, spot: Spot, plain: bool) -> View:
         return View(reason="Not text.")
     if not text:
         return View(reason="Empty.")
-    if _ends(spot.path, _MARKDOWN) and not plain:
+    if _ends(spot.path, ENDINGS) and not plain:
         place = Place(spot.repo.path, spot.rev, spot.path.rpartition("/")[0])
         return View(markdown=rendered(split_readme(text)[1], place))
     lines = re.split(r"\r\n|\n|\r", _TURNING.sub(_spelled, text))
