@@ -36,7 +36,7 @@ log_min_messages = fatal
 
 def quickest_place() -> Path:
     """For data that nobody looks for after a crash of the machine."""
-    is_roomy = _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _ROOM
+    is_roomy = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM
     return _IN_MEMORY if is_roomy else Path("/tmp")
 
 

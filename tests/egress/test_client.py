@@ -264,7 +264,13 @@ def test_a_body_that_ends_with_the_connection(
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort", b"HTTP/1.1 101 Up\r\n\r\n"],
+    [
+        b"",
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip,Chunked \r\n\r\n5\r\nshor",
+        b"HTTP/1.1 101 Up\r\n\r\n",
+    ],
 )
 async def test_what_is_no_answer(answer: bytes) -> None:
     def behave(peer: socket.socket) -> None:

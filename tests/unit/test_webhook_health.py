@@ -41,4 +41,8 @@ def test_days_without_any_try_are_no_days_of_failure() -> None:
     warned = Health(3, 0, NOW, NOW + DAY, NOW + 2 * DAY)
     again = NOW + 2 * DAY + LONGEST_PAUSE
     assert after_failure(warned, again) == Health(4, 0, NOW, NOW + DAY, again)
-    assert after_failure(warned, again + 1) == Health(4, 0, again + 1, None, again + 1)
+    longer = again + 1
+    assert after_failure(warned, longer) == Health(4, 0, longer - 2 * DAY, NOW + DAY, longer)
+    # Before the last failure was noted, only the first was known.
+    unknown = Health(3, 0, NOW, None, None)
+    assert after_failure(unknown, again).failing_since == again

@@ -5,6 +5,7 @@ answer's body is kept up to a cap and the connection is closed where it goes bey
 """
 
 import asyncio
+import re
 import time
 from dataclasses import dataclass, field
 from typing import cast
@@ -18,6 +19,8 @@ MOST_HEAD_BYTES = 64 * 1024
 LONGEST_ROUND_TRIP = 0.25
 # Chunks of one byte each, the worst honest framing, make a body this much longer on the wire.
 _FRAMING = 8
+
+_CHUNKED_LAST = re.compile(rb"(?:^|,)[ \t]*chunked[ \t]*\Z", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -122,7 +125,7 @@ class Connection(asyncio.Protocol):
             # A trailer: nothing here reads one, so nothing is kept of it.
             return
         lower = name.lower()
-        if lower == b"content-length" or (lower == b"transfer-encoding" and value.lower().endswith(b"chunked")):
+        if lower == b"content-length" or (lower == b"transfer-encoding" and _CHUNKED_LAST.search(value)):
             # After any other coding the body ends with the connection (RFC 9112, section 6.3).
             self._length_is_known = True
         self._answer.headers.append((lower.decode("latin-1"), value.decode("latin-1")))

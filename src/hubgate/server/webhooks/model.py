@@ -38,7 +38,7 @@ PACE = Pace()
 LONGEST_WAIT = DAY
 # A webhook all of whose tries have failed for this long is suspended; half-way its owner is warned.
 SUSPENDED_AFTER = 5 * DAY
-# Between two tries of one delivery, with some room: after more than that without any, failing begins anew.
+# Between two tries of one delivery, with some room: more than that without any counts as no time of failing.
 LONGEST_PAUSE = 36 * HOUR
 BREAKS_AFTER = 10
 BREAK_FIRST, BREAK_LONGEST = 10 * SECOND, 5 * MINUTE

@@ -67,17 +67,22 @@ async def run(
     ]
     running = asyncio.gather(LoopRunner(hub.db, hub.clock, stop).run(loops), deliverer.run())
     on_ready()
-    running.add_done_callback(lambda _: stop.set())
+
+    def ended_early(future: asyncio.Future[Any]) -> None:
+        if not future.cancelled():
+            # Looked at, or a log tells of what a gathering ends with that was cancelled below.
+            future.exception()
+        stop.set()
+
+    running.add_done_callback(ended_early)
     await stop.wait()
     # A step that waits for a database that hangs is left behind: its unit is saved whole or not at all.
     ended, _ = await asyncio.wait([running], timeout=GRACE_SECONDS)
     running.cancel()
     await hub.close()
-    # What a gathering that was cancelled ends with is an exception too, and looked at, so that no log tells of it.
-    failure = running.exception() if running.done() and not running.cancelled() else None
-    if ended and failure is not None:
+    if ended:
         # A loop that ended by itself is a bug; the parent starts another process.
-        raise failure
+        running.result()
 
 
 def _audit(hub: Hub) -> list[Loop]:

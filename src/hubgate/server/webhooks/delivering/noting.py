@@ -27,6 +27,8 @@ class _Fare:
     state: str
     url: str | None
     health: Health
+    # A try that counts was made and failed; its receiver said that it is gone for good.
+    failed: bool = False
     gone: bool = False
     # Of the last try that failed.
     status: int | None = None
@@ -84,15 +86,14 @@ def _judge(webhooks: Webhooks, fare: _Fare, result: Result, before: int, now: in
             response=tried.response,
         )
     )
-    if fare.state == SUSPENDED:
-        # What was in the air then changes nothing of why.
+    if fare.state == SUSPENDED or fare.gone or out.url != fare.url:
+        # What was in the air then changes nothing of why; an address that is not its any more says nothing of the new.
         return
     if tried.arrived:
         fare.health, fare.status = WELL, None
-    elif not claim.row["is_test"] and out.url == fare.url:
-        # An address that is not its any more says nothing of the new one.
+    elif not claim.row["is_test"]:
         fare.health, fare.status = after_failure(fare.health, now), tried.status
-        fare.gone = fare.gone or tried.status == GONE
+        fare.failed, fare.gone = True, tried.status == GONE
 
 
 def _end(result: Result, verdict: Verdict, webhook_state: str, status: int | None, *, counted: int) -> End:
@@ -105,6 +106,8 @@ def _end(result: Result, verdict: Verdict, webhook_state: str, status: int | Non
 
 async def _follow(tx: Tx, webhooks: Webhooks, webhook_id: str, fare: _Fare, now: int) -> None:
     """410, or five days without a success, suspend; half-way the owner is told."""
+    if not fare.failed:
+        return
     since = fare.health.failing_since
     lasted = 0 if since is None else now - since
     if fare.gone or lasted >= SUSPENDED_AFTER:

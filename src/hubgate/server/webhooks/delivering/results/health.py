@@ -11,7 +11,8 @@ class Health:
     failures: int
     # Until when nothing is sent.
     closed_until: int
-    # Since when every try has failed; when the owner was told of that; when the last of them was.
+    # Since when every try has failed, later by whatever time went by without any; when the owner was told of that; when
+    # the last of them was.
     failing_since: int | None
     warned_at: int | None
     failed_at: int | None
@@ -21,9 +22,12 @@ WELL = Health(0, 0, None, None, None)
 
 
 def after_failure(health: Health, now: int) -> Health:
-    if health.failing_since is None or (health.failed_at is not None and now - health.failed_at > LONGEST_PAUSE):
+    since = health.failing_since
+    if since is None:
+        health = replace(health, failing_since=now)
+    elif (pause := now - (health.failed_at or since)) > LONGEST_PAUSE:
         # Nothing was tried for longer than any retry waits: those days say nothing of the receiver.
-        health = replace(health, failing_since=now, warned_at=None)
+        health = replace(health, failing_since=since + pause)
     if now < health.closed_until <= now + BREAK_LONGEST:
         # It left before the breaker opened: what it came to is no news.
         return replace(health, failed_at=now)
