@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from tests.bed.processes import ROOT
 
 ENVIRONMENTS = ROOT / ".venv/clients"
+_PATIENCE_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -80,12 +82,17 @@ class Conversation:
     said: str = ""
 
     def until(self, pattern: str) -> "re.Match[str]":
-        """What it says, line by line, up to the first line that holds the pattern."""
+        """What it says, line by line, up to the first line that holds the pattern. One that is silent is ended."""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said += line
-            if found := re.search(pattern, line):
-                return found
+        patience = threading.Timer(_PATIENCE_SECONDS, self.process.kill)
+        patience.start()
+        try:
+            for line in self.process.stdout:
+                self.said += line
+                if found := re.search(pattern, line):
+                    return found
+        finally:
+            patience.cancel()
         raise AssertionError(f"it never said {pattern}, but:\n{self.said}")
 
     def tell(self, line: str) -> None:

@@ -66,6 +66,11 @@ def _cluster_url(config: pytest.Config, version: str) -> str:
     return clusters[version].url()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Faults first: they wait more than they work, and others run meanwhile."""
+    items.sort(key=lambda item: item.get_closest_marker("faults") is None)
+
+
 def pytest_collection_finish() -> None:
     """Modules and tests stay to the end: the collector need not look through all of them again and again."""
     gc.collect()

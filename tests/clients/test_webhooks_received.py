@@ -115,7 +115,7 @@ def test_its_own_server(ground: Ground, tmp_path: Path) -> None:
         assert {log["status"] for log in logs["wrong"] if log["attempts"]} == {403}
         assert {log["status"] for log in logs["none"] if log["attempts"]} == {401}
         assert "delivered" not in {log["state"] for name in ("wrong", "none") for log in logs[name]}
-        heard = [json.loads(server.until(r"^heard (.*)")[1]) for _ in logs["right"]]
+        heard = [json.loads(server.until(r"heard (\{.*\})")[1]) for _ in logs["right"]]
     told = {f"{one['event']['scope']} {one['event']['action']}" for one in heard}
     assert told == {"repo create", "repo.config update", "repo.content update", "repo move", "repo delete"}
     uploaded, pushed, *_ = (one for one in heard if one["event"]["scope"] == "repo.content")
