@@ -116,19 +116,21 @@ class Documents:
             if await self.db.write(partial(store.claim, client_id=url, now=now, until=now + CLAIMED_FOR)):
                 return await self._fetched_here(url, caller)
             await asyncio.sleep(WAIT_SECONDS)
-            found = await store.find(self.db, url)
-            if found is not None and now < found[1]:
-                _, app = check_document(url, found[0].encode())
-                if app is not None:
-                    return app
+            if app := await self._fresh(url, now):
+                return app
         raise NotAnswered(url, "The app's document could not be fetched in time.")
+
+    async def _fresh(self, url: str, now: int) -> App | None:
+        """What is kept, while it need not be fetched again."""
+        document, expires_at = await store.find(self.db, url) or ("", 0)
+        return check_document(url, document.encode())[1] if now < expires_at else None
 
     async def _fetched_here(self, url: str, caller: str) -> App:
         try:
-            return await self._fetch(url, caller)
-        except BaseException:
+            # Whoever was at it before our turn may have saved it since we looked.
+            return await self._fresh(url, self.clock()) or await self._fetch(url, caller)
+        finally:
             await self.db.write(partial(store.release, client_id=url))
-            raise
 
     async def _fetch(self, url: str, caller: str) -> App:
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
