@@ -22,6 +22,7 @@ from hubgate.server.worker.servers import SERVERS
 from hubgate.server.worker.supervise import bind
 
 T = TypeVar("T")
+_ALL_ARE_KEPT = httpx.Limits(max_keepalive_connections=None)
 
 
 @dataclass
@@ -53,8 +54,10 @@ class RunningHub:
         return self._log.getvalue()
 
     def client(self, **options: object) -> httpx.Client:
-        """For plain http: to read the system's certificates each time would take longer than most requests."""
-        return httpx.Client(base_url=self.url, timeout=20, verify=False, **options)  # type: ignore[arg-type]
+        """For plain http: to read the system's certificates each time would take longer than most requests. Shared by
+        many threads, a pool that closes what it holds too many of may close what another thread just took.
+        """
+        return httpx.Client(base_url=self.url, timeout=20, verify=False, limits=_ALL_ARE_KEPT, **options)  # type: ignore[arg-type]
 
     def call(self, work: Callable[[Hub], Awaitable[T]]) -> T:
         """Run a use case inside the hub, on its own loop."""
