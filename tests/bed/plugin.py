@@ -27,7 +27,7 @@ _OVER: dict[str, list[str]] = {}
 os.environ["HUBGATE_NO_EXPERIMENTAL_WARNING"] = "1"
 
 # Nobody here speaks to the world. httpx reads all certificates of the system for each client it makes, which takes
-# longer than most requests; in an empty folder there are none.
+# longer than most requests; where there is no folder there are none.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
 

@@ -68,13 +68,13 @@ async def run(
     running = asyncio.gather(LoopRunner(hub.db, hub.clock, stop).run(loops), deliverer.run())
     on_ready()
 
-    def ended_early(future: asyncio.Future[Any]) -> None:
+    def note_the_end(future: asyncio.Future[Any]) -> None:
         if not future.cancelled():
             # Looked at, or a log tells of what a gathering ends with that was cancelled below.
             future.exception()
         stop.set()
 
-    running.add_done_callback(ended_early)
+    running.add_done_callback(note_the_end)
     await stop.wait()
     # A step that waits for a database that hangs is left behind: its unit is saved whole or not at all.
     ended, _ = await asyncio.wait([running], timeout=GRACE_SECONDS)
