@@ -1,16 +1,19 @@
-"""A driver of the client's flows that does not wait: where it should sleep it does something else."""
+"""Drivers of the client's flows that do not wait: where they should sleep they do something else."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from hubgate import Hub
+from hubgate import AsyncHub, Hub
+from hubgate.client.async_transport import AsyncDriver
 from hubgate.client.transport import Driver
 from hubgate.client.wire import Sleep
 
+Face = TypeVar("Face", Hub, AsyncHub)
+
 
 class Impatient(Driver):
-    def __init__(self, instead: Callable[[float], object]) -> None:
-        super().__init__(20)
+    def __init__(self, timeout: float, instead: Callable[[float], object]) -> None:
+        super().__init__(timeout)
         self._instead = instead
 
     def _done(self, effect: Any) -> object:
@@ -20,7 +23,20 @@ class Impatient(Driver):
         return super()._done(effect)
 
 
-def impatient(hub: Hub, instead: Callable[[float], object]) -> Hub:
-    hub._driver = Impatient(instead)
+class AsyncImpatient(AsyncDriver):
+    def __init__(self, timeout: float, instead: Callable[[float], object]) -> None:
+        super().__init__(timeout)
+        self._instead = instead
+
+    async def _done(self, effect: Any) -> object:
+        if isinstance(effect, Sleep):
+            self._instead(effect.seconds)
+            return None
+        return await super()._done(effect)
+
+
+def impatient(hub: Face, instead: Callable[[float], object]) -> Face:
+    make: Any = {Hub: Impatient, AsyncHub: AsyncImpatient}[type(hub)]
+    hub._driver = make(hub._driver._timeout, instead)
     hub._run = hub._driver.run
     return hub

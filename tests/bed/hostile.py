@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bed.blocking import blocking
+from tests.bed.driving import impatient
 
 from hubgate import AsyncHub, Hub
 
@@ -104,14 +105,19 @@ def reset(visitor: socket.socket, _: Seen) -> None:
 
 
 def through(face: type[Any], url: str, ask: Callable[[Any], Any], folder: Path, **more: Any) -> Any:
-    """`ask` calls a method of the face; the result of either face."""
+    """`ask` calls a method of the face; the result of either face. Between tries it does not wait: what is asked is
+    whether it comes again, not when.
+    """
     options = {"token": TOKEN, "timeout": 5, "retries": 0, "config_folder": folder, **more}
     if face is Hub:
-        with Hub(url, **options) as hub:
+        with impatient(Hub(url, **options), _nothing) as hub:
             return ask(hub)
 
     async def run() -> Any:
-        async with AsyncHub(url, **options) as hub:
+        async with impatient(AsyncHub(url, **options), _nothing) as hub:
             return await ask(hub)
 
     return blocking(run())
+
+
+def _nothing(_: float) -> None: ...

@@ -17,6 +17,8 @@ from tests.bed.postgres import Cluster, quickest_place
 from tests.bed.receiver import Receiver, receiving
 from tests.bed.running import RunningHub, running
 
+from hubgate.server.hub.limits import Limits
+
 _CLUSTERS = pytest.StashKey[dict[str, Cluster]]()
 _FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 SMALL_FAULT_COUNT = 3
@@ -116,15 +118,23 @@ def _engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.
 
 
 @pytest.fixture
-def hub(engine: engines.Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(engines.settings_for(engine.fresh_url(), tmp_path)) as hub:
+def limits(request: pytest.FixtureRequest) -> Limits:
+    """A hub's own, but for those that the test is marked with."""
+    marker = request.node.get_closest_marker("limits")
+    return Limits(**marker.kwargs) if marker else Limits()
+
+
+@pytest.fixture
+def hub(engine: engines.Engine, tmp_path: Path, limits: Limits) -> Iterator[RunningHub]:
+    with running(engines.settings_for(engine.fresh_url(), tmp_path), limits=limits) as hub:
         yield hub
 
 
 @pytest.fixture
-def on_sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
+def on_sqlite(sqlite_template: Path, tmp_path: Path, limits: Limits) -> Iterator[RunningHub]:
     """For what has nothing to do with the engine."""
-    with running(engines.settings_for(engines.SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as hub:
+    url = engines.SqliteEngine(sqlite_template, tmp_path).fresh_url()
+    with running(engines.settings_for(url, tmp_path), limits=limits) as hub:
         yield hub
 
 

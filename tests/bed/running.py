@@ -14,6 +14,7 @@ from tests.bed import testbuild
 from tests.bed.clock import FrozenClock
 
 from hubgate.server.egress.client import Egress
+from hubgate.server.hub.limits import Limits
 from hubgate.server.logs import JsonFormatter
 from hubgate.server.opened import Hub, open_hub
 from hubgate.server.running import with_actual_port
@@ -31,6 +32,7 @@ class RunningHub:
     clock: FrozenClock = field(default_factory=FrozenClock)
     # The network's far end, where a test has one of its own.
     egress: Egress | None = None
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         self._listener = bind(self.settings.host, self.settings.port)
@@ -91,9 +93,8 @@ class RunningHub:
         handler.setFormatter(JsonFormatter())
         logging.getLogger().addHandler(handler)
         logging.getLogger("hubgate").setLevel(logging.INFO)
-        self._hub = await open_hub(self.settings, self.clock)
-        if self.egress is not None:
-            self._hub = replace(self._hub, egress=self.egress)
+        opened = await open_hub(self.settings, self.clock)
+        self._hub = replace(opened, egress=self.egress or opened.egress, limits=self.limits)
         try:
             server = SERVERS[self.settings.server]
             await server(testbuild.build(self._hub), self._listener, self._stop, self._up.set)
@@ -104,8 +105,8 @@ class RunningHub:
 
 
 @contextmanager
-def running(settings: Settings, egress: Egress | None = None) -> Iterator[RunningHub]:
-    hub = RunningHub(settings, egress=egress)
+def running(settings: Settings, egress: Egress | None = None, limits: Limits | None = None) -> Iterator[RunningHub]:
+    hub = RunningHub(settings, egress=egress, limits=limits or Limits())
     hub.start()
     try:
         yield hub

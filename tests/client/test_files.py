@@ -14,8 +14,6 @@ from tests.bed.running import RunningHub
 
 from hubgate import AsyncHub, Hub
 from hubgate.client import errors
-from hubgate.server.hub.lfs import parts
-from hubgate.server.web.files import large_files
 
 Make = Callable[..., Hub]
 BINARY = bytes(range(256)) * 5_000
@@ -68,9 +66,8 @@ async def test_there_and_back_in_a_loop(on_sqlite: RunningHub, tmp_path: Path) -
     assert not (tmp_path / "c").exists()
 
 
-def test_a_large_file_goes_in_parts(as_user: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART", 300_000)
-    monkeypatch.setattr(large_files, "IN_PARTS_FROM", 600_000)
+@pytest.mark.limits(part=300_000, in_parts_from=600_000)
+def test_a_large_file_goes_in_parts(as_user: Make, tmp_path: Path) -> None:
     ada = as_user("ada")
     ada.create_repo("tiny")
     heard: list[int] = []

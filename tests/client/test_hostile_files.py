@@ -9,18 +9,13 @@ from typing import Any
 import pytest
 from tests.bed.hostile import FACES, TOKEN, Answer, Hostile, Seen, answer, as_json, hostile, through
 
-from hubgate.client import errors, retrying
+from hubgate.client import errors
 
 CONTENT = b"0123456789" * 5_000
 NAME = hashlib.sha256(CONTENT).hexdigest()
 HEAD = answer(200, content_length=str(len(CONTENT)), etag=f'"{NAME}"', x_repo_commit="c" * 40)
 
 faces = pytest.mark.parametrize("face", FACES)
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrying, "_FIRST", 0.01)
 
 
 def fetch(face: Any, server: Hostile, folder: Path, retries: int = 0) -> Any:

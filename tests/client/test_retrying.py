@@ -17,12 +17,6 @@ MADE = as_json(200, {"webhook": WEBHOOK})
 NOW = as_json(503, {"error": "Busy."}, retry_after="0")
 
 
-@pytest.fixture(autouse=True)
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked is whether it waits and comes again, not for how long."""
-    monkeypatch.setattr(retrying, "_FIRST", 0.01)
-
-
 @faces
 def test_a_question_is_asked_again(face: Any, tmp_path: Path) -> None:
     with hostile(reset, NOW, answer(502), as_json(429, {}, retry_after="0"), as_json(200, ME)) as server:
@@ -83,7 +77,7 @@ def test_waits_grow_and_obey_the_hub() -> None:
     def none() -> float:
         return 0.0
 
-    assert [retrying.wait(tries, None, none) for tries in (1, 2, 3)] == [0.005, 0.01, 0.02]
+    assert [retrying.wait(tries, None, none) for tries in (1, 2, 3)] == [0.25, 0.5, 1.0]
     assert retrying.wait(20, None, lambda: 1.0) == 8.0
     assert retrying.wait(1, 7.0, none) == 7.0
     assert retrying.wait(1, 61.0, none) is None

@@ -9,8 +9,6 @@ from tests.bed.people import api
 from tests.bed.repos import committed, make_repo
 from tests.git.conftest import Scene
 
-from hubgate.server.web.git import answers
-
 PROTOCOLS = ("0", "1", "2")
 MAIN = "refs/heads/main"
 
@@ -190,9 +188,9 @@ def test_a_large_push_and_a_large_request(scene: Scene) -> None:
     assert other.head("origin/main~1") == head
 
 
-def test_a_long_push_is_kept_alive(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.limits(silent_seconds=0.0001)
+def test_a_long_push_is_kept_alive(scene: Scene) -> None:
     """While the hub looks at what came it says so, and git takes no harm from it."""
-    monkeypatch.setattr(answers, "KEEP_ALIVE_SECONDS", 0.0001)
     work = scene.clone("one")
     for number in range(5):
         head = work.commit(f"{number}.txt")

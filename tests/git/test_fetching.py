@@ -17,8 +17,6 @@ from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub
 from tests.git.conftest import Scene
 
-from hubgate.server.http import streaming
-
 REQUEST = (
     "POST /ada/tiny/git-upload-pack HTTP/1.1\r\nHost: hub\r\nContent-Type: application/x-git-upload-pack-request\r\n"
 )
@@ -94,9 +92,9 @@ def test_a_fetch_sees_what_was_acknowledged(scene: Scene) -> None:
         assert work.git("ls-remote", "origin", "main").split()[0] == sha
 
 
-def test_downloads_that_nobody_reads(on_sqlite: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.limits(stall_seconds=2.0)
+def test_downloads_that_nobody_reads(on_sqlite: RunningHub) -> None:
     """A file that git keeps is sent by a program of its own: so many at once, and not for ever."""
-    monkeypatch.setattr(streaming, "LONGEST_STALL", 2.0)
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada, contextlib.ExitStack() as stack:
         make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {"large.txt": os.urandom(9 * 1024 * 1024), "small.txt": b"small"})

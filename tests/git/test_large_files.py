@@ -8,7 +8,6 @@ from tests.bed.people import api
 from tests.bed.repos import make_repo, send_large
 from tests.git.conftest import Scene
 
-from hubgate.server.hub.git import inspecting
 from hubgate.server.hub.git.objects import pointer_text
 from hubgate.server.hub.repos.pushing import LARGEST_FILE
 
@@ -86,8 +85,8 @@ def test_many_pointers_and_one_without_its_file(scene: Scene) -> None:
         assert (b"ng refs/heads/many refused" in said[1]) == (reason is not None)
 
 
-def test_more_objects_than_a_push_may_have(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspecting, "MOST_OBJECTS", 5)
+@pytest.mark.limits(pushed_objects=5)
+def test_more_objects_than_a_push_may_have(scene: Scene) -> None:
     files = [blob(b"%d" % number) for number in range(6)]
     root = tree(*(("100644", f"{number}.txt", file) for number, file in enumerate(files)))
     head = commit(root)

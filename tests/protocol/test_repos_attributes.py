@@ -5,14 +5,13 @@ from functools import partial
 from typing import Any
 
 import httpx
-import pytest
 from tests.bed.at_once import at_once
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo, send_large, send_lines, text_file
 from tests.bed.running import RunningHub
 
-from hubgate.server.hub.commits import committing
 from hubgate.server.hub.commits.attributes import line_for
+from hubgate.server.hub.commits.committing import LARGE
 from hubgate.server.hub.git.objects import pointer_text
 
 CONTENT = b"\0large"
@@ -73,12 +72,11 @@ def test_a_line_that_is_taken_back_is_written_once_more(on_sqlite: RunningHub) -
             assert rules(ada) == [*own, line_for("a.dat")]
 
 
-def test_a_file_too_large_to_add_to_stays_as_it_is(on_sqlite: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "LARGE", 10_000)
+def test_a_file_too_large_to_add_to_stays_as_it_is(on_sqlite: RunningHub) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
-        text = b"#" * 9_990
+        text = b"#" * (LARGE - 10)
         committed(ada, "ada/tiny", {".gitattributes": text})
         given = "file", {"path": ".gitattributes", "content": text.decode()}
         for lines in ([large("a.dat", oid)], [given, large("a.dat", oid)]):
@@ -86,7 +84,7 @@ def test_a_file_too_large_to_add_to_stays_as_it_is(on_sqlite: RunningHub, monkey
             assert (refused.status_code, "pattern" in refused.json()["error"]) == (422, True), refused.text
         for lines in (
             [large(".gitattributes", oid)],
-            [("file", {"path": ".gitattributes", "content": "#" * 10_001})],
+            [("file", {"path": ".gitattributes", "content": "#" * (LARGE + 1)})],
             [("file", {"path": ".gitattributes", "content": pointer_text(oid, len(CONTENT)).decode()})],
         ):
             refused = send_lines(ada, "ada/tiny", *lines)

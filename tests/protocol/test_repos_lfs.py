@@ -10,9 +10,6 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import make_repo, send_large
 from tests.bed.running import RunningHub
 
-from hubgate.server.hub.lfs import parts
-from hubgate.server.web.files import large_files
-
 CONTENT = bytes(range(100))
 OID = hashlib.sha256(CONTENT).hexdigest()
 
@@ -147,9 +144,8 @@ def test_who_may_send_and_fetch(hub: RunningHub) -> None:
         assert [status(client, "download", "tiny") for client in (owner, other, anyone)] == [200, 403, 401]
 
 
-def test_in_parts(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART", 40)
-    monkeypatch.setattr(large_files, "IN_PARTS_FROM", 80)
+@pytest.mark.limits(part=40, in_parts_from=80)
+def test_in_parts(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         make_repo(ada, "tiny")
         (one,) = batch(ada, "upload", (OID, 100), transfers=["basic", "multipart"])

@@ -9,8 +9,6 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo, send_large, send_lines, text_file
 from tests.bed.running import RunningHub
 
-from hubgate.server.hub.commits import patterns
-
 MIB = 1024 * 1024
 NEW, OLD = "unknown/None; hf_hub/2.4.0; python/3.12", "unknown/None; hf_hub/0.36.2; python/3.12"
 
@@ -150,9 +148,9 @@ def test_patterns_made_to_be_slow(hub: RunningHub) -> None:
         committed(ada, "ada/tiny", dict.fromkeys(files, b"x"))
 
 
-def test_more_rules_than_anyone_waits_for(on_sqlite: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.limits(judging_seconds=0.3)
+def test_more_rules_than_anyone_waits_for(on_sqlite: RunningHub) -> None:
     """Many rules for many long paths are hours of work: whoever sends them is told, and nobody else waits."""
-    monkeypatch.setattr(patterns, "LONGEST_JUDGING", 0.3)
     rules = [f"{'ab*' * 40}{'?' * (number % 7)}c" for number in range(1500)]
     attributes = "\n".join(f"{rule} filter=lfs" for rule in rules)
     paths = ["/".join(["ab" * 60] * 30) + f"/{number}{'ab' * 100}" for number in range(1500, 1900)]

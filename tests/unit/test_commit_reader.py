@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from hubgate.server.errors import PayloadTooLarge
-from hubgate.server.hub.commits import reading
 from hubgate.server.hub.commits.model import AddFile
-from hubgate.server.hub.commits.reading import MOST_IN_MEMORY, Reader
+from hubgate.server.hub.commits.reading import MOST_IN_MEMORY, MOST_OPERATIONS, MOST_SAID, Reader
 
 HEADER = json.dumps({"key": "header", "value": {"summary": "x"}}) + "\n"
 
 
-def reader(folder: Path) -> Reader:
+def reader(folder: Path, **given: int) -> Reader:
     numbers = iter(range(10_000))
-    return Reader(lambda: folder / str(next(numbers)), 1024 * 1024)
+    return Reader(lambda: folder / str(next(numbers)), 1024 * 1024, **given)
 
 
 async def lines(count: int, size: int, path: str = "f") -> AsyncIterator[bytes]:
@@ -40,18 +39,15 @@ async def test_small_files_beyond_a_few_wait_on_disk(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_what_is_said_about_files_has_an_end_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_SAID", 100_000)
-    with pytest.raises(PayloadTooLarge):
-        await reader(tmp_path).read(lines(100, 1, "x" * 2_000))
-    monkeypatch.setattr(reading, "MOST_OPERATIONS", 5)
-    with pytest.raises(PayloadTooLarge):
-        await reader(tmp_path).read(lines(6, 1))
+async def test_what_is_said_about_files_has_an_end_too(tmp_path: Path) -> None:
+    with pytest.raises(PayloadTooLarge, match="too much"):
+        await reader(tmp_path).read(lines(MOST_SAID // 60_000 + 1, 1, "x" * 60_000))
+    with pytest.raises(PayloadTooLarge, match="100,000 files"):
+        await reader(tmp_path).read(lines(MOST_OPERATIONS + 1, 1))
 
 
-async def test_a_text_may_be_cut_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_text_may_be_cut_anywhere(tmp_path: Path) -> None:
     """Also between the halves of a pair of escapes, and beside what merely looks like one."""
-    monkeypatch.setattr(reading, "LONGEST_LINE", 64)
     text = '😀😀é\\ud83d\\\\ude00\\😀\ud7ff\ue000"\\"\n\x01\\u\\\\\\n😀x\\u00e9'
     plain = HEADER + json.dumps({"key": "file", "value": {"content": "x" * 30 + text, "path": "f"}}, ensure_ascii=False)
     escaped = HEADER + json.dumps({"key": "file", "value": {"content": "x" * 30 + text, "path": "f"}})
@@ -60,7 +56,7 @@ async def test_a_text_may_be_cut_anywhere(tmp_path: Path, monkeypatch: pytest.Mo
         pieces = [[body[:cut], body[cut:]] for cut in range(len(HEADER), len(body))]
         pieces += [[body[at : at + size] for at in range(0, len(body), size)] for size in range(1, 14)]
         for parts in pieces:
-            request = await reader(tmp_path).read(_each(parts))
+            request = await reader(tmp_path, longest_line=64).read(_each(parts))
             (operation,) = request.operations
             assert isinstance(operation, AddFile)
             assert operation.content.file is not None

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.hub.git import slots
 from hubgate.server.hub.git.slots import Slots
 
 
@@ -28,9 +27,8 @@ async def test_nobody_takes_more_than_a_share() -> None:
     assert most == 4
 
 
-async def test_who_waits_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "LONGEST_WAIT", 0.01)
-    places = Slots(1, 1)
+async def test_who_waits_too_long_is_told() -> None:
+    places = Slots(1, 1, longest_wait=0.01)
     async with places.taken("one"):
         with pytest.raises(Unavailable):
             async with places.taken("two"):

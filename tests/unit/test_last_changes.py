@@ -24,8 +24,8 @@ class Repo:
         tree = index.write_tree(self.git)
         return str(self.git.create_commit(None, who, who, f"commit {self.number}", tree, list(parents)))
 
-    async def last(self, commit: str, *paths: str) -> dict[str, str]:
-        found = await history.last_changes(self.folder, commit, paths)
+    async def last(self, commit: str, *paths: str, **limits: float) -> dict[str, str]:
+        found = await history.last_changes(self.folder, commit, paths, **limits)  # type: ignore[arg-type]
         return {path: change.sha for path, change in found.items()}
 
 
@@ -60,13 +60,11 @@ async def test_a_merge_is_a_change_only_where_no_side_had_it(repo: Repo) -> None
     assert await repo.last(merged, "a", "b", "c") == {"a": left, "b": right, "c": merged}
 
 
-async def test_the_search_ends(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_search_ends(repo: Repo) -> None:
     """The oldest commit looked at stands for what is older."""
     first = repo.commit({"a": "1", "n": "0"})
     head = first
     shas = [first] + [head := repo.commit({"a": "1", "n": str(number)}, head) for number in range(1, 6)]
     assert (await repo.last(head, "a"))["a"] == first
-    monkeypatch.setattr(history, "DEEPEST", 3)
-    assert await repo.last(head, "a", "n") == {"a": shas[3], "n": head}
-    monkeypatch.setattr(history, "LONGEST_SEARCH", -1.0)
-    assert (await repo.last(head, "a"))["a"] == head
+    assert await repo.last(head, "a", "n", deepest=3) == {"a": shas[3], "n": head}
+    assert (await repo.last(head, "a", seconds=-1.0))["a"] == head

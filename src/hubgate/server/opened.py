@@ -1,6 +1,6 @@
 """The opened resources of one process, without the routes: what commands and background loops need too."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from urllib.parse import urlsplit
 
@@ -11,6 +11,7 @@ from hubgate.server.errors import StartupError
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
+from hubgate.server.hub.limits import Limits
 from hubgate.server.hub.repos import removing as repo_removing
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
@@ -37,6 +38,7 @@ class Hub:
     secret: ServerSecret
     outbox: Outbox
     egress: Egress
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def accounts(self) -> Accounts:
@@ -87,6 +89,7 @@ class Hub:
             folders=Folders(settings.data_dir / "repos"),
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
+            limits=self.limits,
         )
 
     @cached_property

@@ -17,8 +17,15 @@ class Streamed:
     nothing for long is as good as gone: what waits for it may be a program, a file, a place others wait for.
     """
 
-    def __init__(self, parts: AsyncGenerator[bytes, None], headers: Mapping[str, str], status: int = 200) -> None:
+    def __init__(
+        self,
+        parts: AsyncGenerator[bytes, None],
+        headers: Mapping[str, str],
+        status: int = 200,
+        longest_stall: float = LONGEST_STALL,
+    ) -> None:
         self._parts = parts
+        self._longest_stall = longest_stall
         self._status = status
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
@@ -27,22 +34,21 @@ class Streamed:
         try:
             # What fails before the first part can still be answered with an error.
             part: bytes | None = await anext(self._parts, None)
-            await _in_time(send, {"type": "http.response.start", "status": self._status, "headers": self._headers})
+            await self._in_time(send, {"type": "http.response.start", "status": self._status, "headers": self._headers})
             while part is not None:
                 if gone.done():
                     # Not ended as if it were whole: somebody may still be reading.
                     raise ClientDisconnect
-                await _in_time(send, {"type": "http.response.body", "body": part, "more_body": True})
+                await self._in_time(send, {"type": "http.response.body", "body": part, "more_body": True})
                 part = await anext(self._parts, None)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             gone.cancel()
             await self._parts.aclose()
 
-
-async def _in_time(send: Send, message: Message) -> None:
-    try:
-        async with asyncio.timeout(LONGEST_STALL):
-            await send(message)
-    except TimeoutError:
-        raise ClientDisconnect from None
+    async def _in_time(self, send: Send, message: Message) -> None:
+        try:
+            async with asyncio.timeout(self._longest_stall):
+                await send(message)
+        except TimeoutError:
+            raise ClientDisconnect from None

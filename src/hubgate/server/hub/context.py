@@ -1,10 +1,11 @@
 """What every use case of repos needs, in one value."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hubgate.server.clock import Clock
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
+from hubgate.server.hub.limits import Limits
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database
 
@@ -19,3 +20,4 @@ class Repos:
     large_files: LargeFiles
     # A file up to this size may come inside a commit, whatever .gitattributes says.
     regular_upload_max: int
+    limits: Limits = field(default_factory=Limits)

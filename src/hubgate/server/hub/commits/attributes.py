@@ -36,9 +36,9 @@ class Attributes:
 
     files: Sequence[tuple[str, str]]
 
-    def large_among(self, paths: Iterable[str]) -> set[str]:
+    def large_among(self, paths: Iterable[str], seconds: float) -> set[str]:
         """For a thread: there may be many rules, and many files."""
-        with in_time():
+        with in_time(seconds):
             return {path for path in paths if self.is_large(path)}
 
     def is_large(self, path: str) -> bool:

@@ -16,7 +16,8 @@ from hubgate.server.hub.lfs.keeping import Kept, keep
 async def stored(repos: Repos, files: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[Kept]]:
     """What goes into git, and the large files that the repo is linked to once it is there."""
     rules = files.get(NAME, b"").decode(errors=UNCHANGED)
-    named_large = await in_thread(Attributes([("", rules)]).large_among, list(files))
+    seconds = repos.limits.judging_seconds
+    named_large = await in_thread(Attributes([("", rules)]).large_among, list(files), seconds)
     in_git, kept, unannounced = dict[str, bytes](), list[Kept](), list[str]()
     for path, content in files.items():
         _check(path, content)

@@ -78,7 +78,7 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
     await _check_paths(folder, parent, operations)
     attributes = await attributes_at(folder, parent, operations)
     coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
-    large = await in_thread(attributes.large_among, coming)
+    large = await in_thread(attributes.large_among, coming, repos.limits.judging_seconds)
     # What was renamed goes before anything comes: two files may swap their names.
     gone, changes, unannounced = list[Change](), list[Change](), list[str]()
     for operation in operations:

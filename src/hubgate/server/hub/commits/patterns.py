@@ -16,8 +16,6 @@ from time import monotonic
 from hubgate.server.errors import Unprocessable
 
 LONGEST_PATTERN = 8 * 1024
-# For all the paths of a request, in seconds.
-LONGEST_JUDGING = 10.0
 
 _SLASH, _ESCAPE = ord("/"), ord("\\")
 _EVERY = frozenset(range(256))
@@ -49,9 +47,9 @@ _PATIENCE = _Patience()
 
 
 @contextmanager
-def in_time() -> Iterator[None]:
-    """For what this thread asks of patterns meanwhile: Unprocessable once it takes too long."""
-    _PATIENCE.until = monotonic() + LONGEST_JUDGING
+def in_time(seconds: float) -> Iterator[None]:
+    """For what this thread asks of patterns meanwhile: Unprocessable once it takes longer."""
+    _PATIENCE.until = monotonic() + seconds
     try:
         yield
     finally:
@@ -241,9 +239,9 @@ class Ignored:
     def of(cls, lines: Sequence[bytes]) -> "Ignored":
         return cls([rule for line in lines for rule in _ignore_rule(line)])
 
-    def among(self, paths: Sequence[str]) -> set[str]:
+    def among(self, paths: Sequence[str], seconds: float) -> set[str]:
         """For a thread."""
-        with in_time():
+        with in_time(seconds):
             return {path for path in paths if self.match_file(path)}
 
     def match_file(self, path: str) -> bool:

@@ -54,8 +54,9 @@ async def answers(
         rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
     ignored = ignored_by(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
     # Off the event loop: the rules may be the sender's own.
-    named_large = await in_thread(rules.large_among, paths)
-    is_ignored = await in_thread(ignored.among, paths)
+    seconds = repos.limits.judging_seconds
+    named_large = await in_thread(rules.large_among, paths, seconds)
+    is_ignored = await in_thread(ignored.among, paths, seconds)
     said = []
     for file in files:
         by_name = file.path in named_large

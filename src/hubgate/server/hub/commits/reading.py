@@ -48,8 +48,9 @@ class Line(msgspec.Struct):
 class Reader:
     """`draft` names a file to write to; `most` is the largest file taken."""
 
-    def __init__(self, draft: Callable[[], Path], most: int) -> None:
+    def __init__(self, draft: Callable[[], Path], most: int, longest_line: int = LONGEST_LINE) -> None:
         self._draft = draft
+        self._longest_line = longest_line
         self._most = most
         self._drafts: list[Path] = []
         self._header: dict[str, Any] | None = None
@@ -64,7 +65,7 @@ class Reader:
             while buffer:
                 if long is None:
                     buffer = await self._take_short_lines(buffer)
-                    if len(buffer) <= LONGEST_LINE:
+                    if len(buffer) <= self._longest_line:
                         break
                     long, buffer = self._begin(buffer)
                 else:
@@ -82,7 +83,7 @@ class Reader:
     async def _take_short_lines(self, buffer: bytes) -> bytes:
         """Those that are whole; what is left begins with a line that is not, or with a long one."""
         start = 0
-        while 0 <= (end := buffer.find(b"\n", start)) <= start + LONGEST_LINE:
+        while 0 <= (end := buffer.find(b"\n", start)) <= start + self._longest_line:
             await self._take(buffer[start:end])
             start = end + 1
         return buffer[start:]
@@ -92,7 +93,7 @@ class Reader:
             draft.unlink(missing_ok=True)
 
     def _begin(self, buffer: bytes) -> tuple["_LongLine | _LongHeader", bytes]:
-        match = _CONTENT.search(buffer[:LONGEST_LINE])
+        match = _CONTENT.search(buffer[: self._longest_line])
         if match is None:
             return _LongHeader(), buffer
         return _LongLine(buffer[: match.end()], self._new_draft(), self._most), buffer[match.end() :]

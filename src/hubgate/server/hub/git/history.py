@@ -53,11 +53,13 @@ async def count(folder: Path, commit: str) -> int:
     return found
 
 
-async def last_changes(folder: Path, commit: str, paths: Sequence[str]) -> dict[str, Commit]:
+async def last_changes(
+    folder: Path, commit: str, paths: Sequence[str], deepest: int = DEEPEST, seconds: float = LONGEST_SEARCH
+) -> dict[str, Commit]:
     """For each path the newest commit in which it became what it is."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        found, oldest = _changes(islice(_walk(repo, commit), DEEPEST), paths)
+        found, oldest = _changes(islice(_walk(repo, commit), deepest), paths, seconds)
         return {path: described(oldest) for path in paths if oldest} | found
 
     return await opened(folder, work)
@@ -67,15 +69,17 @@ async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepes
     """The same, as far as it is found among the latest `deepest` commits."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        return _changes(islice(repo.walk(commit, SortMode.NONE), deepest), paths)[0]
+        return _changes(islice(repo.walk(commit, SortMode.NONE), deepest), paths, LONGEST_SEARCH)[0]
 
     return await opened(folder, work)
 
 
-def _changes(walk: Iterable[pygit2.Commit], paths: Sequence[str]) -> tuple[dict[str, Commit], pygit2.Commit | None]:
+def _changes(
+    walk: Iterable[pygit2.Commit], paths: Sequence[str], seconds: float
+) -> tuple[dict[str, Commit], pygit2.Commit | None]:
     """What was found, and the last commit looked at."""
     waiting, found, oldest = set(paths), dict[str, Commit](), None
-    until = monotonic() + LONGEST_SEARCH
+    until = monotonic() + seconds
     for current in walk:
         oldest = current
         changed = _changed_by(current)

@@ -16,8 +16,6 @@ from hubgate.server.hub.git.weighing import Scales
 
 log = logging.getLogger("hubgate.git")
 
-# Of a push. Something is remembered of every tree.
-MOST_OBJECTS = 2_000_000
 # Nobody reads of more.
 MOST_BAD_POINTERS = 1_000
 LONGEST_WORK = 15 * 60
@@ -40,10 +38,7 @@ class Findings:
     bad_pointers: dict[str, str] = field(default_factory=dict)
     too_much: list[str] = field(default_factory=list)
     bad_names: list[str] = field(default_factory=list)
-
-    @property
-    def too_many(self) -> bool:
-        return self.objects > MOST_OBJECTS
+    too_many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ class _Object:
     size: int
 
 
-async def inspect(quarantine: Quarantine, largest_file: int, judge: JudgePointers) -> Findings:
+async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: JudgePointers) -> Findings:
     """Each object that came is looked at once, reachable or not: none gets into the repo unseen. Pointers are judged
     as they come: millions of them fit into a small pack, and not into memory.
     """
@@ -62,7 +57,8 @@ async def inspect(quarantine: Quarantine, largest_file: int, judge: JudgePointer
     async with aclosing(listed):
         async for objects in listed:
             findings.objects += len(objects)
-            if findings.too_many:
+            if findings.objects > most:
+                findings.too_many = True
                 return findings
             for item in objects:
                 if item.type == "blob" and item.size > largest_file:

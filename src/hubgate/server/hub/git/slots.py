@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 
 from hubgate.server.errors import Unavailable
 
-LONGEST_WAIT = 30.0
-
 
 @dataclass(frozen=True)
 class Slots:
     most: int
     most_each: int
     refusal: str = "Too many clones, fetches or pushes at once. Try again."
+    longest_wait: float = 30.0
     _taken: Counter[str] = field(default_factory=Counter)
     _freed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -26,7 +25,7 @@ class Slots:
         """Waits its turn; Unavailable if that takes too long."""
         async with self._freed:
             try:
-                async with asyncio.timeout(LONGEST_WAIT):
+                async with asyncio.timeout(self.longest_wait):
                     await self._freed.wait_for(lambda: self._is_free(caller))
             except TimeoutError:
                 raise Unavailable(self.refusal, retry_after=10) from None

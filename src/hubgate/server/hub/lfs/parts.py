@@ -5,30 +5,37 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hubgate.server.errors import Unprocessable
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
 from hubgate.server.hub.lfs.files import LargeFiles
 
-PART = 64 * 1024 * 1024
 # Each has an address of its own: a file of a terabyte has larger parts rather than more of them.
 MOST = 256
 _CHUNK = 1024 * 1024
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 
 
-def size_of(size: int) -> int:
-    """Of each part but the last, for a file of this size."""
-    return max(PART, -(-size // MOST))
+@dataclass(frozen=True)
+class Cut:
+    """How a file of this size is cut into parts of at least this size."""
 
+    size: int
+    least: int
 
-def count_of(size: int) -> int:
-    return -(-size // size_of(size))
+    @property
+    def each(self) -> int:
+        """The size of every part but the last."""
+        return max(self.least, -(-self.size // MOST))
 
+    @property
+    def count(self) -> int:
+        return -(-self.size // self.each)
 
-def length_of(size: int, number: int) -> int:
-    return min(size_of(size), size - (number - 1) * size_of(size))
+    def length_of(self, number: int) -> int:
+        return min(self.each, self.size - (number - 1) * self.each)
 
 
 def is_fingerprint(text: str) -> bool:
@@ -57,10 +64,10 @@ async def take(files: LargeFiles, upload: str, number: int, length: int, parts: 
     return fingerprint
 
 
-async def complete(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:
-    if len(fingerprints) != count_of(size):
-        raise Unprocessable(f"This file has {count_of(size)} parts.")
-    await in_long_thread(_joined, files, upload, oid, size, fingerprints)
+async def complete(files: LargeFiles, upload: str, oid: str, cut: Cut, fingerprints: Sequence[str]) -> None:
+    if len(fingerprints) != cut.count:
+        raise Unprocessable(f"This file has {cut.count} parts.")
+    await in_long_thread(_joined, files, upload, oid, cut.size, fingerprints)
 
 
 def _joined(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:

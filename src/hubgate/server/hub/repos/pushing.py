@@ -57,7 +57,8 @@ async def push(
         except CannotUnpack as problem:
             await _drained(pack)
             return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
-        findings = await inspecting.inspect(held, _largest_file(repos), lambda found: _never_sent(repos, repo, found))
+        most, largest = repos.limits.pushed_objects, _largest_file(repos)
+        findings = await inspecting.inspect(held, most, largest, lambda found: _never_sent(repos, repo, found))
         objection = await _objection(repos, held, findings, asked, wanted)
         if objection is not None:
             return objection
@@ -96,7 +97,8 @@ async def _objection(
 ) -> Outcome | None:
     """The files first: what is asked after them walks the trees."""
     if findings.too_many:
-        return Outcome(_for_all(asked, f"a push has at most {inspecting.MOST_OBJECTS:,} objects, push it in parts"))
+        most = repos.limits.pushed_objects
+        return Outcome(_for_all(asked, f"a push has at most {most:,} objects, push it in parts"))
     tips = [change.new_sha for change in wanted if change.new_sha is not None]
     remarks = await _remarks(repos, held, findings, tips)
     if remarks:

@@ -16,8 +16,6 @@ from hubgate.server.storage.database import Database
 # In a minute, by one process. Anyone can have a request refused: that must not become a load on the database, nor push
 # out of an app's list what its owner is looking for.
 MOST_A_MINUTE, MOST_OF_APP_A_MINUTE = 300, 20
-# How long a refusal waits to be kept, so that whoever follows its error_uri at once finds it.
-LONGEST_WAIT = 0.2
 # A device asks until its user has decided: that is no mistake of its app.
 _EXPECTED = frozenset({"authorization_pending", "slow_down"})
 
@@ -43,6 +41,8 @@ class Refusals:
     db: Database
     clock: Clock
     base_url: str
+    # How long a refusal waits to be kept, so that whoever follows its error_uri at once finds it.
+    longest_wait: float = 0.2
     _pace: Pace = field(default_factory=Pace)
 
     @cached_property
@@ -65,7 +65,7 @@ class Refusals:
             return False
         said = redacted(description[:LONGEST_VALUE])
         kept = self.aside.do(self._keep(Refusal(request_id, client_id, now, endpoint, error, said, sent)))
-        await asyncio.wait([kept], timeout=LONGEST_WAIT)
+        await asyncio.wait([kept], timeout=self.longest_wait)
         return True
 
     async def _is_registered(self, client_id: str) -> bool:

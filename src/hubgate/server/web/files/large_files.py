@@ -21,17 +21,16 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import parts, store
 from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, LASTS, Grant
+from hubgate.server.hub.lfs.parts import Cut
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
-from hubgate.server.web.files import sending
 from hubgate.server.web.files.harmless import OTHERWISE
+from hubgate.server.web.files.sending import Sender
 from hubgate.server.web.repo_routes import REFUSALS, OfRepo, at_repo
 
 MOST_OBJECTS = 1000
 LARGEST = 1 << 40
-# In parts only what is worth the second write.
-IN_PARTS_FROM = 8 * parts.PART
 # Addresses in one answer; files beyond that are sent in one piece.
 MOST_PARTS = 2_000
 
@@ -66,6 +65,8 @@ class ObjectAnswer(msgspec.Struct):
 
 
 def routes(repos: Repos) -> list[Route]:
+    sender = Sender(repos.limits.stall_seconds)
+
     async def batch(request: HubRequest, repo: Repo) -> Response:
         asked = await _read(request, BatchAsked)
         if asked.operation == "download":
@@ -76,8 +77,10 @@ def routes(repos: Repos) -> list[Route]:
             room = MOST_PARTS if "multipart" in asked.transfers else 0
             said = []
             for one in asked.objects:
-                said.append(await _to_send(repos, repo, one, in_parts=parts.count_of(one.size) <= room))
-                room -= parts.count_of(one.size) if one.size >= IN_PARTS_FROM else 0
+                cut = _cut(repos, one.size) if one.size >= repos.limits.in_parts_from else None
+                cut = cut if cut and cut.count <= room else None
+                said.append(await _to_send(repos, repo, one, cut))
+                room -= cut.count if cut else 0
         return LfsResponse({"transfer": "basic", "objects": said, "hash_algo": "sha256"})
 
     async def verify(request: HubRequest) -> Response:
@@ -99,7 +102,7 @@ def routes(repos: Repos) -> list[Route]:
 
     async def part(request: HubRequest) -> Response:
         grant = _granted(repos, request, "part")
-        length = parts.length_of(grant.size, grant.part)
+        length = _cut(repos, grant.size).length_of(grant.part)
         upload_id = f"{grant.repo_id}-{grant.oid}"
         etag = await parts.take(repos.large_files, upload_id, grant.part, length, _body(request))
         return Response(status_code=200, headers={"etag": f'"{etag}"'})
@@ -117,7 +120,8 @@ def routes(repos: Repos) -> list[Route]:
             raise Unprocessable("etag is what the upload of the part answered.")
         # A client whose answer was lost asks again, when the parts are gone.
         if not await _is_here(repos, grant.repo_id, grant.oid, grant.size):
-            await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, grant.size, etags)
+            cut = _cut(repos, grant.size)
+            await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, cut, etags)
             await _linked(repos, grant)
         return LfsResponse({})
 
@@ -126,7 +130,7 @@ def routes(repos: Repos) -> list[Route]:
         if not await _is_here(repos, grant.repo_id, grant.oid, grant.size):
             raise NotFound("The repo or this file of it was deleted meanwhile.", code="EntryNotFound")
         headers = {"content-type": OTHERWISE, "etag": f'"{grant.oid}"'}
-        return sending.file(request, repos.large_files.at(grant.oid), grant.size, headers)
+        return sender.file(request, repos.large_files.at(grant.oid), grant.size, headers)
 
     signed = "/lfs/{verb}/{repo_id}/{oid}"
     return [
@@ -184,15 +188,19 @@ async def _to_fetch(repos: Repos, repo: Repo, one: LargeObject) -> ObjectAnswer:
     return ObjectAnswer(one.oid, size, actions={"download": action})
 
 
-async def _to_send(repos: Repos, repo: Repo, one: LargeObject, *, in_parts: bool) -> ObjectAnswer:
+def _cut(repos: Repos, size: int) -> Cut:
+    return Cut(size, repos.limits.part)
+
+
+async def _to_send(repos: Repos, repo: Repo, one: LargeObject, cut: Cut | None) -> ObjectAnswer:
     if await _is_here(repos, repo.id, one.oid, one.size):
         return ObjectAnswer(one.oid, one.size)
     until = repos.clock() + LASTS
     # Signed as well: git-lfs shows no credentials at an address it was given.
     verify = {"href": Grant("verify", repo.id, one.oid, one.size, until).address(repos)}
-    if in_parts and one.size >= IN_PARTS_FROM:
-        header = {"chunk_size": str(parts.size_of(one.size))}
-        for number in range(1, parts.count_of(one.size) + 1):
+    if cut is not None:
+        header = {"chunk_size": str(cut.each)}
+        for number in range(1, cut.count + 1):
             grant = Grant("part", repo.id, one.oid, one.size, until, number)
             header[f"{number:05d}"] = grant.address(repos)
         whole = Grant("complete", repo.id, one.oid, one.size, until)

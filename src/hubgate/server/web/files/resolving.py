@@ -22,9 +22,9 @@ from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.finding import Place
 from hubgate.server.hub.repos.model import Repo, RepoType
-from hubgate.server.web.files import sending
 from hubgate.server.web.files.harmless import file_headers
 from hubgate.server.web.files.ranges import is_another, is_known
+from hubgate.server.web.files.sending import Sender
 from hubgate.server.web.repo_routes import at_repo, first_of_rest
 
 # What anyone may read of a gated repo, so that they know what they ask for: as its writers show it.
@@ -33,6 +33,7 @@ BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 def routes(repos: Repos) -> list[Route]:
     slots = Slots(64, 16, "Too many downloads at once. Try again.")
+    sender = Sender(repos.limits.stall_seconds)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
         at = await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
@@ -60,12 +61,12 @@ def routes(repos: Repos) -> list[Route]:
             return Response(status_code=304, headers=headers)
         if entry.pointer is None or pointers:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
-            return sending.blob(request, slots, folder, entry.sha, size, content, headers)
+            return sender.blob(request, slots, folder, entry.sha, size, content, headers)
         # Knowing a hash is not having the file: the repo itself must have been sent it.
         sent_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
         if sent_size != entry.pointer.size or not await in_thread(repos.large_files.has, entry.pointer.oid, sent_size):
             return _no_entry(revision.sha, at.path, at.rev)
-        return sending.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
+        return sender.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
 
     return [
         route

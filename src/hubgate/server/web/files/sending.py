@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.responses import Response
@@ -23,30 +24,43 @@ _CHUNK_OF_FILE = 512 * 1024
 _PATHSEND = "http.response.pathsend"
 
 
-def blob(
-    request: HubRequest, slots: Slots, folder: Path, sha: str, size: int, content: bytes | None, headers: dict[str, str]
-) -> ASGIApp:
-    """From git; `content` is there if it is small. Otherwise a program runs for as long as the client reads, so one of
-    the `slots` is taken.
-    """
+@dataclass(frozen=True)
+class Sender:
+    """A client that takes nothing for longer than this many seconds is not waited for."""
 
-    def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
-        if content is not None:
-            return Response(content[part.start : part.end], status, headers)
-        return Streamed(_from_git(slots, share_of(request), folder, sha, part), headers, status)
+    longest_stall: float
 
-    return _part_or_all(request, size, headers, answer)
+    def blob(
+        self,
+        request: HubRequest,
+        slots: Slots,
+        folder: Path,
+        sha: str,
+        size: int,
+        content: bytes | None,
+        headers: dict[str, str],
+    ) -> ASGIApp:
+        """From git; `content` is there if it is small. Otherwise a program runs for as long as the client reads, so one
+        of the `slots` is taken.
+        """
 
+        def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
+            if content is not None:
+                return Response(content[part.start : part.end], status, headers)
+            parts = _from_git(slots, share_of(request), folder, sha, part)
+            return Streamed(parts, headers, status, self.longest_stall)
 
-def file(request: HubRequest, place: Path, size: int, headers: dict[str, str]) -> ASGIApp:
-    """From disk."""
+        return _part_or_all(request, size, headers, answer)
 
-    def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
-        if part.length == size and _PATHSEND in request.scope.get("extensions", {}):
-            return _SentByServer(place, headers, status)
-        return Streamed(_from_disk(place, part), headers, status)
+    def file(self, request: HubRequest, place: Path, size: int, headers: dict[str, str]) -> ASGIApp:
+        """From disk."""
 
-    return _part_or_all(request, size, headers, answer)
+        def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
+            if part.length == size and _PATHSEND in request.scope.get("extensions", {}):
+                return _SentByServer(place, headers, status)
+            return Streamed(_from_disk(place, part), headers, status, self.longest_stall)
+
+        return _part_or_all(request, size, headers, answer)
 
 
 def _part_or_all(

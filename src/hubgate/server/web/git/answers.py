@@ -14,11 +14,6 @@ from hubgate.server.hub.git.receiving import Asked, Outcome
 
 log = logging.getLogger("hubgate.git")
 
-# A client that takes nothing for this long is gone, or wants to keep us busy.
-LONGEST_STALL = 5 * 60
-# Proxies give up on an answer that is silent for a minute.
-KEEP_ALIVE_SECONDS = 5.0
-
 Slot = AbstractAsyncContextManager[None]
 
 
@@ -37,8 +32,10 @@ END: Message = {"type": "http.response.body", "body": b"", "more_body": False}
 class Fetched:
     """Streams `parts`; a client that leaves ends the program behind them at once, even while it is silent."""
 
-    def __init__(self, slot: Slot, parts: Callable[[], AsyncGenerator[bytes, None]], content_type: str) -> None:
-        self._slot, self._parts, self._type = slot, parts, content_type
+    def __init__(
+        self, slot: Slot, parts: Callable[[], AsyncGenerator[bytes, None]], content_type: str, longest_stall: float
+    ) -> None:
+        self._slot, self._parts, self._type, self._longest_stall = slot, parts, content_type, longest_stall
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         async with self._slot:
@@ -59,36 +56,38 @@ class Fetched:
         try:
             # What fails before the first part can still be answered with an error.
             content = await anext(parts, None)
-            await _in_time(send, begun(self._type))
+            await self._in_time(send, begun(self._type))
             while content is not None:
-                await _in_time(send, part(content))
+                await self._in_time(send, part(content))
                 content = await anext(parts, None)
-            await _in_time(send, END)
+            await self._in_time(send, END)
         finally:
             await parts.aclose()
 
-
-async def _in_time(send: Send, message: Message) -> None:
-    try:
-        async with asyncio.timeout(LONGEST_STALL):
-            await send(message)
-    except TimeoutError:
-        raise RequestTimeout("The client stopped reading.") from None
+    async def _in_time(self, send: Send, message: Message) -> None:
+        try:
+            async with asyncio.timeout(self._longest_stall):
+                await send(message)
+        except TimeoutError:
+            raise RequestTimeout("The client stopped reading.") from None
 
 
 class Pushed:
     """Reports `work`, which reads the body. Once that is here nothing is torn any more: what happens then is reported
-    in git's own way, also if it goes wrong, and a client that left changes nothing.
+    in git's own way, also if it goes wrong, and a client that left changes nothing. It is never `silent` seconds long
+    without a sign of life.
     """
 
-    def __init__(self, asked: Asked, work: Callable[[], Awaitable[Outcome]], has_come: Callable[[], bool]) -> None:
-        self._asked, self._work, self._has_come = asked, work, has_come
+    def __init__(
+        self, asked: Asked, work: Callable[[], Awaitable[Outcome]], has_come: Callable[[], bool], silent: float
+    ) -> None:
+        self._asked, self._work, self._has_come, self._silent = asked, work, has_come, silent
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         working = asyncio.ensure_future(self._reported())
         answering = False
         try:
-            while not (await asyncio.wait({working}, timeout=KEEP_ALIVE_SECONDS))[0]:
+            while not (await asyncio.wait({working}, timeout=self._silent))[0]:
                 if self._asked.banded and self._has_come():
                     if not answering:
                         await send(begun(_RESULT))

@@ -120,7 +120,8 @@ class _Git:
             finally:
                 await answer.aclose()
 
-        return Fetched(self.fetches.taken(share_of(request)), parts, f"application/x-{UPLOAD_PACK}-result")
+        slot, stall = self.fetches.taken(share_of(request)), self.repos.limits.stall_seconds
+        return Fetched(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
 
     async def _push(self, kind: RepoType, request: HubRequest) -> ASGIApp:
         _check_type(request, RECEIVE_PACK)
@@ -140,7 +141,7 @@ class _Git:
             async with self.pushes.taken(share_of(request)):
                 return await pushing.push(self.repos, repo, identity, asked, lines.rest(), again)
 
-        return Pushed(asked, work, lambda: body.ended)
+        return Pushed(asked, work, lambda: body.ended, self.repos.limits.silent_seconds)
 
     async def _readable(self, kind: RepoType, request: HubRequest) -> Repo:
         return await finding.find(
