@@ -10,7 +10,7 @@ from html import unescape
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import Page, api, browser_of, mails_to, make_organization, make_token, make_user, submit
+from tests.bed.people import Page, api, browser_of, filled, mails_to, make_organization, make_token, make_user, submit
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.sending import delivering
@@ -439,3 +439,34 @@ def test_saving_leaves_alone_what_was_not_touched(
     committed(program, "ada/tiny", {"a.txt": b"b"})
     settle(hub)
     assert len(receiver.received) == told + 1, "written anew, it is"
+
+
+def test_two_who_save_at_the_same_time(browser: httpx.Client, program: httpx.Client) -> None:
+    """What one did not touch stays as the other set it; of what both did the second is told."""
+    webhook = make_webhook(program, URL, "user:ada")
+    page, one = f"{ROOT}/{webhook['id']}/settings", f"{API}/{webhook['id']}"
+    as_shown = {"url": URL, "domains": ["repo", "discussion"], "watched": "user:ada"}
+    second = filled(browser, page, page, **{**as_shown, "watched": "user:ada\r\norg:acme", "ordered": "on"})
+    third = filled(browser, page, page, **{**as_shown, "url": "https://third.example/", "domains": ["discussion"]})
+    first = {**as_shown, "url": "https://first.example/", "domains": ["repo"]}
+    assert submit(browser, page, page, **first).status_code == 303
+
+    assert second().status_code == 303
+    now = program.get(one).json()["webhook"]
+    assert (now["url"], now["domains"], now["ordered"]) == ("https://first.example/", ["repo"], True)
+    assert [watch["name"] for watch in now["watched"]] == ["ada", "acme"]
+
+    told = third()
+    assert told.status_code == 422
+    assert "Changed meanwhile to https://first.example/. Save again to" in text_of(told)
+    assert "Changed meanwhile to repo. Save again to" in text_of(told)
+    assert "Changed meanwhile to user:ada" not in text_of(told), "what is not touched is not asked about"
+    assert 'value="https://third.example/"' in told.text, "what was typed is still there"
+    assert program.get(one).json()["webhook"] == now
+    assert "\nuser:ada\norg:acme</textarea>" in told.text, "and what was not is as it is by now"
+    kept = {"url": "https://third.example/", "domains": ["discussion"], "watched": "user:ada\r\norg:acme"}
+    assert browser.post(page, data={**Page(told).hidden(page), **kept, "ordered": "on"}).status_code == 303
+    saved = program.get(one).json()["webhook"]
+    assert (saved["url"], saved["watched"]) == ("https://third.example/", now["watched"])
+    forged = browser.post(page, data={**Page(told).hidden(page), **kept, "seen": "a b c d e", "ordered": "off"})
+    assert (forged.status_code, "Changed meanwhile to on." in text_of(forged)) == (422, True)

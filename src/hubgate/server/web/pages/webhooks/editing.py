@@ -1,7 +1,6 @@
 """One webhook's settings: address, what it watches, its secret; switched on and off; its kinds of events."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -13,6 +12,7 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.events.kinds import Kind
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
+from hubgate.server.web.pages.webhooks import meanwhile
 from hubgate.server.web.pages.webhooks.form import (
     DOMAIN_WORDS,
     MAKE,
@@ -49,6 +49,7 @@ def routes(frame: Frame) -> list[Route]:
             "settings.html",
             errors,
             draft=draft,
+            seen=meanwhile.seen(drafted(kept)),
             domain_words=DOMAIN_WORDS,
             overlap_until=until if until is not None and until > now else None,
         )
@@ -58,12 +59,12 @@ def routes(frame: Frame) -> list[Route]:
         return show(request, desk, kept, drafted(kept))
 
     async def save(request: HubRequest, desk: Desk) -> Response:
-        kept, draft = await frame.kept(request, desk), sent(request.form_fields)
+        kept, form = await frame.kept(request, desk), request.form_fields
+        now, seen = drafted(kept), form.get(meanwhile.FIELD)
+        draft = meanwhile.merged(sent(form), now, seen)
         try:
             asked = wanted(draft, webhooks.egress, pull=kept.webhook.url is None)
-            if draft.watched.strip() == drafted(kept).watched:
-                # Untouched, each stays bound to what it was: a name that was taken anew is not watched by accident.
-                asked = replace(asked, watched=None)
+            asked = meanwhile.changes(asked, draft, now, seen)
             await managing.update(webhooks, desk.owner, kept.webhook.id, asked, actor_of(request))
         except FieldErrors as error:
             return show(request, desk, kept, draft, error.fields)
