@@ -1,12 +1,14 @@
 """One busy repo keeps no other waiting, and a clock that was wrong for a while spoils nothing."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, make_token, make_user
+from tests.bed.processes import until
 from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, settle
@@ -14,6 +16,8 @@ from tests.protocol.test_webhook_backlogs import copy_delivery
 
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.claiming import Claim, claim
+from hubgate.server.webhooks.delivering.noting import note
+from hubgate.server.webhooks.delivering.sending import Sender
 from hubgate.server.webhooks.fanout.fanning import FanOut
 
 DAY = 24 * 3600
@@ -38,6 +42,16 @@ async def fanned(webhooks: Webhooks) -> None:
         pass
 
 
+def claimed(hub: RunningHub) -> list[Claim]:
+    hub.call(lambda opened: fanned(opened.webhooks))
+    return hub.call(lambda opened: claim(opened.webhooks, 64))
+
+
+def send(hub: RunningHub, one: Claim) -> None:
+    result = hub.call(lambda opened: Sender(opened.webhooks, silence_seconds=0).send(one))
+    hub.call(lambda opened: note(opened.webhooks, [result]))
+
+
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
 def test_the_backlog_of_one_repo_keeps_no_other_waiting(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, ordered: bool
@@ -48,9 +62,35 @@ def test_the_backlog_of_one_repo_keeps_no_other_waiting(
     copy_delivery(hub, 500)
     hub.clock.advance(1)
     make_repo(ada, "calm")
+    assert len(claimed(hub)) == 2, "the first of each repo"
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
+def test_nor_what_failed_nor_a_test(hub: RunningHub, receiver: Receiver, ada: httpx.Client, ordered: bool) -> None:
+    """They wait for no lane, so nothing that does may hide them."""
+    webhook = make_webhook(ada, receiver.url, "user:ada", ordered=ordered)
+    make_repo(ada, "busy")
     hub.call(lambda opened: fanned(opened.webhooks))
-    claims: list[Claim] = hub.call(lambda opened: claim(opened.webhooks, 64))
-    assert len(claims) == 2, "the first of each repo"
+    copy_delivery(hub, 500)
+    hub.clock.advance(1)
+    make_repo(ada, "calm")
+    receiver.status = 503
+    busy, calm = claimed(hub)
+    send(hub, calm)
+    if ordered:
+        # What waits behind it was due before it is due again.
+        send(hub, busy)
+    assert claimed(hub) == [] or not ordered
+    hub.clock.advance(6)
+    again = [one for one in claimed(hub) if one.row["attempts"]]
+    assert {one.delivery_id for one in again} == {one.delivery_id for one in ((busy, calm) if ordered else (calm,))}
+    receiver.status = 200
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ada.post, f"/api/settings/webhooks/{webhook['id']}/test")
+        tests: list[Claim] = []
+        until(lambda: tests.extend(one for one in claimed(hub) if one.row["is_test"]) or tests)
+        send(hub, tests[0])
+        assert answer.result().json()["status"] == 200
 
 
 def test_a_window_that_began_in_the_future_ends(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, make_token, make_user
+from tests.bed.people import api, browser_of, make_token, make_user, submit
 from tests.bed.processes import until
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
@@ -147,6 +147,50 @@ def test_a_gone_address_says_nothing_of_the_next(
     within(hub, lambda webhooks: note(webhooks, [gone]))
     assert ada.get(f"/api/settings/webhooks/{webhook['id']}").json()["webhook"]["disabled"] is False
     assert "No success since" not in browser.get(f"/settings/webhooks/{webhook['id']}").text
+    receiver.status = 200
+    assert settle(hub) == 1, "the new one gets what the old one did not take"
+    assert [log["state"] for log in logs(ada, webhook)] == ["delivered"]
+
+
+def test_a_test_does_not_wait_for_the_end_of_a_pause(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    """Whoever mended the receiver asks with it whether that is well."""
+    receiver.status = 500
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    for number in range(20):
+        make_repo(ada, f"tiny{number}")
+    assert settle(hub) == 16
+    hub.clock.advance(6)
+    test = f"/api/settings/webhooks/{webhook['id']}/test"
+    with delivering(hub):
+        assert ada.post(test).json()["status"] == 500
+    settle(hub)
+    assert [one.headers.get("x-hubgate-test") for one in receiver.received[16:]] == ["1", None], "itself, then a probe"
+    assert {log["nextAttemptAt"] for log in logs(ada, webhook)} == {"2026-09-21T14:13:46.000Z"}, "and a longer pause"
+    receiver.status = 200
+    with delivering(hub):
+        assert ada.post(test).json()["status"] == 200
+    hub.clock.advance(6)
+    settle(hub)
+    assert {log["state"] for log in logs(ada, webhook) if log["id"] != log["event"]["id"]} == {"delivered"}
+
+
+def test_a_loop_stays_one_when_a_suspension_ends(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
+) -> None:
+    receiver.status = 410
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    make_repo(ada, "tiny")
+    settle(hub)
+    deep = {"x-hubgate-depth": "4"}
+    assert ada.post("/api/repos/create", json={"name": "deep"}, headers=deep).status_code == 200
+    make_repo(ada, "after")
+    settle(hub)
+    receiver.status, receiver.received[:] = 200, []
+    submit(browser, f"/settings/webhooks/{webhook['id']}", f"/settings/webhooks/{webhook['id']}/enable")
+    settle(hub)
+    assert sorted(one.json["repo"]["name"] for one in receiver.received) == ["ada/after", "ada/tiny"]
+    (loop,) = [log for log in logs(ada, webhook) if log["repo"]["name"] == "ada/deep"]
+    assert (loop["state"], loop["reason"]) == ("skipped", "loop")
 
 
 @pytest.mark.parametrize("together", [True, False])

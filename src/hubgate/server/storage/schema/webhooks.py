@@ -65,6 +65,8 @@ watches = Table(
     Column("target_id", Text),
     # The order in which they were given.
     Column("position", BigInteger, nullable=False),
+    # Since when; null where that is since its webhook was made.
+    Column("made_at", BigInteger),
     Index(None, "target_id", "webhook_id"),
     Index(None, "key", "target_id"),
     sqlite_with_rowid=False,
@@ -72,6 +74,10 @@ watches = Table(
 
 _ALIVE = text("state IN ('pending', 'retrying', 'parked')")
 _WAITING = text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
+# Retries, tests and replays wait for no lane.
+_BESIDE = text(
+    "state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
+)
 _LEASED = text("lease_until IS NOT NULL")
 
 # One event for one webhook (webhooks/delivering/).
@@ -113,6 +119,7 @@ deliveries = Table(
     Index("uq_deliveries_event_id_webhook_id_replay_of", "event_id", "webhook_id", "replay_of", unique=True),
     Index("uq_deliveries_webhook_id_seq", "webhook_id", "seq", unique=True),
     Index("ix_deliveries_waiting", "webhook_id", "due_at", "seq", sqlite_where=_WAITING, postgresql_where=_WAITING),
+    Index("ix_deliveries_beside", "webhook_id", "due_at", "seq", sqlite_where=_BESIDE, postgresql_where=_BESIDE),
     Index("ix_deliveries_lanes", "webhook_id", "repo_id", "repo_seq", sqlite_where=_ALIVE, postgresql_where=_ALIVE),
     Index("ix_deliveries_leased", "webhook_id", "lease_until", sqlite_where=_LEASED, postgresql_where=_LEASED),
     Index(None, "created_at"),

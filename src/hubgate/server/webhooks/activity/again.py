@@ -100,6 +100,8 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
         # Disabled means silent, whoever asks.
         raise Conflict(f"This webhook is {numbered['state']}. Enable it first.")
     stored = webhook.url is None
+    # Whoever mended a receiver asks with a test whether it is well: it does not wait for the end of a pause.
+    due_at = await store.let_one_through(tx, webhook.id, now) if about["is_test"] and not stored else now
     await deliveries.add(
         tx,
         [
@@ -109,7 +111,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
                 seq=numbered["last_seq"],
                 state=STORED if stored else PENDING,
                 reason="",
-                due_at=None if stored else now,
+                due_at=None if stored else due_at,
                 created_at=now,
                 # Unique for each press: a replay may be replayed, and pressed twice.
                 replay_of=f"{origin} {new}",

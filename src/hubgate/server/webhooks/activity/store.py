@@ -210,3 +210,16 @@ async def next_number(tx: Tx, webhook_id: str, now: int) -> Row | None:
         "UPDATE webhooks SET last_seq = last_seq + 1, next_due_at = :now WHERE id = :id RETURNING last_seq, state",
         {"id": webhook_id, "now": now},
     )
+
+
+async def let_one_through(tx: Tx, webhook_id: str, now: int) -> int:
+    """The pause after failures ends, so that one may leave; when that one is due to be the first of all that waits."""
+    await tx.exec(
+        "UPDATE webhooks SET closed_until = :now WHERE id = :id AND closed_until > :now", {"id": webhook_id, "now": now}
+    )
+    row = await tx.one(
+        f"SELECT min(due_at) AS first FROM deliveries WHERE webhook_id = :id AND {ALIVE} AND lease_until IS NULL",
+        {"id": webhook_id},
+    )
+    first = row["first"] if row else None
+    return now if first is None else min(now, int(first) - 1)

@@ -55,9 +55,10 @@ def claiming(webhooks: Webhooks, most_webhooks: int, each: int) -> Unit[list[Cla
         claimed, freed = await taken_of(tx, await store.ready(tx, list(turns.values()), now))
         crowded = await store.plan_after_claim(tx, turns.values(), _again(turns, freed, webhooks.pace, now), now)
         if crowded:
-            # Of a repo with a long backlog only the first may leave, and what waits behind it hides the other repos.
+            # Of a repo with a long backlog only the first may leave, and what waits behind it hides the other repos
+            # and what need not wait.
             some = {one: turn for one, turn in turns.items() if one in crowded}
-            more, freed = await taken_of(tx, await store.first_of_lanes(tx, list(some.values()), now))
+            more, freed = await taken_of(tx, await store.beside_and_first(tx, list(some.values()), now))
             await store.plan_after_claim(tx, some.values(), _again(some, freed, webhooks.pace, now), now)
             claimed += more
         return claimed

@@ -14,7 +14,7 @@ from hubgate.server.webhooks.delivering.results.health import WELL, Health, afte
 from hubgate.server.webhooks.delivering.results.store import Attempt, End
 from hubgate.server.webhooks.delivering.sending import Tried, Unsent
 from hubgate.server.webhooks.managing import store as managing_store
-from hubgate.server.webhooks.model import ENABLED, SKIPPED, SUSPENDED, SUSPENDED_AFTER
+from hubgate.server.webhooks.model import DELIVERED, ENABLED, RETRYING, SKIPPED, SUSPENDED, SUSPENDED_AFTER
 
 MOST = store.MOST
 Result = Tried | Unsent
@@ -72,6 +72,9 @@ def _judge(webhooks: Webhooks, fare: _Fare, result: Result, before: int, now: in
     tried, out = result.tried, result.out
     chance = random.random()  # noqa: S311 (spreads retries, hides nothing)
     verdict = judge(tried, webhooks.pace.backoff, before, now, chance)
+    if verdict.state != DELIVERED and out.url != fare.url:
+        # The address it is to go to by now has not refused it.
+        verdict = Verdict(RETRYING, now)
     fare.ends.append(_end(result, verdict, fare.state, tried.status, counted=1))
     fare.attempts.append(
         Attempt(

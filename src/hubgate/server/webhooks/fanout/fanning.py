@@ -17,19 +17,26 @@ from hubgate.server.storage.sqltext import Value
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.fanout import store
-from hubgate.server.webhooks.fanout.store import Unfanned
+from hubgate.server.webhooks.fanout.store import Called, Unfanned
 from hubgate.server.webhooks.model import DEEPEST
 
 MOST_EVENTS = 64
 WATCHERS_AT_ONCE = 500
 
 
+class _Owner(msgspec.Struct):
+    id: str
+
+
 class _Named(msgspec.Struct):
     name: str
+    owner: _Owner
 
 
-class _Body(msgspec.Struct):
+class _Body(msgspec.Struct, rename="camel"):
     repo: _Named
+    # Where a move led to. By now it may be elsewhere again.
+    moved_to: _Named | None = None
 
 
 @dataclass(frozen=True)
@@ -71,9 +78,9 @@ class FanOut:
         events = await store.unfanned(tx, self._after_repo, most)
         if not events:
             events = await store.unfanned(tx, "", most)
-        named = {event.id: msgspec.json.decode(event.body, type=_Body).repo.name for event in events}
-        await _bind_names(tx, [(event, named[event.id]) for event in events if event.fan_cursor is None])
-        chunks = await _next_chunks(tx, events, named, now)
+        bodies = {event.id: msgspec.json.decode(event.body, type=_Body) for event in events}
+        await _bind_names(tx, [event for event in events if event.fan_cursor is None], bodies)
+        chunks = await _next_chunks(tx, events, bodies, now)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         await self._tell(tx, chunks, now)
         went_to = chunks[-1].event.repo_id if chunks else ""
@@ -94,17 +101,24 @@ class FanOut:
         await store.tell(tx, rows, self.webhooks.quota, now)
 
 
-async def _bind_names(tx: Tx, named: list[tuple[Unfanned, str]]) -> None:
+async def _bind_names(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body]) -> None:
+    named = [
+        Called(event, repo.owner.id, repo.name)
+        for event in events
+        for repo in (bodies[event.id].repo, bodies[event.id].moved_to)
+        if repo is not None
+    ]
     waiting = await store.wait_for_a_name(tx, named)
-    for event, name in named:
-        if event.id in waiting:
-            await store.bind(tx, event, name)
+    for called in named:
+        if called.event.id in waiting:
+            await store.bind(tx, called)
 
 
-async def _next_chunks(tx: Tx, events: list[Unfanned], named: dict[str, str], now: int) -> list[_Chunk]:
+async def _next_chunks(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body], now: int) -> list[_Chunk]:
     """Of the first events. Repos get the same share of a step; the next event of one waits for the end of the last."""
     share = max(WATCHERS_AT_ONCE // max(len({event.repo_id for event in events}), 1), 1)
-    found = await store.watchers(tx, events, share, now)
+    moved = {event.id: body.owner.id for event in events if (body := bodies[event.id].moved_to)}
+    found = await store.watchers(tx, events, moved, share, now)
     chunks: list[_Chunk] = []
     room, unfinished = WATCHERS_AT_ONCE, set()
     for event in events:
@@ -114,7 +128,7 @@ async def _next_chunks(tx: Tx, events: list[Unfanned], named: dict[str, str], no
         cursor = watchers[-1]["id"] if len(watchers) == share else None
         if cursor is not None:
             unfinished.add(event.repo_id)
-        chunks.append(_Chunk(event, named[event.id], [row["id"] for row in watchers if row["told"]], cursor))
+        chunks.append(_Chunk(event, bodies[event.id].repo.name, [row["id"] for row in watchers if row["told"]], cursor))
         room -= len(watchers)
         if room <= 0:
             break

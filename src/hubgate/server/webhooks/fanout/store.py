@@ -1,6 +1,6 @@
 """Statements that turn events into deliveries."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from hubgate.server.clock import HOUR
@@ -23,7 +23,6 @@ from hubgate.server.webhooks.model import (
 # it an event: what happened shortly before and is not fanned out yet is told too, and so is everything to one that was
 # made in the future.
 CLOCKS_DIFFER = HOUR
-MOVE = "move"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,23 @@ async def unfanned(tx: Tx, after_repo: str, most: int) -> list[Unfanned]:
     return [Unfanned(*row) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A repo's owner and name, which an event tells."""
+
+    event: Unfanned
+    owner_id: str
+    name: str
+
+    @property
+    def owner_key(self) -> str:
+        return self.name.partition("/")[0].lower()
+
+    @property
+    def key(self) -> str:
+        return self.name.lower()
+
+
 _WAITS_FOR_A_NAME = Each(
     """
     SELECT CAST(:event_id AS text) AS event_id FROM (
@@ -85,36 +101,48 @@ _WAITS_FOR_A_NAME = Each(
 )
 
 
-async def wait_for_a_name(tx: Tx, named: Iterable[tuple[Unfanned, str]]) -> set[str]:
-    """Of those events, with the names of their repos: the ids of the ones for which anyone watches a name that nobody
-    had.
-    """
+async def wait_for_a_name(tx: Tx, named: Iterable[Called]) -> set[str]:
+    """The ids of those events for which anyone watches a name that nobody had."""
     rows: list[Params] = [
-        {"event_id": event.id, "owner_id": event.owner_id, "owner_key": owner_key(name), "repo_key": name.lower()}
-        for event, name in named
+        {
+            "event_id": called.event.id,
+            "owner_id": called.owner_id,
+            "owner_key": called.owner_key,
+            "repo_key": called.key,
+        }
+        for called in named
     ]
     return {row["event_id"] for row in await tx.each(_WAITS_FOR_A_NAME, rows)}
 
 
-def owner_key(repo_name: str) -> str:
-    return repo_name.partition("/")[0].lower()
+async def bind(tx: Tx, called: Called) -> None:
+    """Names that were watched before anyone had them. An account keeps its former names, so those count too.
 
-
-async def bind(tx: Tx, event: Unfanned, repo_name: str) -> None:
-    """Names that were watched before anyone had them. An account keeps its former names, so those count too."""
-    owner = await tx.one("SELECT kind FROM names WHERE owner_id = :id LIMIT 1", {"id": event.owner_id})
-    rows = await tx.all("SELECT key FROM names WHERE owner_id = :id ORDER BY key", {"id": event.owner_id})
-    keys = {owner_key(repo_name), *(str(row["key"]) for row in rows)}
-    for target_id, kind, key in (
-        *((event.owner_id, str(owner["kind"]) if owner else "user", key) for key in sorted(keys)),
-        (event.repo_id, event.repo_type, repo_name.lower()),
+    Whoever has a name keeps it for as long as they are there, so times, which clocks and work under way put askew, are
+    asked only about those that are gone: a watch that was made since is for whoever comes next.
+    """
+    event = called.event
+    rows = await tx.all("SELECT key, kind FROM names WHERE owner_id = :id ORDER BY key", {"id": called.owner_id})
+    kind, keys = str(rows[0]["kind"]) if rows else "user", {str(row["key"]) for row in rows}
+    repo = await tx.one("SELECT 1 FROM repos WHERE id = :id", {"id": event.repo_id})
+    for target_id, type_, key, is_there in (
+        *((called.owner_id, kind, key, key in keys) for key in sorted(keys | {called.owner_key})),
+        (event.repo_id, event.repo_type, called.key, repo is not None),
     ):
         await tx.exec(
             """
-            UPDATE watches SET target_id = :target_id WHERE target_id IS NULL AND key = :key AND type = :kind
-                AND webhook_id IN (SELECT id FROM webhooks WHERE created_at <= :event_at)
+            UPDATE watches SET target_id = :target_id WHERE target_id IS NULL AND key = :key AND type = :type
+                AND (CAST(:is_there AS bigint) = 1 OR :event_at >= COALESCE(
+                    made_at, (SELECT w.created_at FROM webhooks w WHERE w.id = watches.webhook_id)
+                ))
             """,
-            {"target_id": target_id, "kind": kind, "key": key, "event_at": event.created_at},
+            {
+                "target_id": target_id,
+                "type": type_,
+                "key": key,
+                "is_there": int(is_there),
+                "event_at": event.created_at,
+            },
         )
 
 
@@ -153,7 +181,9 @@ _WATCHERS = Each(
 )
 
 
-async def watchers(tx: Tx, events: Iterable[Unfanned], most: int, now: int) -> dict[str, list[Row]]:
+async def watchers(
+    tx: Tx, events: Iterable[Unfanned], new_owners: Mapping[str, str], most: int, now: int
+) -> dict[str, list[Row]]:
     """By event the next of those who watch the repo or its owner, in order: id, and whether they are told."""
     rows: list[Params] = [
         {
@@ -163,7 +193,7 @@ async def watchers(tx: Tx, events: Iterable[Unfanned], most: int, now: int) -> d
             "repo_id": event.repo_id,
             "event_owner": event.owner_id,
             # Who watches where a repo went is told that it came, as far as they might know where it was.
-            "new_owner": event.owner_now if event.action == MOVE else event.owner_id,
+            "new_owner": new_owners.get(event.id, event.owner_id),
             "event_private": event.private,
             "domain": f"% {event.domain} %",
             "private": event.private_now,
@@ -230,8 +260,9 @@ _STATE = f"""
         WHEN w.quota_used - CAST(:counted_later AS bigint) > :quota THEN '{SKIPPED}'
         WHEN w.url IS NULL THEN '{STORED}' ELSE '{PENDING}' END
 """
+# A loop first: what a suspension cost is sent once it ends.
 _REASON = f"""
-    CASE WHEN w.state <> '{ENABLED}' THEN w.state WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{LOOP}'
+    CASE WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{LOOP}' WHEN w.state <> '{ENABLED}' THEN w.state
         WHEN w.quota_used - CAST(:counted_later AS bigint) > :quota THEN '{QUOTA}' ELSE '' END
 """
 # As the event has them.

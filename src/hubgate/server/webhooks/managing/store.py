@@ -170,12 +170,20 @@ async def drop_abandoned(tx: Tx, webhook_id: str, most: int) -> None:
         await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})
 
 
-async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch]) -> None:
+async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch], now: int) -> None:
+    before = await tx.all(
+        """
+        SELECT x.type, x.key, COALESCE(x.made_at, w.created_at) AS made_at
+        FROM watches x JOIN webhooks w ON w.id = x.webhook_id WHERE x.webhook_id = :id
+        """,
+        {"id": webhook_id},
+    )
+    made = {(row["type"], row["key"]): row["made_at"] for row in before}
     await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": webhook_id})
     await tx.exec_many(
         """
-        INSERT INTO watches (webhook_id, type, key, name, target_id, position)
-        VALUES (:webhook_id, :type, :key, :name, :target_id, :position)
+        INSERT INTO watches (webhook_id, type, key, name, target_id, position, made_at)
+        VALUES (:webhook_id, :type, :key, :name, :target_id, :position, :made_at)
         """,
         [
             {
@@ -185,6 +193,7 @@ async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch]) -> None
                 "name": watch.name,
                 "target_id": watch.target_id,
                 "position": position,
+                "made_at": made.get((watch.type, watch.key), now),
             }
             for position, watch in enumerate(watches)
         ],

@@ -28,6 +28,7 @@ from hubgate.server.webhooks.model import (
     DISABLED,
     FORBIDDEN,
     LOOP,
+    PARKED,
     QUOTA,
     STATES,
     SUSPENDED,
@@ -180,6 +181,8 @@ def _listed(at: str, wanted: Filter, rows: _Rows, count: int) -> dict[str, Any]:
 
 
 def _answered(logged: Logged | None) -> str:
+    if logged is not None and logged.state == PARKED and logged.attempts == 0:
+        return "It waits, for the webhook pauses after failures. A test that arrives ends the pause."
     if logged is None or (logged.attempts == 0 and logged.state in ALIVE):
         return "It is on its way: look again shortly."
     if logged.attempts == 0:

@@ -75,9 +75,14 @@ def _leaving(candidates: str) -> Each:
 
 
 _READY = _leaving(f"SELECT {_CANDIDATE} FROM deliveries d WHERE {_DUE_NOW} ORDER BY d.due_at, d.seq LIMIT {LOOKED_AT}")
-# From repo to repo along the index, however much waits in each.
-_FIRST_OF_LANES = _leaving(
+# What waits for no lane, and the first of each: from repo to repo along the index, however much waits in them.
+_BESIDE_AND_FIRST = _leaving(
     f"""
+    SELECT * FROM (
+        SELECT {_CANDIDATE} FROM deliveries d WHERE {_DUE_NOW} AND (d.attempts > 0 OR d.replay_of <> '')
+        ORDER BY d.due_at, d.seq LIMIT {LOOKED_AT}
+    ) beside
+    UNION ALL
     SELECT {_CANDIDATE} FROM (
         WITH RECURSIVE lanes(repo_id, place) AS (
             SELECT min(d.repo_id), 1 FROM deliveries d WHERE {_WAITING}
@@ -113,9 +118,9 @@ async def ready(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
     return await tx.each(_READY, [as_params(turn) for turn in turns], {"now": now})
 
 
-async def first_of_lanes(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
-    """The same where so much waits that `ready` may not have seen every repo."""
-    return await tx.each(_FIRST_OF_LANES, [as_params(turn) for turn in turns], {"now": now})
+async def beside_and_first(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
+    """The same where so much waits that `ready` may not have seen every repo, nor what failed and is due again."""
+    return await tx.each(_BESIDE_AND_FIRST, [as_params(turn) for turn in turns], {"now": now})
 
 
 _LEASE = Each(

@@ -1,0 +1,115 @@
+"""Names that are watched before anyone has them, and repos that get other names: who is told, however late."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, settle
+
+from hubgate.server.accounts.model import User
+
+HOUR = 3600
+PATH = "/api/settings/webhooks"
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def user(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+@pytest.fixture
+def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
+    with api(hub, make_token(hub, user)) as client:
+        yield client
+
+
+@pytest.fixture
+def bob(hub: RunningHub) -> Iterator[httpx.Client]:
+    with api(hub, make_token(hub, make_user(hub, "bob"))) as client:
+        yield client
+
+
+def delete(client: httpx.Client, name: str) -> None:
+    assert client.request("DELETE", "/api/repos/delete", json={"name": name}).status_code == 200
+
+
+def move(client: httpx.Client, old: str, new: str) -> None:
+    asked = {"fromRepo": old, "toRepo": new, "type": "model"}
+    assert client.post("/api/repos/move", json=asked).status_code == 200
+
+
+def told(receiver: Receiver, webhook: dict[str, Any]) -> list[str]:
+    mine = [one for one in receiver.received if one.headers["x-hubgate-webhook"] == webhook["id"]]
+    return [f"{one.kind} {one.json['repo']['name']}" for one in mine]
+
+
+@pytest.mark.parametrize("ahead", [2, HOUR // 2, 2 * HOUR])
+def test_a_name_binds_whatever_the_clocks_say(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client, ahead: int
+) -> None:
+    """Another machine's clock may be ahead, and a repo that is being made has begun before it is there."""
+    hub.clock.advance(ahead)
+    webhooks = [make_webhook(bob, receiver.url, "model:ada/soon"), make_webhook(bob, receiver.url, "user:eve")]
+    hub.clock.advance(-ahead)
+    make_repo(ada, "soon")
+    with api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
+        make_repo(eve, "first")
+    settle(hub)
+    committed(ada, "ada/soon", {"a.txt": b"a"})
+    settle(hub)
+    assert told(receiver, webhooks[0]) == ["repo create ada/soon", "repo.content update ada/soon"]
+    assert told(receiver, webhooks[1]) == ["repo create eve/first"]
+
+
+def test_what_went_before_it_was_watched_is_nobodys(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client
+) -> None:
+    """While telling is behind: a watch waits for the next of that name, not for one that is gone."""
+    before = make_webhook(bob, receiver.url, "model:ada/x")
+    later = make_webhook(bob, receiver.url, "user:bob")
+    hub.clock.advance(1)
+    make_repo(ada, "x")
+    delete(ada, "x")
+    hub.clock.advance(1)
+    watched = {"watched": [{"type": "model", "name": "ada/x"}]}
+    assert bob.post(f"{PATH}/{later['id']}", json=watched).status_code == 200
+    settle(hub)
+    assert told(receiver, before) == ["repo create ada/x", "repo delete ada/x"]
+    assert told(receiver, later) == []
+    make_repo(ada, "x")
+    settle(hub)
+    assert told(receiver, later) == ["repo create ada/x"]
+
+
+def test_moves_are_told_where_they_led(
+    hub: RunningHub, receiver: Receiver, user: User, ada: httpx.Client, bob: httpx.Client
+) -> None:
+    """Not where the repo is by the time of telling."""
+    for name in ("aorg", "borg", "corg"):
+        make_organization(hub, name, user)
+    first, second, third = (make_webhook(bob, receiver.url, f"org:{name}") for name in ("aorg", "borg", "corg"))
+    by_name = make_webhook(bob, receiver.url, "model:corg/there")
+    make_repo(ada, "m", organization="aorg")
+    move(ada, "aorg/m", "borg/m")
+    move(ada, "borg/m", "corg/there")
+    settle(hub)
+    assert told(receiver, first) == ["repo create aorg/m", "repo move aorg/m"]
+    assert told(receiver, second) == ["repo move aorg/m", "repo move borg/m"]
+    assert told(receiver, third) == ["repo move borg/m"]
+    assert told(receiver, by_name)[-1] == "repo move borg/m"
+    committed(ada, "corg/there", {"a.txt": b"a"})
+    settle(hub)
+    assert told(receiver, third)[-1] == told(receiver, by_name)[-1] == "repo.content update corg/there"
+    assert len(told(receiver, first)) == 2
