@@ -67,7 +67,7 @@ async def add_webhooks(hub: Hub, ada: User, acme: Organization) -> None:
     async def unit(tx: Tx) -> None:
         for webhook in made:
             await store.add(tx, webhook)
-            await store.set_watches(tx, webhook.id, watched if webhook is failing else watched[:2])
+            await store.set_watches(tx, webhook.id, watched if webhook is failing else watched[:2], now)
         await _fates(tx, failing, 0xD0, _FATES, now)
         waiting: tuple[tuple[str, str, tuple[int | None, ...]], ...] = (("skipped", "suspended", ()),) * 7
         await _fates(tx, suspended, 0x1D0, (*waiting, ("failed", "", (500,) * 12)), now)

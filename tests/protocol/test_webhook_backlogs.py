@@ -75,6 +75,27 @@ def test_a_lane_of_thousands(hub: RunningHub) -> None:
         assert time.monotonic() - began < 10
 
 
+def test_many_that_failed_before_many_that_wait(hub: RunningHub) -> None:
+    """Which may leave is found without comparing each with all that failed: it would hold the one writer for long."""
+    with receiving() as receiver, api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_webhook(ada, receiver.url, "user:ada")
+        make_repo(ada, "tiny")
+        hub.call(_fanned)
+        copy_delivery(hub, 3 * COUNT)
+
+        async def fail(tx: Tx) -> None:
+            sql = "UPDATE deliveries SET attempts = 1, tried_at = 1, state = 'retrying', due_at = :later"
+            await tx.exec(f"{sql} WHERE repo_seq < {3 * COUNT - 300}", {"later": hub.clock() + 10**12})
+            await tx.exec("UPDATE deliveries SET body = :body", {"body": b"{}"})
+
+        hub.call(lambda opened: opened.db.write_long(fail))
+        began = time.monotonic()
+        (first,) = hub.call(lambda opened: claim(opened.webhooks, 64))
+        assert first.row["repo_seq"] == 3 * COUNT - 300
+        # Ten seconds otherwise, and a hundredth of one like this.
+        assert time.monotonic() - began < 5
+
+
 @pytest.mark.parametrize("whole_account", [False, True], ids=["a webhook", "its user"])
 def test_deletion_waits_for_no_backlog(hub: RunningHub, whole_account: bool) -> None:
     """It is gone for its owner and sends nothing more at once; what it leaves goes bit by bit."""
@@ -118,7 +139,11 @@ def test_deletion_waits_for_no_backlog(hub: RunningHub, whole_account: bool) -> 
         assert left()[:2] == ((0, 0) if whole_account else (1, 2))
 
 
-async def _claimed(opened: Hub, webhook_id: str) -> list[Claim]:
+async def _fanned(opened: Hub) -> None:
     while await FanOut(opened.webhooks).step():
         pass
+
+
+async def _claimed(opened: Hub, webhook_id: str) -> list[Claim]:
+    await _fanned(opened)
     return [one for one in await claim(opened.webhooks, 64) if one.webhook_id == webhook_id][:1]

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, settle
@@ -93,6 +93,19 @@ def test_what_went_before_it_was_watched_is_nobodys(
     assert told(receiver, later) == ["repo create ada/x"]
 
 
+def test_a_name_that_its_owner_had_before(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client, user: User
+) -> None:
+    make_organization(hub, "acme", user)
+    with browser_of(hub, user) as browser:
+        at = "/organizations/acme/settings"
+        assert submit(browser, f"{at}/profile", f"{at}/rename", name="apex").status_code == 303
+    webhook = make_webhook(bob, receiver.url, "model:acme/soon")
+    make_repo(ada, "soon", organization="apex")
+    settle(hub)
+    assert told(receiver, webhook) == ["repo create apex/soon"]
+
+
 def test_moves_are_told_where_they_led(
     hub: RunningHub, receiver: Receiver, user: User, ada: httpx.Client, bob: httpx.Client
 ) -> None:
@@ -108,7 +121,7 @@ def test_moves_are_told_where_they_led(
     assert told(receiver, first) == ["repo create aorg/m", "repo move aorg/m"]
     assert told(receiver, second) == ["repo move aorg/m", "repo move borg/m"]
     assert told(receiver, third) == ["repo move borg/m"]
-    assert told(receiver, by_name)[-1] == "repo move borg/m"
+    assert told(receiver, by_name) == ["repo move borg/m"], "what came before is not of that name"
     committed(ada, "corg/there", {"a.txt": b"a"})
     settle(hub)
     assert told(receiver, third)[-1] == told(receiver, by_name)[-1] == "repo.content update corg/there"

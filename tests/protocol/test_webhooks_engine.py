@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -172,6 +173,37 @@ def test_a_test_does_not_wait_for_the_end_of_a_pause(hub: RunningHub, receiver: 
     hub.clock.advance(6)
     settle(hub)
     assert {log["state"] for log in logs(ada, webhook) if log["id"] != log["event"]["id"]} == {"delivered"}
+
+
+def test_what_is_in_the_air_then_is_no_news(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    """It left before the pause began, so it does not lengthen the one that a test has ended."""
+    receiver.status = 500
+    webhook = make_webhook(ada, receiver.url, "user:ada")
+    for number in range(20):
+        make_repo(ada, f"tiny{number}")
+    first, second = claimed(hub), claimed(hub)
+    assert (len(first), second) == (8, [])
+    for one in first[:6]:
+        within(hub, lambda webhooks, one=one: _sent_and_noted(webhooks, one))  # type: ignore[misc]
+    second = claimed(hub)
+    assert len(second) == 6
+    hub.clock.advance(1)
+    for one in second[:4]:
+        within(hub, lambda webhooks, one=one: _sent_and_noted(webhooks, one))  # type: ignore[misc]
+    hub.clock.advance(2)
+    assert claimed(hub) == [], "the tenth opened it"
+    receiver.status = 200
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ada.post, f"/api/settings/webhooks/{webhook['id']}/test")
+        until(lambda: any(log["attempts"] == 0 and log["id"] == log["event"]["id"] for log in logs(ada, webhook)))
+        hub.clock.advance(1)
+        receiver.status = 500
+        for one in (*first[6:], *second[4:]):
+            within(hub, lambda webhooks, one=one: _sent_and_noted(webhooks, one))  # type: ignore[misc]
+        receiver.status = 200
+        (test,) = claimed(hub)
+        within(hub, lambda webhooks: _sent_and_noted(webhooks, test))
+        assert asked.result().json()["status"] == 200
 
 
 def test_a_loop_stays_one_when_a_suspension_ends(

@@ -1,10 +1,19 @@
 """The breaker of a webhook, from one try to the next."""
 
+from dataclasses import replace
+
 from hubgate.server.clock import DAY, MINUTE, SECOND
-from hubgate.server.webhooks.delivering.results.health import WELL, Health, after_failure
+from hubgate.server.webhooks.delivering.results.health import WELL, Health
+from hubgate.server.webhooks.delivering.results.health import after_failure as after_failure_of
 from hubgate.server.webhooks.model import LONGEST_PAUSE
 
 NOW = 1_000 * MINUTE
+LONGEST_TRY = 30 * SECOND
+
+
+def after_failure(health: Health, now: int, left_at: int | None = None) -> Health:
+    """At once, unless it left earlier."""
+    return after_failure_of(health, now, now if left_at is None else left_at, LONGEST_TRY)
 
 
 def failed(times: int, health: Health = WELL) -> Health:
@@ -20,6 +29,16 @@ def test_the_tenth_failure_opens_it() -> None:
 
 def test_what_was_in_the_air_when_it_opened_is_no_news() -> None:
     assert failed(17) == failed(10)
+
+
+def test_nor_where_a_test_has_ended_the_pause_since() -> None:
+    opened = failed(10)
+    tested = replace(opened, closed_until=NOW + 2 * SECOND)
+    assert after_failure(tested, NOW + 3 * SECOND, left_at=NOW - SECOND) == tested
+    probed = after_failure(tested, NOW + 3 * SECOND, left_at=NOW + 2 * SECOND)
+    assert (probed.failures, probed.closed_until) == (11, NOW + 23 * SECOND)
+    # A clock that was set back says nothing of when it left.
+    assert after_failure(tested, NOW + 3 * SECOND, left_at=NOW - DAY).failures == 11
 
 
 def test_each_probe_that_fails_doubles_the_pause_up_to_five_minutes() -> None:

@@ -72,12 +72,14 @@ watches = Table(
     sqlite_with_rowid=False,
 )
 
-_ALIVE = text("state IN ('pending', 'retrying', 'parked')")
 _WAITING = text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
 # Retries, tests and replays wait for no lane.
 _BESIDE = text(
     "state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
 )
+# What waits in a lane, and what failed and may hold one.
+_UNTRIED = text("state IN ('pending', 'retrying', 'parked') AND attempts = 0 AND replay_of = ''")
+_TRIED = text("state IN ('pending', 'retrying', 'parked') AND tried_at IS NOT NULL AND replay_of = ''")
 _LEASED = text("lease_until IS NOT NULL")
 
 # One event for one webhook (webhooks/delivering/).
@@ -120,7 +122,10 @@ deliveries = Table(
     Index("uq_deliveries_webhook_id_seq", "webhook_id", "seq", unique=True),
     Index("ix_deliveries_waiting", "webhook_id", "due_at", "seq", sqlite_where=_WAITING, postgresql_where=_WAITING),
     Index("ix_deliveries_beside", "webhook_id", "due_at", "seq", sqlite_where=_BESIDE, postgresql_where=_BESIDE),
-    Index("ix_deliveries_lanes", "webhook_id", "repo_id", "repo_seq", sqlite_where=_ALIVE, postgresql_where=_ALIVE),
+    Index(
+        "ix_deliveries_untried", "webhook_id", "repo_id", "repo_seq", sqlite_where=_UNTRIED, postgresql_where=_UNTRIED
+    ),
+    Index("ix_deliveries_tried", "webhook_id", "repo_id", "tried_at", sqlite_where=_TRIED, postgresql_where=_TRIED),
     Index("ix_deliveries_leased", "webhook_id", "lease_until", sqlite_where=_LEASED, postgresql_where=_LEASED),
     Index(None, "created_at"),
 )

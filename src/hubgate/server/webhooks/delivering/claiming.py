@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,14 +53,18 @@ def claiming(webhooks: Webhooks, most_webhooks: int, each: int) -> Unit[list[Cla
         if not due:
             return []
         turns = {row["id"]: _turn(row, each, now) for row in due}
-        claimed, freed = await taken_of(tx, await store.ready(tx, list(turns.values()), now))
-        crowded = await store.plan_after_claim(tx, turns.values(), _again(turns, freed, webhooks.pace, now), now)
+        found = await store.ready(tx, list(turns.values()), now)
+        claimed, freed = await taken_of(tx, found)
+        counts = Counter(row["webhook_id"] for row in found)
+        crowded = await store.plan_after_claim(
+            tx, turns.values(), _again(turns, freed, webhooks.pace, now), counts, now
+        )
         if crowded:
             # Of a repo with a long backlog only the first may leave, and what waits behind it hides the other repos
             # and what need not wait.
             some = {one: turn for one, turn in turns.items() if one in crowded}
             more, freed = await taken_of(tx, await store.beside_and_first(tx, list(some.values()), now))
-            await store.plan_after_claim(tx, some.values(), _again(some, freed, webhooks.pace, now), now)
+            await store.plan_after_claim(tx, some.values(), _again(some, freed, webhooks.pace, now), {}, now)
             claimed += more
         return claimed
 

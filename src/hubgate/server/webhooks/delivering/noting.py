@@ -95,7 +95,9 @@ def _judge(webhooks: Webhooks, fare: _Fare, result: Result, before: int, now: in
     if tried.arrived:
         fare.health, fare.status = WELL, None
     elif not claim.row["is_test"]:
-        fare.health, fare.status = after_failure(fare.health, now), tried.status
+        lease = webhooks.pace.lease
+        fare.health = after_failure(fare.health, now, claim.until - lease, lease)
+        fare.status = tried.status
         fare.failed, fare.gone = True, tried.status == GONE
 
 

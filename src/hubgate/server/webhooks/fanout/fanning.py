@@ -79,7 +79,7 @@ class FanOut:
         if not events:
             events = await store.unfanned(tx, "", most)
         bodies = {event.id: msgspec.json.decode(event.body, type=_Body) for event in events}
-        await _bind_names(tx, [event for event in events if event.fan_cursor is None], bodies)
+        events = await _with_names(tx, events, bodies)
         chunks = await _next_chunks(tx, events, bodies, now)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         await self._tell(tx, chunks, now)
@@ -101,17 +101,29 @@ class FanOut:
         await store.tell(tx, rows, self.webhooks.quota, now)
 
 
-async def _bind_names(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body]) -> None:
+async def _with_names(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body]) -> list[Unfanned]:
+    """Those whose names are bound. Of each repo up to the next event that somebody may wait for by name: what came
+    before that is not theirs to hear, so it is told of in an earlier step.
+    """
     named = [
         Called(event, repo.owner.id, repo.name)
         for event in events
         for repo in (bodies[event.id].repo, bodies[event.id].moved_to)
-        if repo is not None
+        if repo is not None and event.fan_cursor is None
     ]
     waiting = await store.wait_for_a_name(tx, named)
+    bound: dict[str, Unfanned] = {}
+    begun, ended = set[str](), set[str]()
+    for event in events:
+        if event.id in waiting and event.repo_id in begun:
+            ended.add(event.repo_id)
+        if event.repo_id not in ended:
+            bound[event.id] = event
+            begun.add(event.repo_id)
     for called in named:
-        if called.event.id in waiting:
+        if called.event.id in waiting and called.event.id in bound:
             await store.bind(tx, called)
+    return list(bound.values())
 
 
 async def _next_chunks(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body], now: int) -> list[_Chunk]:

@@ -83,21 +83,33 @@ class Called:
         return self.name.partition("/")[0].lower()
 
     @property
-    def key(self) -> str:
-        return self.name.lower()
+    def repo_alone(self) -> str:
+        return self.name.partition("/")[2].lower()
 
 
 _WAITS_FOR_A_NAME = Each(
     """
     SELECT CAST(:event_id AS text) AS event_id FROM (
-        SELECT 1 FROM watches WHERE target_id IS NULL AND key IN (:owner_key, :repo_key)
+        SELECT 1 FROM watches WHERE target_id IS NULL AND key = :owner_key AND type IN ('user', 'org')
         UNION ALL
-        SELECT 1 FROM watches
-        WHERE target_id IS NULL AND key IN (SELECT n.key FROM names n WHERE n.owner_id = :owner_id)
+        SELECT 1 FROM watches WHERE target_id IS NULL AND key = :repo_key AND type = :repo_type
+        UNION ALL
+        SELECT 1 FROM watches WHERE target_id IS NULL AND type IN ('user', 'org')
+            AND key IN (SELECT n.key FROM names n WHERE n.owner_id = :owner_id)
+        UNION ALL
+        SELECT 1 FROM watches WHERE target_id IS NULL AND type = :repo_type
+            AND key IN (SELECT n.key || '/' || CAST(:repo_alone AS text) FROM names n WHERE n.owner_id = :owner_id)
         LIMIT 1
     ) x
     """,
-    {"event_id": "text", "owner_id": "text", "owner_key": "text", "repo_key": "text"},
+    {
+        "event_id": "text",
+        "owner_id": "text",
+        "owner_key": "text",
+        "repo_key": "text",
+        "repo_alone": "text",
+        "repo_type": "text",
+    },
 )
 
 
@@ -108,7 +120,9 @@ async def wait_for_a_name(tx: Tx, named: Iterable[Called]) -> set[str]:
             "event_id": called.event.id,
             "owner_id": called.owner_id,
             "owner_key": called.owner_key,
-            "repo_key": called.key,
+            "repo_key": called.name.lower(),
+            "repo_alone": called.repo_alone,
+            "repo_type": called.event.repo_type,
         }
         for called in named
     ]
@@ -123,26 +137,23 @@ async def bind(tx: Tx, called: Called) -> None:
     """
     event = called.event
     rows = await tx.all("SELECT key, kind FROM names WHERE owner_id = :id ORDER BY key", {"id": called.owner_id})
-    kind, keys = str(rows[0]["kind"]) if rows else "user", {str(row["key"]) for row in rows}
-    repo = await tx.one("SELECT 1 FROM repos WHERE id = :id", {"id": event.repo_id})
-    for target_id, type_, key, is_there in (
-        *((called.owner_id, kind, key, key in keys) for key in sorted(keys | {called.owner_key})),
-        (event.repo_id, event.repo_type, called.key, repo is not None),
+    kind = str(rows[0]["kind"]) if rows else "user"
+    keys = sorted({called.owner_key, *(str(row["key"]) for row in rows)})
+    for target_id, type_, key in (
+        *((called.owner_id, kind, key) for key in keys),
+        *((event.repo_id, event.repo_type, f"{key}/{called.repo_alone}") for key in keys),
     ):
         await tx.exec(
             """
-            UPDATE watches SET target_id = :target_id WHERE target_id IS NULL AND key = :key AND type = :type
-                AND (CAST(:is_there AS bigint) = 1 OR :event_at >= COALESCE(
+            UPDATE watches SET target_id = :target_id WHERE target_id IS NULL AND key = :key AND type = :type AND (
+                EXISTS (SELECT 1 FROM repos r WHERE r.id = :target_id)
+                OR EXISTS (SELECT 1 FROM names n WHERE n.owner_id = :target_id AND n.key = :key)
+                OR :event_at >= COALESCE(
                     made_at, (SELECT w.created_at FROM webhooks w WHERE w.id = watches.webhook_id)
-                ))
+                )
+            )
             """,
-            {
-                "target_id": target_id,
-                "type": type_,
-                "key": key,
-                "is_there": int(is_there),
-                "event_at": event.created_at,
-            },
+            {"target_id": target_id, "type": type_, "key": key, "event_at": event.created_at},
         )
 
 

@@ -98,7 +98,7 @@ async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, actor: Actor,
             raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
         await auditing.tell(tx, webhook, Kind.WEBHOOK_CREATE, "created", actor, now)
-        return await _with_watches(tx, webhook, watched, now)
+        return await _with_watches(tx, webhook, watched, webhooks.clock())
 
     return await webhooks.db.write(unit)
 
@@ -140,7 +140,11 @@ async def update(
             await store.forgive(tx, webhook_id)
             await queue.replan(tx, [webhook_id], now)
         watched_before = await store.watches_of(tx, webhook_id)
-        kept = Kept(after, watched_before) if watched is None else await _with_watches(tx, after, watched, now)
+        kept = (
+            Kept(after, watched_before)
+            if watched is None
+            else await _with_watches(tx, after, watched, webhooks.clock())
+        )
         changed = [name for name in _SET if getattr(before, name) != getattr(after, name)]
         changed += ["watched"] if list(kept.watched) != watched_before else []
         await auditing.tell_update(tx, before, after, changed, actor, now)
@@ -208,6 +212,7 @@ async def held(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
 
 
 async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now: int) -> Kept:
+    # By the clock of this moment: what went while the unit waited for its turn was not watched.
     bound = [replace(watch, target_id=await store.target_of(tx, watch)) for watch in watched]
     await store.set_watches(tx, webhook.id, bound, now)
     return Kept(webhook, await store.watches_of(tx, webhook.id))

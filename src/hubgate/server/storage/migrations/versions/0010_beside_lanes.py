@@ -1,4 +1,8 @@
-"""What leaves beside its lane is found however much waits in it; since when a name is watched."""
+"""What leaves beside its lane, what waits in it and what holds it are each found however much there is of the others;
+since when a name is watched.
+"""
+
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 from alembic import op
@@ -6,17 +10,19 @@ from alembic import op
 revision = "0010"
 down_revision = "0009"
 
-_BESIDE = sa.text(
-    "state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
-)
+_ALIVE = "state IN ('pending', 'retrying', 'parked')"
 
 
 def upgrade() -> None:
-    op.create_index(
-        "ix_deliveries_beside",
-        "deliveries",
-        ["webhook_id", "due_at", "seq"],
-        sqlite_where=_BESIDE,
-        postgresql_where=_BESIDE,
-    )
+    op.drop_index("ix_deliveries_lanes", "deliveries")
+    beside = f"{_ALIVE} AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
+    _partial("ix_deliveries_beside", ["webhook_id", "due_at", "seq"], beside)
+    untried = f"{_ALIVE} AND attempts = 0 AND replay_of = ''"
+    _partial("ix_deliveries_untried", ["webhook_id", "repo_id", "repo_seq"], untried)
+    tried = f"{_ALIVE} AND tried_at IS NOT NULL AND replay_of = ''"
+    _partial("ix_deliveries_tried", ["webhook_id", "repo_id", "tried_at"], tried)
     op.add_column("watches", sa.Column("made_at", sa.BigInteger))
+
+
+def _partial(name: str, columns: Sequence[str], where: str) -> None:
+    op.create_index(name, "deliveries", columns, sqlite_where=sa.text(where), postgresql_where=sa.text(where))

@@ -2,7 +2,7 @@
 everyone who changes several of them: two processes never wait for each other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server.storage.database import Database, Row, Tx
@@ -48,6 +48,7 @@ _ROOM = """
 """
 _WAITING = f"d.webhook_id = :webhook_id AND d.{ALIVE} AND d.lease_until IS NULL"
 _DUE_NOW = f"{_WAITING} AND d.due_at <= :now"
+_UNTRIED = f"{_WAITING} AND d.attempts = 0 AND d.replay_of = ''"
 _CANDIDATE = "d.id, d.due_at, d.seq, d.repo_id, d.repo_seq, d.attempts, d.replay_of"
 
 
@@ -63,7 +64,11 @@ def _leaving(candidates: str) -> Each:
             WHERE c.attempts > 0 OR c.replay_of <> '' OR NOT EXISTS (
                 SELECT 1 FROM deliveries p
                 WHERE p.webhook_id = :webhook_id AND p.repo_id = c.repo_id AND p.repo_seq < c.repo_seq AND p.{ALIVE}
-                    AND p.replay_of = '' AND (p.attempts = 0 OR p.tried_at > :held_since)
+                    AND p.attempts = 0 AND p.replay_of = ''
+            ) AND NOT EXISTS (
+                SELECT 1 FROM deliveries p
+                WHERE p.webhook_id = :webhook_id AND p.repo_id = c.repo_id AND p.tried_at > :held_since
+                    AND p.repo_seq < c.repo_seq AND p.{ALIVE} AND p.tried_at IS NOT NULL AND p.replay_of = ''
             )
             ORDER BY c.due_at, c.seq LIMIT ({_ROOM})
         ) leaving JOIN deliveries d ON d.id = leaving.id JOIN webhooks w ON w.id = d.webhook_id
@@ -85,14 +90,14 @@ _BESIDE_AND_FIRST = _leaving(
     UNION ALL
     SELECT {_CANDIDATE} FROM (
         WITH RECURSIVE lanes(repo_id, place) AS (
-            SELECT min(d.repo_id), 1 FROM deliveries d WHERE {_WAITING}
+            SELECT min(d.repo_id), 1 FROM deliveries d WHERE {_UNTRIED}
             UNION ALL
-            SELECT (SELECT min(d.repo_id) FROM deliveries d WHERE {_WAITING} AND d.repo_id > l.repo_id), l.place + 1
+            SELECT (SELECT min(d.repo_id) FROM deliveries d WHERE {_UNTRIED} AND d.repo_id > l.repo_id), l.place + 1
             FROM lanes l WHERE l.repo_id IS NOT NULL AND l.place < {LOOKED_AT}
         )
         SELECT (
             SELECT d.id FROM deliveries d
-            WHERE {_DUE_NOW} AND d.repo_id = l.repo_id AND d.attempts = 0 AND d.replay_of = ''
+            WHERE {_UNTRIED} AND d.due_at <= :now AND d.repo_id = l.repo_id
             ORDER BY d.repo_seq LIMIT 1
         ) AS id FROM lanes l WHERE l.repo_id IS NOT NULL
     ) first JOIN deliveries d ON d.id = first.id
@@ -170,15 +175,17 @@ _PLAN = Each(
 )
 
 
-async def plan_after_claim(tx: Tx, turns: Iterable[Turn], soon: dict[str, int], now: int) -> set[str]:
+async def plan_after_claim(
+    tx: Tx, turns: Iterable[Turn], soon: dict[str, int], taken: Mapping[str, int], now: int
+) -> set[str]:
     """When to look at each again. What is due and was not taken waits for something in the air, whose end plans anew;
-    `soon` is when to look even if that never comes. Those with room, and with more left than `ready` looks at.
+    `soon` is when to look even if that never comes. Those with room, of which more was due than `ready` looks at.
     """
     rows: list[Params] = [
         {"webhook_id": turn.webhook_id, "soon": soon[turn.webhook_id], "cap": turn.cap} for turn in turns
     ]
     planned = await tx.each(_PLAN, rows, {"now": now})
-    return {row["id"] for row in planned if row["waiting"] >= LOOKED_AT and row["room"]}
+    return {row["id"] for row in planned if row["waiting"] + taken.get(row["id"], 0) >= LOOKED_AT and row["room"]}
 
 
 async def is_still_wanted(db: Database, delivery_id: str, token: str) -> bool:

@@ -12,7 +12,7 @@ class Health:
     # Until when nothing is sent.
     closed_until: int
     # Since when every try has failed, later by whatever time went by without any; when the owner was told of that; when
-    # the last of them was.
+    # the last that is counted was.
     failing_since: int | None
     warned_at: int | None
     failed_at: int | None
@@ -21,16 +21,18 @@ class Health:
 WELL = Health(0, 0, None, None, None)
 
 
-def after_failure(health: Health, now: int) -> Health:
+def after_failure(health: Health, now: int, left_at: int, longest_try: int) -> Health:
+    """Of a try that left then, which takes no longer than that."""
     since = health.failing_since
     if since is None:
         health = replace(health, failing_since=now)
     elif (pause := now - (health.failed_at or since)) > LONGEST_PAUSE:
         # Nothing was tried for longer than any retry waits: those days say nothing of the receiver.
         health = replace(health, failing_since=since + pause)
-    if now < health.closed_until <= now + BREAK_LONGEST:
-        # It left before the breaker opened: what it came to is no news.
-        return replace(health, failed_at=now)
+    is_open = now < health.closed_until <= now + BREAK_LONGEST
+    if is_open or (health.failures >= BREAKS_AFTER and 0 < (health.failed_at or 0) - left_at <= longest_try):
+        # It left before the breaker opened: what it came to is no news, also where a test has ended the pause since.
+        return health
     failures = health.failures + 1
     return replace(health, failed_at=now, failures=failures, closed_until=_closed_until(failures, now))
 
