@@ -12,7 +12,7 @@ import pytest
 from tests.bed.guarding import DEADLINE, OK, Guarded, deliver, guarded
 from tests.egress.farend import answering, certificate_for, read_request, serving, silent
 
-from hubgate.server.egress.resolve import THREADS_PER_SITE
+from hubgate.server.egress.resolve import THREADS_PER_OWNER, THREADS_PER_SITE
 
 NO_ANSWER = "No answer from the address."
 ENDLESS = 64 * 1024 * 1024
@@ -223,10 +223,12 @@ def test_w24_tls_that_hangs_or_is_not_theirs(sqlite_template: Path, tmp_path: Pa
 
 @pytest.fixture
 def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """The system's resolver, where names of one domain are never answered until the event is set."""
+    """The system's resolver, where names of one domain are never answered until the event is set, but for one."""
     over, real = threading.Event(), socket.getaddrinfo
 
     def look_up(host: str, *rest: Any, **more: Any) -> Any:
+        if host == "healthy.slow.example":
+            return real("localhost", *rest, **more)
         if isinstance(host, str) and host.endswith(".slow.example"):
             over.wait(30)
             raise socket.gaierror(socket.EAI_AGAIN, "later")
@@ -257,4 +259,22 @@ def test_w25_slow_names_disturb_nobody_else(sqlite_template: Path, tmp_path: Pat
         states = [here.told(webhook)["state"] for webhook in slow]
         assert states.count("retrying") == THREADS_PER_SITE, "a name that hangs counts as a try"
         assert states.count("pending") == 20, "and whoever found no room was not tried"
+        slow_names.set()
+
+
+def test_w25_slow_names_disturb_no_neighbour_below_a_shared_ending(
+    sqlite_template: Path, tmp_path: Path, slow_names: threading.Event
+) -> None:
+    """Below `co.uk` and its like every name is somebody else's: one owner's slow names leave room to the others."""
+    with (
+        serving(answering(OK)) as server,
+        guarded(sqlite_template, tmp_path, allowed=("127.0.0.0/8", "::1/128")) as here,
+    ):
+        slow = here.watch(*(f"http://n{number}.evil.slow.example:{server.port}/" for number in range(50)))
+        (healthy,) = here.watch(f"http://healthy.slow.example:{server.port}/")
+        here.change()
+        deliver(here.hub)
+        states = [here.told(webhook)["state"] for webhook in slow]
+        assert here.told(healthy)["state"] == "delivered"
+        assert (states.count("retrying"), states.count("pending")) == (THREADS_PER_OWNER, 50 - THREADS_PER_OWNER)
         slow_names.set()

@@ -116,7 +116,7 @@ def test_trying_looking_and_sending_again(hub: RunningHub, shell: Shell, receive
     assert (state, scope, action, repo, status, tries) == ("retrying", "repo", "create", "ada/tiny", "418", "1")
     assert len(shell.json("webhooks", "activity", made["id"], "--state", "retrying", "--limit", "5")) == 1
     looked = shell.says("webhooks", "activity", made["id"], delivery).splitlines()
-    assert [line[:9].rstrip() for line in looked] == ["id", "state", "event", "repo", "made", "next try", "try 1"]
+    assert [line[:9].rstrip() for line in looked] == ["id", "state", "event", "repo", "queued", "next try", "try 1"]
     assert (looked[1], looked[-1][-6:]) == ("state    retrying", "418 {}")
     assert shell.json("webhooks", "activity", made["id"], delivery)["payload"]["repo"]["name"] == "ada/tiny"
     assert shell.refused("webhooks", "activity", made["id"], "6530c2a1b2c3d4e5f6071829").startswith("There is no such")

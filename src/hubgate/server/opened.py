@@ -12,6 +12,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.hub.limits import Limits
+from hubgate.server.hub.repos import moving as repo_moving
 from hubgate.server.hub.repos import removing as repo_removing
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
@@ -52,6 +53,7 @@ class Hub:
             base_url=settings.base_url,
             signup=settings.signup,
             take_along=partial(_taken_along, settings.base_url),
+            move_along=partial(repo_moving.moved_with_owner, settings.base_url),
         )
 
     @cached_property

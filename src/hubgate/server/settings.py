@@ -56,7 +56,9 @@ class Settings:
     metrics_listen: str = option("", values.listen_address, "host:port for Prometheus metrics; off when empty")
     egress_proxy: str = option("", values.address("http", "https"), "proxy for outgoing requests")
     mail_from: str = option("", values.mail_sender, "sender of mail, such as Our hub <hub@example.org>")
-    delivery_retention_days: int = option("30", values.count(1, 36500), "how long deliveries and events are kept")
+    delivery_retention_days: int = option(
+        "30", values.count(1, 36500), "how long events are kept, and deliveries after their end"
+    )
     audit_retention_days: int = option("0", values.count(0, 36500), "how long audit entries are kept; 0 is for ever")
     cimd_max_bytes: int = option("16384", values.count(1024, 1 << 20), "largest client metadata document")
     regular_upload_max: int = option("104857600", values.count(0, 1 << 40), "largest file taken in a commit body")

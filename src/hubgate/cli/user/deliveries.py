@@ -105,7 +105,7 @@ def _in_full(options: argparse.Namespace, hub: Hub) -> int:
         f"state    {state}",
         f"event    {event}",
         f"repo     {repo}",
-        f"made     {_utc(one.at)}",
+        f"queued   {_utc(one.at)}",
         f"next try {_utc(one.next_attempt_at)}",
         *(f"try {number:<4} {tried}" for number, tried in enumerate(tries, 1)),
     ]

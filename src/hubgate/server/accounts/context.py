@@ -10,6 +10,7 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle.limiter import Limiter
 
 TakenAlong = Callable[[Tx, str, int], Awaitable[None]]
+MovedAlong = Callable[[Tx, str, str, str, int], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Accounts:
     signup: str
     # What the owner of this id has beyond accounts goes in the unit that deletes it: its repos and webhooks.
     take_along: TakenAlong
+    # In the unit that renames it, after the old name and the new one: its repos, whose names begin with its own.
+    move_along: MovedAlong
 
     def link(self, path: str) -> str:
         """An address of ours for a mail."""

@@ -24,17 +24,20 @@ async def set_profile(accounts: Accounts, user: User, fullname: str, website: st
 
 async def rename(accounts: Accounts, user: User, name: str) -> None:
     """The old name stays with this account for good; it may return to it."""
-    name = check_field("username", check_name, name)
+    name, now = check_field("username", check_name, name), accounts.clock()
 
     async def unit(tx: Tx) -> None:
         old = await hold(tx, user)
+        if name == old:
+            return
         if not await store.claim_name(tx, name, "user", user.id):
             raise FieldErrors({"username": f"{name} is taken."})
         if name_key(name) != name_key(old):
             await store.retire_name(tx, old)
         await store.set_name(tx, user.id, name)
+        await accounts.move_along(tx, user.id, old, name, now)
 
-    await accounts.db.write(unit)
+    await accounts.db.write_long(unit)
 
 
 async def delete(accounts: Accounts, user: User, actor: Actor) -> None:

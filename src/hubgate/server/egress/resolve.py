@@ -16,9 +16,12 @@ Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 
 RESOLVE_SECONDS = 3.0
 # A look-up that hangs holds its thread until the system gives up. Whoever runs a slow name server for names of their
-# own has some of the threads at most (attack W25).
+# own has some of the threads at most (attack W25). Two labels are a site. Below some, such as co.uk, everybody may have
+# a name, and no list of those is at hand: so names that share three labels get a part of their site's threads, and
+# whoever fills it leaves the rest to neighbours.
 THREADS = 256
 THREADS_PER_SITE = 32
+THREADS_PER_OWNER = 8
 
 
 class NotReached(Exception):
@@ -48,22 +51,25 @@ class SystemResolver:
     async def __call__(self, host: str) -> Sequence[Address]:
         asked = self._asked.get(host)
         if asked is None:
-            same_site = sum(_site(other) == _site(host) for other in self._asked)
-            if same_site >= THREADS_PER_SITE or len(self._asked) >= THREADS:
-                raise NoRoom(f"{len(self._asked)} names are being resolved, {same_site} like {host}")
+            same_site, same_owner = self._like(host, 2), self._like(host, 3)
+            if same_owner >= THREADS_PER_OWNER or same_site >= THREADS_PER_SITE or len(self._asked) >= THREADS:
+                like = f"{same_site} like {host}, {same_owner} very much so"
+                raise NoRoom(f"{len(self._asked)} names are being resolved, {like}")
             loop = asyncio.get_running_loop()
             asked = self._asked[host] = loop.run_in_executor(self._threads, _look_up, host)
             asked.add_done_callback(lambda _: self._asked.pop(host, None))
         # One caller's deadline must not cancel the look-up of the others.
         return await asyncio.shield(asked)
 
+    def _like(self, host: str, labels: int) -> int:
+        """How many names are being resolved that end in the same labels: their answers probably come from one name
+        server.
+        """
+        ending = host.split(".")[-labels:]
+        return sum(other.split(".")[-labels:] == ending for other in self._asked)
+
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _site(host: str) -> str:
-    """Names whose answers probably come from one name server."""
-    return ".".join(host.split(".")[-2:])
 
 
 def _look_up(host: str) -> Sequence[Address]:

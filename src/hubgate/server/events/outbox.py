@@ -1,6 +1,6 @@
 """Writing an event, in the unit of work that makes the change: both are there or neither is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hubgate.server.events import store
@@ -16,3 +16,11 @@ async def record(
     """`seq` was taken from the repo's counter in this same unit, so that numbers have no gap."""
     body = body_of(kind, repo, extras, base_url)
     await store.add(tx, new_id(now), kind, repo, seq, body, now)
+
+
+async def record_all(
+    tx: Tx, kind: Kind, changes: Iterable[tuple[Snapshot, int, Mapping[str, Any]]], base_url: str, now: int
+) -> None:
+    """The same for many repos that one change is about: each with its number and its extras."""
+    told = [(new_id(now), repo, seq, body_of(kind, repo, extras, base_url)) for repo, seq, extras in changes]
+    await store.add_all(tx, kind, told, now)

@@ -1,33 +1,42 @@
 """Statements on events."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hubgate.server.events.depth import depth_of_change
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import Snapshot
 from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.sqltext import Params
+
+_ADD = """
+    INSERT INTO events (id, repo_id, repo_seq, repo_type, owner_id, private, scope, action, body, depth, created_at)
+    VALUES (:id, :repo_id, :seq, :repo_type, :owner_id, :private, :scope, :action, :body, :depth, :created_at)
+"""
 
 
 async def add(tx: Tx, event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int) -> None:
-    await tx.exec(
-        """
-        INSERT INTO events (id, repo_id, repo_seq, repo_type, owner_id, private, scope, action, body, depth, created_at)
-        VALUES (:id, :repo_id, :seq, :repo_type, :owner_id, :private, :scope, :action, :body, :depth, :created_at)
-        """,
-        {
-            "id": event_id,
-            "repo_id": repo.id,
-            "seq": seq,
-            "repo_type": repo.type,
-            "owner_id": repo.owner_id,
-            "private": int(repo.private),
-            "scope": kind.scope,
-            "action": kind.action,
-            "body": body,
-            "depth": depth_of_change(),
-            "created_at": now,
-        },
-    )
+    await tx.exec(_ADD, _row(event_id, kind, repo, seq, body, now))
+
+
+async def add_all(tx: Tx, kind: Kind, told: Iterable[tuple[str, Snapshot, int, bytes]], now: int) -> None:
+    """Each with its id, its repo, its number there and its body."""
+    await tx.exec_many(_ADD, [_row(event_id, kind, repo, seq, body, now) for event_id, repo, seq, body in told])
+
+
+def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int) -> Params:
+    return {
+        "id": event_id,
+        "repo_id": repo.id,
+        "seq": seq,
+        "repo_type": repo.type,
+        "owner_id": repo.owner_id,
+        "private": int(repo.private),
+        "scope": kind.scope,
+        "action": kind.action,
+        "body": body,
+        "depth": depth_of_change(),
+        "created_at": now,
+    }
 
 
 async def of_repo(tx: Tx, repo_id: str, after: int, most: int) -> Sequence[Row]:

@@ -76,10 +76,11 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
         if name_key(name) != name_key(old):
             await account_store.retire_name(tx, old)
         await store.set_name(tx, organization.id, name)
+        await accounts.move_along(tx, organization.id, old, name, now)
         data = {"from": old, "to": name}
         await record(tx, organization.id, Kind.ORG_RENAME, f"renamed {old} to {name}", actor, now, data)
 
-    await accounts.db.write(unit)
+    await accounts.db.write_long(unit)
 
 
 async def set_plan(accounts: Accounts, organization: Organization, plan: str, actor: Actor) -> None:

@@ -58,13 +58,12 @@ async def create(
     try:
         repo, kept = await _laid_out(repos, user, owner, wanted, files or {}, repo_id, now)
         failpoint.hit("repo-before-create")
-        await repos.db.write(lambda tx: _created(tx, repos, repo, wanted, kept, actor))
+        return await repos.db.write(lambda tx: _created(tx, repos, repo, wanted, kept, actor))
     except BaseException:
         # Where the outcome is not known the folder stays; the sweep takes it if no row wants it.
         if not await store.exists(repos.db, repo_id):
             await in_thread(repos.folders.remove, repo_id)
         raise
-    return repo
 
 
 async def _laid_out(
@@ -109,8 +108,10 @@ def _said_of(wanted: NewRepo) -> dict[str, str]:
     return {name: text for name, text in {**of_space, "license": wanted.license}.items() if text}
 
 
-async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequence[Kept], actor: Actor) -> None:
-    await hold_owner(tx, repo.owner)
+async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequence[Kept], actor: Actor) -> Repo:
+    owner = await hold_owner(tx, repo.owner)
+    # It may have been renamed while the folder was made: no event would ever tell the new name.
+    repo = msgspec.structs.replace(repo, owner_name=owner.name)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
         raise NameTaken(wanted, repo.owner)
@@ -121,3 +122,4 @@ async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequ
     seen = "private" if repo.private else "public"
     text = f"created the {seen} {repo.label}"
     await note(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=seen)
+    return repo

@@ -1,10 +1,15 @@
 """Giving a repo another name or owner. The old address leads to the new one for as long as the repo lives."""
 
+from typing import Any
+
+import msgspec
+
 from hubgate.server.audit.model import Actor
 from hubgate.server.audit.model import Kind as Entry
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
+from hubgate.server.events.payload import Snapshot
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.auditing import note
@@ -14,13 +19,13 @@ from hubgate.server.hub.repos.refs import REPO_GONE
 from hubgate.server.storage.database import Tx
 
 
-async def move(repos: Repos, repo: Repo, owner: Owner, name: str, actor: Actor) -> Repo:
+async def move(repos: Repos, repo: Repo, new_owner: Owner, name: str, actor: Actor) -> Repo:
     """The event tells watchers of the old place: `repo` is as it was, `movedTo` where it is."""
     check_repo_name(name)
     now = repos.clock()
 
     async def unit(tx: Tx) -> Repo:
-        await hold_owner(tx, owner)
+        owner = await hold_owner(tx, new_owner)
         seq = await store.next_seq(tx, repo.id, now)
         before = await store.by_id(tx, repo.id)
         if seq is None or before is None or before.owner_id != repo.owner_id:
@@ -32,7 +37,7 @@ async def move(repos: Repos, repo: Repo, owner: Owner, name: str, actor: Actor) 
         if not await store.claim_name(tx, repo.id, owner.id, repo.type, name):
             raise Conflict(f"A {repo.type} repository called {owner.name}/{name} already exists")
         await store.rename(tx, repo.id, owner, name)
-        moved_to = {"movedTo": {"name": f"{owner.name}/{name}", "owner": {"id": owner.id}}}
+        moved_to = _moved_to(owner.name, name, owner.id)
         await outbox.record(tx, Kind.REPO_MOVE, before.snapshot, seq, moved_to, repos.base_url, now)
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"
         for place in dict.fromkeys((before.owner, owner)):
@@ -40,3 +45,20 @@ async def move(repos: Repos, repo: Repo, owner: Owner, name: str, actor: Actor) 
         return await store.by_id(tx, repo.id) or before
 
     return await repos.db.write(unit)
+
+
+async def moved_with_owner(base_url: str, tx: Tx, owner_id: str, old: str, new: str, now: int) -> None:
+    """In the unit that renames the account, which holds it: no repo is created there or moved there meanwhile. An owner
+    may have thousands, so there is a handful of statements for all of them.
+    """
+    moved = []
+    for row in await store.next_seq_of_all(tx, owner_id, now):
+        tags = msgspec.json.decode(row["tags"], type=list[str])
+        name, private = f"{old}/{row['name']}", bool(row["private"])
+        before = Snapshot(row["id"], row["type"], name, owner_id, private, row["head_sha"], tags)
+        moved.append((before, int(row["last_seq"]), _moved_to(new, row["name"], owner_id)))
+    await outbox.record_all(tx, Kind.REPO_MOVE, moved, base_url, now)
+
+
+def _moved_to(owner_name: str, name: str, owner_id: str) -> dict[str, Any]:
+    return {"movedTo": {"name": f"{owner_name}/{name}", "owner": {"id": owner_id}}}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from hubgate.server.hub.repos.model import Card, Owner, Repo
-from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.database import Database, Row, Tx
 
 # In the order of model.Repo.
 REPO = """r.id, r.type, r.owner_kind, r.owner_id, COALESCE(u.name, o.name), r.name, r.private, r.gated,
@@ -47,10 +47,11 @@ async def owner_named(tx: Tx | Database, name: str) -> Owner | None:
     return Owner(*row) if row and row["name"] is not None else None
 
 
-async def hold_owner(tx: Tx, owner: Owner) -> bool:
-    """Whether it is still there; nobody deletes or renames it until this unit ends."""
+async def hold_owner(tx: Tx, owner: Owner) -> Owner | None:
+    """As it is now, if it is still there; nobody deletes or renames it until this unit ends."""
     table = "users" if owner.kind == "user" else "organizations"
-    return await tx.one(f"UPDATE {table} SET name = name WHERE id = :id RETURNING id", {"id": owner.id}) is not None
+    row = await tx.one(f"UPDATE {table} SET name = name WHERE id = :id RETURNING name", {"id": owner.id})
+    return Owner(owner.kind, owner.id, row["name"]) if row else None
 
 
 async def claim_name(tx: Tx, repo_id: str, owner_id: str, repo_type: str, name: str) -> bool:
@@ -112,6 +113,17 @@ async def next_seq(tx: Tx, repo_id: str, now: int) -> int | None:
         {"id": repo_id, "now": now},
     )
     return int(row["last_seq"]) if row else None
+
+
+async def next_seq_of_all(tx: Tx, owner_id: str, now: int) -> Sequence[Row]:
+    """The same for every repo of an owner: id, type, name, private, head_sha, tags, last_seq."""
+    return await tx.all(
+        """
+        UPDATE repos SET last_seq = last_seq + 1, updated_at = :now WHERE owner_id = :owner_id
+        RETURNING id, type, name, private, head_sha, tags, last_seq
+        """,
+        {"owner_id": owner_id, "now": now},
+    )
 
 
 async def next_discussion(tx: Tx, repo_id: str) -> int | None:

@@ -41,6 +41,8 @@ class InFull:
     request: Request
     # Of a replay: whether what it repeats can still be looked at.
     keeps_origin: bool
+    # When the change was made, which may be long before its delivery; None of a test, and once the event was dropped.
+    happened_at: int | None
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> InFull:
         tries = await store.tries(tx, delivery_id)
         payload = None if body is None else with_webhook(body, webhook.id)
         origin = await store.origin(tx, webhook.id, logged.origin) if logged.origin else None
-        return InFull(logged, payload, tries, _request(webhook, logged, tries), origin is not None)
+        happened_at = await store.happened_at(tx, logged.event_id)
+        return InFull(logged, payload, tries, _request(webhook, logged, tries), origin is not None, happened_at)
 
     return await webhooks.db.read_long(unit)
 

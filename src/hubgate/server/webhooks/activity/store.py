@@ -160,6 +160,11 @@ async def body(tx: Tx, delivery_id: str) -> bytes | None:
     return row["body"] if row else None
 
 
+async def happened_at(tx: Tx, event_id: str) -> int | None:
+    row = await tx.one("SELECT created_at FROM events WHERE id = :id", {"id": event_id})
+    return row["created_at"] if row else None
+
+
 async def tries(tx: Tx, delivery_id: str) -> Sequence[Row]:
     """number, at, url, signature, status, duration_ms, error, response."""
     return await tx.all(

@@ -1,0 +1,180 @@
+"""An owner that gets another name gives one to each of its repos: watchers are told as of any move."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.at_once import at_once
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Received, Receiver, make_webhook, settle
+
+from hubgate.server.accounts.organizations import settings as of_organizations
+from hubgate.server.audit.model import SYSTEM
+
+ROUNDS = 4
+
+
+@pytest.fixture
+def hub(storage: Engine, tmp_path) -> Iterator[RunningHub]:
+    settings = settings_for(storage.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")
+    with running(settings) as started:
+        yield started
+
+
+def rename_user(browser: httpx.Client, name: str) -> httpx.Response:
+    return submit(browser, "/settings/profile", "/settings/rename", username=name)
+
+
+def rename_organization(browser: httpx.Client, old: str, new: str) -> httpx.Response:
+    at = f"/organizations/{old}/settings"
+    return submit(browser, f"{at}/profile", f"{at}/rename", name=new)
+
+
+def moves_to(receiver: Receiver, webhook: dict[str, Any]) -> list[Received]:
+    """What a webhook was sent, by type and name of the repo; all of it tells of moves."""
+    told = [one for one in receiver.received if one.json["webhook"]["id"] == webhook["id"]]
+    assert {one.kind for one in told} <= {"repo move"}
+    return sorted(told, key=lambda one: (one.json["repo"]["type"], one.json["repo"]["name"]))
+
+
+def from_and_to(told: list[Received]) -> list[tuple[str, str, str]]:
+    said = [one.json for one in told]
+    return [(each["repo"]["type"], each["repo"]["name"], each["movedTo"]["name"]) for each in said]
+
+
+def test_watchers_of_an_organization_and_of_a_repo_are_told_where_each_repo_is(
+    hub: RunningHub, receiver: Receiver
+) -> None:
+    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    acme = make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, browser_of(hub, ada) as page:
+        tiny = make_repo(owner, "acme/tiny")
+        make_repo(owner, "acme/tiny", "dataset")
+        make_repo(owner, "acme/secret", private=True)
+        make_repo(owner, "own")
+        settle(hub)
+        of_owner = make_webhook(owner, receiver.url, "org:acme")
+        of_repo = make_webhook(other, receiver.url, "model:acme/tiny")
+        of_stranger = make_webhook(other, receiver.url, "org:acme", "model:acme/secret")
+        assert rename_organization(page, "acme", "Emca").status_code == 303
+        settle(hub)
+        public = [("dataset", "acme/tiny", "Emca/tiny"), ("model", "acme/tiny", "Emca/tiny")]
+        told = moves_to(receiver, of_owner)
+        assert from_and_to(told) == [public[0], ("model", "acme/secret", "Emca/secret"), public[1]]
+        assert {one.headers["x-hubgate-sequence"] for one in told} == {"2"}
+        assert {one.json["movedTo"]["owner"]["id"] for one in told} == {acme.id}
+        assert {one.json["repo"]["owner"]["id"] for one in told} == {acme.id}
+        assert told[2].json["repo"]["url"]["web"] == f"{hub.url}/acme/tiny"
+        assert from_and_to(moves_to(receiver, of_repo)) == [public[1]]
+        assert from_and_to(moves_to(receiver, of_stranger)) == public, "what is private stays so"
+        receiver.received.clear()
+        committed(owner, "Emca/tiny", {"a.txt": b"one"})
+        settle(hub)
+        assert {one.json["repo"]["name"] for one in receiver.received} == {"Emca/tiny"}
+        assert {one.headers["x-hubgate-sequence"] for one in receiver.received} == {"3"}
+        events = owner.get("/api/models/Emca/tiny/events").json()
+        assert [(one["seq"], one["payload"]["event"]["action"]) for one in events] == [
+            (1, "create"),
+            (2, "move"),
+            (3, "update"),
+        ]
+        assert {one["payload"]["repo"]["id"] for one in events} == {tiny["id"]}
+        assert len(owner.get("/api/models/ada/own/events").json()) == 1, "its founder's repos stay where they are"
+
+
+def test_a_user_s_repos_get_the_user_s_new_name(hub: RunningHub, receiver: Receiver) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as page:
+        make_repo(owner, "one")
+        make_repo(owner, "two", "space")
+        settle(hub)
+        webhook = make_webhook(owner, receiver.url, "user:ada")
+        assert rename_user(page, "lovelace").status_code == 303
+        settle(hub)
+        assert from_and_to(moves_to(receiver, webhook)) == [
+            ("model", "ada/one", "lovelace/one"),
+            ("space", "ada/two", "lovelace/two"),
+        ]
+        receiver.received.clear()
+        # The name one has already changes nothing; another spelling of it does.
+        assert rename_user(page, "lovelace").status_code == 303
+        assert rename_user(page, "ada lovelace").status_code == 422
+        settle(hub)
+        assert receiver.received == []
+        assert rename_user(page, "Lovelace").status_code == 303
+        settle(hub)
+        assert [new for _, _, new in from_and_to(moves_to(receiver, webhook))] == ["Lovelace/one", "Lovelace/two"]
+
+
+def test_an_operator_s_rename_is_told_too(hub: RunningHub, receiver: Receiver) -> None:
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as owner:
+        make_repo(owner, "acme/tiny")
+        settle(hub)
+        webhook = make_webhook(owner, receiver.url, "org:acme")
+        for name in ("emca", "emca"):
+            hub.call(lambda opened, name=name: of_organizations.rename(opened.accounts, acme, name, SYSTEM))
+        settle(hub)
+        assert from_and_to(moves_to(receiver, webhook)) == [("model", "acme/tiny", "emca/tiny")]
+
+
+def test_a_repo_that_comes_during_a_rename_is_known_by_the_name_it_has(hub: RunningHub) -> None:
+    """Made there or moved there: whichever came first, the events end with where the repo is."""
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as script:
+        for number in range(ROUNDS):
+            old = script.get(f"/api/organizations/{acme.name}/overview", follow_redirects=True).json()["name"]
+            make_repo(script, f"own{number}")
+
+            def rename(name: str = f"acme{number}") -> httpx.Response:
+                hub.call(lambda opened: of_organizations.rename(opened.accounts, acme, name, SYSTEM))
+                return httpx.Response(204)
+
+            def make(number: int = number, old: str = old) -> httpx.Response:
+                return script.post("/api/repos/create", json={"name": f"made{number}", "organization": old})
+
+            def move(number: int = number, old: str = old) -> httpx.Response:
+                asked = {"fromRepo": f"ada/own{number}", "toRepo": f"{old}/own{number}"}
+                return script.post("/api/repos/move", json=asked)
+
+            answers = at_once([rename, make, move])
+            assert [answer.status_code for answer in answers] == [204, 200, 200], [one.text for one in answers]
+            for name in (f"acme{number}/made{number}", f"acme{number}/own{number}"):
+                events = script.get(f"/api/models/{name}/events").json()
+                last = events[-1]["payload"]
+                assert last.get("movedTo", last["repo"])["name"] == name
+                assert [one["seq"] for one in events] == list(range(1, len(events) + 1))
+
+
+def test_many_repos_are_told_of_in_one_go(hub: RunningHub) -> None:
+    """Each has its one event."""
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as page:
+        make_repo(script, "one")
+        _multiply(hub, ada.id, 5_000)
+        assert rename_user(page, "lovelace").status_code == 303
+    row = hub.call(
+        lambda opened: opened.db.one(
+            "SELECT count(*) AS events, count(DISTINCT repo_id) AS repos FROM events WHERE action = 'move'"
+        )
+    )
+    assert (row["events"], row["repos"]) == (5_001, 5_001)
+
+
+def _multiply(hub: RunningHub, owner_id: str, count: int) -> None:
+    """Straight into the table, after the only repo there is."""
+
+    async def unit(tx: Any) -> None:
+        row = await tx.one("SELECT * FROM repos WHERE owner_id = :id", {"id": owner_id})
+        names = list(row.keys())
+        sql = f"INSERT INTO repos ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
+        like = {name: row[name] for name in names}
+        await tx.exec_many(sql, [{**like, "id": f"{number:024x}", "name": f"r{number}"} for number in range(count)])
+
+    hub.call(lambda opened: opened.db.write_long(unit))

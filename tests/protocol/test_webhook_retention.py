@@ -1,0 +1,62 @@
+"""Deliveries are kept for as long as the operator says, counted from their end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, browser_of, make_token, make_user, submit
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, settle
+
+from hubgate.server.opened import Hub
+from hubgate.server.webhooks.retention.dropping import Retention
+
+DAY_SECONDS = 24 * 3600
+
+
+@pytest.fixture
+def hub(storage: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    url = storage.fresh_url()
+    with running(settings_for(url, tmp_path, egress_allow="127.0.0.0/8", delivery_retention_days="1")) as started:
+        yield started
+
+
+def sweep(hub: RunningHub) -> None:
+    async def work(opened: Hub) -> None:
+        while await Retention(opened.webhooks, opened.settings.delivery_retention_days).step():
+            pass
+
+    hub.call(work)
+
+
+def test_what_failed_at_last_is_kept_from_then_on(hub: RunningHub, receiver: Receiver) -> None:
+    """Tries go on for longer than a day; whoever is told of the end must find something to replay."""
+    user = make_user(hub, "ada")
+    receiver.status = 500
+    with api(hub, make_token(hub, user)) as ada, browser_of(hub, user) as browser:
+        webhook = make_webhook(ada, receiver.url, "user:ada")
+        make_repo(ada, "tiny")
+        settle(hub)
+        hub.clock.advance(DAY_SECONDS + 60)
+        receiver.status = 410
+        settle(hub)
+        logs, page = f"/api/settings/webhooks/{webhook['id']}/logs", f"/settings/webhooks/{webhook['id']}"
+        (failed,) = ada.get(logs).json()
+        sweep(hub)
+        full = ada.get(f"{logs}/{failed['id']}").json()
+        assert (full["state"], len(full["tries"])) == ("failed", 2)
+        assert full["payload"]["repo"]["name"] == "ada/tiny"
+        receiver.status, receiver.received[:] = 200, []
+        assert submit(browser, page, f"{page}/enable").status_code == 303
+        settle(hub)
+        assert receiver.kinds == ["repo create"]
+        hub.clock.advance(DAY_SECONDS - 1)
+        sweep(hub)
+        assert len(ada.get(logs).json()) == 1
+        hub.clock.advance(2)
+        sweep(hub)
+        assert ada.get(logs).json() == []
+        left = hub.call(lambda opened: opened.db.one("SELECT (SELECT count(*) FROM events), count(*) FROM attempts"))
+        assert tuple(left or ()) == (0, 0), "nobody needs them any more"
