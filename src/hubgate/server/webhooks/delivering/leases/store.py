@@ -79,9 +79,9 @@ def _leaving(candidates: str) -> Each:
     )
 
 
-_READY = _leaving(f"SELECT {_CANDIDATE} FROM deliveries d WHERE {_DUE_NOW} ORDER BY d.due_at, d.seq LIMIT {LOOKED_AT}")
+READY = _leaving(f"SELECT {_CANDIDATE} FROM deliveries d WHERE {_DUE_NOW} ORDER BY d.due_at, d.seq LIMIT {LOOKED_AT}")
 # What waits for no lane, and the first of each: from repo to repo along the index, however much waits in them.
-_BESIDE_AND_FIRST = _leaving(
+BESIDE_AND_FIRST = _leaving(
     f"""
     SELECT * FROM (
         SELECT {_CANDIDATE} FROM deliveries d WHERE {_DUE_NOW} AND (d.attempts > 0 OR d.replay_of <> '')
@@ -120,12 +120,12 @@ async def ready(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
     """What may leave, with all that sending needs; `known` is 0 where the owner of the webhook may not know of it now.
     The next of a lane waits until the first try of the one before has ended.
     """
-    return await tx.each(_READY, [as_params(turn) for turn in turns], {"now": now})
+    return await tx.each(READY, [as_params(turn) for turn in turns], {"now": now})
 
 
 async def beside_and_first(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
     """The same where so much waits that `ready` may not have seen every repo, nor what failed and is due again."""
-    return await tx.each(_BESIDE_AND_FIRST, [as_params(turn) for turn in turns], {"now": now})
+    return await tx.each(BESIDE_AND_FIRST, [as_params(turn) for turn in turns], {"now": now})
 
 
 _LEASE = Each(
