@@ -72,8 +72,12 @@ def test_one_to_pull_from_and_what_cannot_be(as_user: Callable[[str], Hub]) -> N
     assert (made.url, made.pull, made.ordered) == (None, True, True)
     with pytest.raises(ValueError, match="url, or is pulled"):
         ada.create_webhook(watched=ADA)
-    with pytest.raises(ValueError, match="type:name"):
-        ada.create_webhook(URL, watched=["acme"])
+    for watched in ("acme", ":acme", {"type": "user"}, {"name": "ada"}, {"type": "user", "name": ""}, None):
+        with pytest.raises(ValueError, match="type:name"):
+            ada.create_webhook(URL, watched=[watched])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="no name"):
+        ada.update_webhook(None, url=URL, watched=ADA)  # type: ignore[arg-type]
+    assert ada.list_webhooks() == [made]
     with pytest.raises(errors.BadRequest):
         ada.create_webhook(URL, watched=[])
 
