@@ -84,9 +84,9 @@ def page_path(repo: str, repo_type: str | None) -> str:
 
 def file_path(path: str) -> str:
     """A path inside a repo, quoted, or ValueError where it would lead out of it."""
-    parts = checked_name(path).split("/")
+    parts = path.split("/") if path else [""]
     if any(part in ("", ".", "..") for part in parts):
-        raise ValueError(f"{path[:200]!r} is no path inside a repo.")
+        raise ValueError(f"{str(path)[:200]!r} is no path inside a repo.")
     return quote(path, safe="/")
 
 
