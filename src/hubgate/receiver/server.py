@@ -11,7 +11,7 @@ from hubgate.receiver import landing, launching, lifespan
 from hubgate.receiver.asgi import App, Receive, Scope, Send, path_of, refuse
 from hubgate.receiver.calling import Handler
 from hubgate.receiver.intake import Intake
-from hubgate.receiver.routes import Routes
+from hubgate.receiver.routes import Routes, check_kind
 from hubgate.receiver.ui import as_app, check
 from hubgate.receiver.verification import verifier
 
@@ -98,6 +98,7 @@ class WebhooksServer:
         `kind` is a scope with or without its action (`repo.content`, `repo.content.update`), or `*`; `type` is the
         repo's. The narrowest that fits is called, and only that.
         """
+        check_kind(kind, type)
 
         def register(handler: F) -> F:
             self._routes.on(handler, kind, type)
