@@ -1,5 +1,6 @@
 """`hubgate webhooks`: as people and as programs use it."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tests.bed.running import RunningHub, running
 from tests.bed.sending import delivering
 from tests.bed.watching import Receiver, receiving, settle
 from tests.cli.test_user_commands import Shell
+
+from hubgate.server.clock import SECOND
 
 
 @pytest.fixture
@@ -51,6 +54,21 @@ def test_from_first_to_last(shell: Shell) -> None:
     assert shell.says("webhooks", "disable", made["id"]).startswith(f"✓ {made['id']} is disabled.")
     assert shell.json("webhooks", "enable", made["id"])["status"] == "enabled"
     assert "Say --yes" in shell.refused("webhooks", "delete", made["id"])
+    for taken in (["--url", "https://x.example/"], ["--no-secret"]):
+        refused = shell.refused("webhooks", "update", made["id"], *taken, "--overlap", "60", status=2)
+        assert refused.startswith("--overlap goes with a new secret.")
+    for stdin, why in (
+        (b"caf\xe9\n", "printable ASCII"),
+        ("café\n".encode(), "printable ASCII"),
+        (b"a\x00b\n", "printable ASCII"),
+        (b"one\ntwo\n", "more than one line"),
+        (b"\n", "no secret on standard input"),
+    ):
+        for locale in ("C", "C.UTF-8"):
+            foul = shell.run("webhooks", "update", made["id"], "--secret-stdin", stdin=stdin, LC_ALL=locale)
+            assert (foul.returncode, foul.stdout, foul.stderr.count("\n")) == (1, "", 1), foul.stderr
+            assert why in foul.stderr
+    assert "secret" not in shell.json("webhooks", "get", made["id"])
     for nothing in ([], ["--overlap", "60"]):
         assert "Say --url, --watch" in shell.refused("webhooks", "update", made["id"], *nothing, status=2)
     assert "no secret on standard input" in shell.refused("webhooks", "update", made["id"], "--secret-stdin")
@@ -128,3 +146,37 @@ def test_trying_looking_and_sending_again(hub: RunningHub, shell: Shell, receive
         assert shell.says("webhooks", "replay", made["id"], delivery) == "✓ The receiver answered 200.\n"
         since = shell.says("webhooks", "replay", made["id"], "--since", "2000-01-01", "--rate", "50")
         assert since == "Nothing to send again.\n"
+    for option in (["--state", "failed"], ["--rate", "3"]):
+        refused = shell.refused("webhooks", "replay", made["id"], delivery, *option, status=2)
+        assert refused == "--state and --rate go with --since. Leave them out, or the delivery."
+    events = [row.split()[2:5] for row in shell.says("webhooks", "activity", made["id"]).splitlines()[1:]]
+    assert [event[2] for event in events] == ["(replay)", "(test)", "(test)", "ada/tiny"]
+
+
+def test_counts_and_ages_are_of_the_same_deliveries(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+    """Tests are deliveries, too, also where there was no event yet."""
+    hub.clock.now = int(time.time()) * SECOND
+    made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada")
+    with delivering(hub):
+        for count in (1, 2):
+            shell.says("webhooks", "test", made["id"])
+            _, row = shell.says("webhooks", "list").splitlines()
+            today, last = row.split()[3:]
+            assert today == str(count)
+            assert last.endswith("s")
+
+
+def test_programs_are_told_what_the_api_says(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+    made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada")
+    shell.says("repos", "create", "tiny")
+    settle(hub)
+    with api(hub, shell.variables["HUBGATE_TOKEN"]) as client:
+        at = f"/api/settings/webhooks/{made['id']}"
+        (logged,) = client.get(f"{at}/logs").json()
+        assert (logged["nextAttemptAt"], logged["replayOf"]) == (None, None)
+        assert shell.json("webhooks", "activity", made["id"]) == [logged]
+        one = shell.json("webhooks", "activity", made["id"], logged["id"])
+        assert {name: one[name] for name in logged} == logged
+        webhook = client.get(at).json()["webhook"]
+        told = shell.json("webhooks", "get", made["id"])
+        assert {name: told[name] for name in webhook} == webhook

@@ -2,10 +2,13 @@
 
 import inspect
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.bed.exchange import make_exchanger
+from tests.bed.hostile import answer, as_json, hostile
 from tests.bed.people import make_organization, make_token, make_user
 from tests.bed.running import RunningHub
 
@@ -136,6 +139,58 @@ def test_a_name_that_cannot_be_one_is_not_sent(repo: str, tmp_path: Path) -> Non
         hub.repo_info(repo)
 
 
+# Each with one name too few, as os.environ.get gives it where a variable is not set.
+NAMELESS: dict[str, Callable[[Any, Any], Any]] = {
+    "get_webhook": lambda hub, none: hub.get_webhook(none),
+    "update_webhook": lambda hub, none: hub.update_webhook(none, url="https://ci.example/", watched=["user:ada"]),
+    "enable_webhook": lambda hub, none: hub.enable_webhook(none),
+    "disable_webhook": lambda hub, none: hub.disable_webhook(none),
+    "delete_webhook": lambda hub, none: hub.delete_webhook(none),
+    "test_webhook": lambda hub, none: hub.test_webhook(none),
+    "webhook_activity": lambda hub, none: hub.webhook_activity(none),
+    "get_delivery": lambda hub, none: hub.get_delivery("6530c2a1b2c3d4e5f6071829", none),
+    "replay_webhook": lambda hub, none: hub.replay_webhook("6530c2a1b2c3d4e5f6071829", none),
+    "replay_webhook_since": lambda hub, none: hub.replay_webhook_since(none, datetime.now(UTC)),
+    "create_repo": lambda hub, none: hub.create_repo(none),
+    "delete_repo": lambda hub, none: hub.delete_repo(none),
+    "move_repo from": lambda hub, none: hub.move_repo(none, "ada/x"),
+    "move_repo to": lambda hub, none: hub.move_repo("ada/x", none),
+    "repo_info": lambda hub, none: hub.repo_info(none),
+    "list_files": lambda hub, none: hub.list_files(none),
+    "list_files revision": lambda hub, none: hub.list_files("ada/x", revision=none),
+    "upload": lambda hub, none: hub.upload(none, {"x": b"x"}),
+    "upload path": lambda hub, none: hub.upload("ada/x", {none: b"x"}),
+    "delete_files": lambda hub, none: hub.delete_files("ada/x", [none]),
+    "delete_files list": lambda hub, none: hub.delete_files("ada/x", none),
+    "download": lambda hub, none: hub.download(none, "x"),
+    "download path": lambda hub, none: hub.download("ada/x", none),
+    "download_all": lambda hub, none: hub.download_all(none, Path("x")),
+    "get_organization": lambda hub, none: hub.get_organization(none),
+    "list_members": lambda hub, none: hub.list_members(none),
+    "set_member_role": lambda hub, none: hub.set_member_role("acme", none, "read"),
+    "remove_member": lambda hub, none: hub.remove_member("acme", none),
+    "export_audit_log": lambda hub, none: hub.export_audit_log(none),
+    "rename_token": lambda hub, none: hub.rename_token(none, "laptop"),
+    "revoke_token": lambda hub, none: hub.revoke_token(none),
+    "exchange_token": lambda hub, none: hub.exchange_token(none, "s", "ada@example.org"),
+    "exchange_token secret": lambda hub, none: hub.exchange_token("c", none, "ada@example.org"),
+}
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+def test_what_has_no_name_is_not_asked_for(name: str) -> None:
+    with hostile(answer(404)) as server, Hub(server.url, "hf_x", retries=0) as hub:
+        for none in (None, ""):
+            with pytest.raises(ValueError, match=r"is no name|no path inside|namespace/name|as a list|Say client_id"):
+                NAMELESS[name](hub, none)
+        assert server.seen == []
+
+
+def test_one_path_is_not_a_list_of_letters() -> None:
+    with Hub("http://127.0.0.1:1", "hf_x") as hub, pytest.raises(ValueError, match="as a list"):
+        hub.delete_files("ada/x", "model.bin")
+
+
 def test_both_faces_have_the_same_methods() -> None:
     def signatures(face: type) -> dict[str, str]:
         found = inspect.getmembers(face, lambda member: inspect.isfunction(member))
@@ -156,7 +211,6 @@ def test_the_public_surface() -> None:
 
 
 def test_the_depth_of_a_delivery_goes_along_to_the_hub_alone(tmp_path: Path) -> None:
-    from tests.bed.hostile import answer, as_json, hostile
     from tests.client.test_hostile_answers import ME
 
     context = delivery_depth.set(3)

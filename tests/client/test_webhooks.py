@@ -1,5 +1,6 @@
 """The operations on webhooks, against a running hub and a receiver on a real socket."""
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import make_organization, make_token, make_user
+from tests.bed.processes import ROOT
 from tests.bed.running import RunningHub, running
 from tests.bed.sending import delivering
 from tests.bed.watching import Receiver, receiving, settle
@@ -72,10 +74,25 @@ def test_one_to_pull_from_and_what_cannot_be(as_user: Callable[[str], Hub]) -> N
     assert (made.url, made.pull, made.ordered) == (None, True, True)
     with pytest.raises(ValueError, match="url, or is pulled"):
         ada.create_webhook(watched=ADA)
-    with pytest.raises(ValueError, match="type:name"):
-        ada.create_webhook(URL, watched=["acme"])
+    for watched in ("acme", ":acme", {"type": "user"}, {"name": "ada"}, {"type": "user", "name": ""}, None):
+        with pytest.raises(ValueError, match="type:name"):
+            ada.create_webhook(URL, watched=[watched])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="no name"):
+        ada.update_webhook(None, url=URL, watched=ADA)  # type: ignore[arg-type]
+    assert ada.list_webhooks() == [made]
     with pytest.raises(errors.BadRequest):
         ada.create_webhook(URL, watched=[])
+
+
+def test_the_docs_work_as_printed(running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver) -> None:
+    section = (ROOT / "docs/client.md").read_text().partition("## Watch something")[2].partition("\n## ")[0]
+    code = "\n".join(re.findall(r"(?ms)^```python\n(.*?)```", section))
+    for written, meant in (("https://ci.acme.dev/webhooks/train", receiver.url), ("whsec_…", "any words of mine")):
+        assert written in code
+        code = code.replace(written, meant)
+    with delivering(running_hub):
+        exec(code, {"hub": as_user("ada")})
+    assert receiver.received[0].headers["x-webhook-secret"] == "any words of mine"
 
 
 def test_activity_test_and_replay(running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver) -> None:

@@ -74,6 +74,18 @@ def expect(verify: Verify, key: str, sent: Received) -> None:
     assert not verify(key, {**headers, "webhook-signature": "v1,AAAA v2,AAAA"}, sent.body)
 
 
+def expect_strangers_are_refused(verify: Verify, key: str, sent: Received) -> None:
+    """Without an error, which could end the program that asks."""
+    headers = {name: value for name, value in sent.headers.items() if name.startswith("webhook-")}
+    assert not verify(key, {}, b"")
+    for name in headers:
+        assert not verify(key, {other: value for other, value in headers.items() if other != name}, sent.body)
+    for moment in ("soon", "NaN", "-Infinity", "9" * 5000):
+        assert not verify(key, {**headers, "webhook-timestamp": moment}, sent.body)
+    for signature in ("v1,\xe9 v1a,\xe9", "v1,\udce9 v1a,\udce9", "v1 v1a", ",", "v1,= v1a,="):
+        assert not verify(key, {**headers, "webhook-signature": signature}, sent.body)
+
+
 def test_with_a_secret(told: dict[str, Any]) -> None:
     (written,) = re.findall(r"(?ms)^```python\n(.*?)```", DOCS)
     (script,) = re.findall(r"(?ms)^```js\n(.*?)```", DOCS)
@@ -82,8 +94,12 @@ def test_with_a_secret(told: dict[str, Any]) -> None:
     for key, sent in told["with_secret"]:
         expect(python(shown), key, sent)
         expect(javascript(script), key, sent)
+    for verify in (python(shown), javascript(script)):
+        expect_strangers_are_refused(verify, *told["with_secret"][0])
 
 
 def test_with_the_public_key(told: dict[str, Any]) -> None:
     for key, sent in told["with_key"]:
-        expect(python(on_page(told["page"], "verify-key")), key, sent)
+        verify = python(on_page(told["page"], "verify-key"))
+        expect(verify, key, sent)
+        expect_strangers_are_refused(verify, key, sent)

@@ -273,6 +273,7 @@ def test_activity(hub: RunningHub, browser: httpx.Client, program: httpx.Client,
     assert "\x1b" not in page.text
     assert "whsec_" not in page.text
     assert f"curl '{receiver.url}'" in text or f"curl {receiver.url}" in text
+    assert "refuses it once it is more than five minutes old" in text
     sent = receiver.received[1]
     assert sent.headers["webhook-signature"] in text
     downloaded = browser.get(f"{at}/deliveries/{content['id']}/payload")

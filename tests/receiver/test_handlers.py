@@ -1,10 +1,12 @@
 """What handlers may ask for, what becomes of what they return or raise, where they run."""
 
 import asyncio
+import contextvars
 import dataclasses
 import datetime
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 import pytest
@@ -333,6 +335,18 @@ def test_both_kinds_know_how_deep_they_are(app: WebhooksServer) -> None:
             assert deliver("repo.create", to=path, depth=3).json() == 3
             assert deliver("repo.create", to=path).json() == 0
     assert delivery_depth.get() is None
+
+
+def test_threads_of_a_handler_know_it_where_they_run_in_its_context(app: WebhooksServer) -> None:
+    @app.add_webhook
+    def with_a_pool() -> list[int | None]:
+        with ThreadPoolExecutor(1) as pool:
+            alone = pool.submit(delivery_depth.get)
+            in_context = pool.submit(contextvars.copy_context().run, delivery_depth.get)
+            return [alone.result(), in_context.result()]
+
+    with Deliverer(app) as deliver:
+        assert deliver("repo.create", depth=3).json() == [None, 3]
 
 
 def test_the_headers_are_shown_without_what_opens_doors(app: WebhooksServer) -> None:

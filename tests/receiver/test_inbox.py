@@ -1,8 +1,11 @@
 """`ack="before"`: on disk before the answer, worked on later, at least once."""
 
 import asyncio
+import logging
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -11,13 +14,13 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from tests.bed.processes import until
+from tests.bed.processes import environment, until
 from tests.bed.receivers import SECRET, post, script, serving
 
 from hubgate.depth import delivery_depth
 from hubgate.receiver import Request, WebhookPayload, WebhooksServer
 from hubgate.receiver.inbox.store import KEEP_SECONDS, Store, Turn
-from hubgate.receiver.inbox.working import DELAYS, MOST_STARTS
+from hubgate.receiver.inbox.working import DELAYS, LOOK_SECONDS, MOST_STARTS
 from hubgate.receiver.testing import Deliverer, signed
 
 
@@ -258,13 +261,68 @@ def test_nobody_else_reads_it(app: WebhooksServer, file: Path) -> None:
     assert set(modes.values()) == {0o600}, modes
 
 
-def test_a_disk_that_does_not_take_it_is_503(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The hub then keeps it."""
-    app = WebhooksServer(webhook_secret=SECRET, ack="before", inbox=tmp_path / "no/such/folder/inbox.db")
-    app.add_webhook("x")(lambda: None)
+def test_a_disk_that_does_not_take_it_is_503(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The hub then keeps it, and the log has one line for as long as it lasts, not one a second."""
+    ran: list[str] = []
+    app.add_webhook("x")(lambda payload: ran.append(payload.repo.name))
     with Deliverer(app) as deliver:
-        answer = deliver("repo.create")
-    assert (answer.status, answer.headers["retry-after"]) == (503, "10")
+        for name in ("ada/one", "ada/two"):
+            deliver.settle()
+            caplog.clear()
+            _damage(file)
+            for _ in range(3):
+                answer = deliver("repo.create", name=name)
+                assert (answer.status, answer.headers["retry-after"]) == (503, "10")
+            until(lambda: "cannot be used; trying again" in caplog.text)
+            # So long that it looked again, twice.
+            noticed = time.monotonic()
+            until(lambda since=noticed: time.monotonic() > since + 2.5 * LOOK_SECONDS)
+            Store(file).close()
+            assert deliver("repo.create", name=name).status == 202
+            until(lambda wanted=name: wanted in ran)
+            told = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+            assert sorted(told) == sorted(
+                [
+                    f"The inbox {file} cannot be used; trying again: no such table: deliveries",
+                    "The inbox cannot be written; deliveries are answered 503: no such table: deliveries",
+                ]
+            )
+            assert "Traceback" not in caplog.text
+
+
+def _damage(file: Path) -> None:
+    with sqlite3.connect(file, timeout=20) as db:
+        db.execute("DROP TABLE deliveries")
+    db.close()
+
+
+MISSING = """
+from hubgate.receiver import WebhooksServer
+app = WebhooksServer(ack="before", inbox="no/such/inbox.db")
+app.add_webhook("x")(lambda: None)
+"""
+
+
+@pytest.mark.parametrize("how", [["app.py"], ["-m", "uvicorn", "--port", "0", "app:app"]], ids=["launch", "uvicorn"])
+def test_where_there_can_be_no_file_it_does_not_start(tmp_path: Path, how: list[str]) -> None:
+    (tmp_path / "app.py").write_text(MISSING + ("app.launch(port=0)" if how == ["app.py"] else ""))
+    variables = environment(HUBGATE_NO_EXPERIMENTAL_WARNING="1", WEBHOOK_SECRET=SECRET)
+    command = [sys.executable, *how]
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "Receiving webhooks" not in done.stdout
+    cure = f"Make its folder: mkdir -p {tmp_path}/no/such"
+    assert [cure in line for line in done.stderr.splitlines()].count(True) == 1
+    assert ("Traceback" in done.stderr) is (how == ["app.py"]), "of launch() it is an error like any other"
+
+
+def test_what_is_no_inbox_is_not_one(file: Path) -> None:
+    file.write_text("notes of mine, long enough to be looked at\n" * 100)
+    app = WebhooksServer(webhook_secret=SECRET, ack="before", inbox=file)
+    with pytest.raises(OSError, match=r"cannot be used: file is not a database\. Say another with inbox="):
+        app.launch(port=0, prevent_thread_lock=True)
+    with pytest.raises(RuntimeError, match="file is not a database"), Deliverer(app):
+        raise AssertionError
 
 
 LOCKED = {"WEBHOOK_SECRET": SECRET}

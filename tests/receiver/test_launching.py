@@ -12,7 +12,7 @@ import httpx
 import pytest
 from tests.bed.blocking import blocking
 from tests.bed.processes import environment, until
-from tests.bed.receivers import SECRET, post, script, serving
+from tests.bed.receivers import PORT_OF_ITS_OWN, SECRET, post, script, serving
 
 from hubgate.receiver import WebhooksServer
 from hubgate.receiver.launching import listening
@@ -134,6 +134,18 @@ def test_a_port_that_is_taken_is_one_clear_error() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"Cannot listen on 127\.0\.0\.1:{port}.*launch\(port="):
             app.launch(port=port)
+
+
+def test_so_it_is_at_the_end_of_a_script(tmp_path: Path) -> None:
+    """And whoever started it, such as systemd, hears that it failed; what else ends with the script does."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        first = PORT_OF_ITS_OWN.replace('", 0,', f'", {port},')
+        ends = "import atexit\natexit.register(print, 'ended', end='')\n"
+        done = run(ends + first + ENDPOINTS + ends, tmp_path, WEBHOOK_SECRET=SECRET)
+    assert (done.returncode, done.stdout) == (1, "the script is over\nendedended")
+    taken_by = f"Cannot listen on 127.0.0.1:{port}: Address already in use."
+    assert done.stderr == f"{taken_by} Try: launch(port=...) on a decorated function.\n"
 
 
 def test_in_a_notebook_it_returns_and_serves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,20 @@ def test_by_kind_and_type_the_narrowest_is_called(app: WebhooksServer) -> None:
     assert len(called) == len(cases) + 1
 
 
+@pytest.mark.parametrize("kind", ["", " ", 5, None, handler])
+def test_kinds_that_are_none(app: WebhooksServer, kind: Any) -> None:
+    """The last as a decorator without its parentheses gives it."""
+    with pytest.raises(ValueError, match=r'@app\.on\("repo\.content"\)'):
+        app.on(kind)
+
+
+@pytest.mark.parametrize("repo_type", ["datasets", "", "Model", 5])
+def test_types_that_are_none(app: WebhooksServer, repo_type: Any) -> None:
+    with pytest.raises(ValueError, match="type is one of model, dataset, space, not"):
+        app.on("repo.content", type=repo_type)
+    assert app.addresses == []
+
+
 def test_what_no_handler_is_for_is_not_sent_again(app: WebhooksServer) -> None:
     app.on("discussion")(handler)
     with Deliverer(app) as deliver:

@@ -45,8 +45,15 @@ def told_address(url: object) -> str:
     raise UnexpectedAnswer(f"The hub names an address that is none: {str(url)[:100]!r}")
 
 
+def checked_name(given: object) -> str:
+    """Any text but an empty one, or ValueError: None is what a script has whose variable is not set."""
+    if not isinstance(given, str) or not given:
+        raise ValueError(f"{given!r} is no name.")
+    return given
+
+
 def segment(name: str) -> str:
-    if name in ("", ".", ".."):
+    if checked_name(name) in (".", ".."):
         raise ValueError(f"{name!r} is no name.")
     return quote(name, safe="")
 
@@ -60,9 +67,9 @@ def checked_type(repo_type: str | None) -> str:
 
 
 def checked_repo(repo: str) -> str:
-    namespace, slash, name = repo.partition("/")
+    namespace, slash, name = str(repo).partition("/")
     if not slash or not all(_NAME.match(part) and part.strip(".") for part in (namespace, name)):
-        raise ValueError(f"Name a repo as namespace/name: {repo[:120]!r}")
+        raise ValueError(f"Name a repo as namespace/name: {str(repo)[:120]!r}")
     return repo
 
 
@@ -77,9 +84,9 @@ def page_path(repo: str, repo_type: str | None) -> str:
 
 def file_path(path: str) -> str:
     """A path inside a repo, quoted, or ValueError where it would lead out of it."""
-    parts = path.split("/")
+    parts = path.split("/") if path else [""]
     if any(part in ("", ".", "..") for part in parts):
-        raise ValueError(f"{path[:200]!r} is no path inside a repo.")
+        raise ValueError(f"{str(path)[:200]!r} is no path inside a repo.")
     return quote(path, safe="/")
 
 

@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+# The hub says null there, and leaves out none of these.
+_NULL = {"null": True}
+
 
 @dataclass(frozen=True)
 class Watched:
@@ -53,11 +56,11 @@ class Delivery:
     repo: RepoRef
     state: str
     at: datetime
-    status: int | None = None
+    status: int | None = field(default=None, metadata=_NULL)
     attempts: int = 0
     reason: str | None = None
-    next_attempt_at: datetime | None = None
-    replay_of: str | None = None
+    next_attempt_at: datetime | None = field(default=None, metadata=_NULL)
+    replay_of: str | None = field(default=None, metadata=_NULL)
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Sent:
     """Of a test or a replay: the new delivery, and what the receiver answered within twenty seconds."""
 
     id: str
-    status: int | None = None
+    status: int | None = field(default=None, metadata=_NULL)
 
 
 @dataclass(frozen=True)

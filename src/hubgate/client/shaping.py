@@ -35,14 +35,14 @@ def member(data: object, name: str) -> Any:
 
 
 def plain(value: object) -> Any:
-    """As JSON can say it, under the names of the wire; what is not known is left out."""
+    """As the hub says it: under the names of the wire; what is not known is left out, but where the hub says null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        pairs = ((_wire_name(field), getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {name: plain(item) for name, item in pairs if item is not None}
+        pairs = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {_wire_name(f): plain(item) for f, item in pairs if item is not None or "null" in f.metadata}
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return value
 
 

@@ -3,6 +3,7 @@
 import atexit
 import concurrent.futures.thread  # noqa: F401 (registers its own end, which has to come after ours)
 import logging
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -87,4 +88,17 @@ def _start() -> None:
     if (3, 12) <= sys.version_info < (3, 12, 2):
         logger.error("This Python cannot serve at the end of a script. Call .launch() on a decorated function.")
         return
-    the_app().launch()
+    try:
+        the_app().launch()
+    except OSError as error:
+        sys.stderr.write(f"{error.strerror} on a decorated function.\n")
+        atexit.register(_leave_as_failed)
+
+
+def _leave_as_failed() -> None:
+    """The interpreter chose its status before we were called. What others want done at the end is done first."""
+    atexit.unregister(_leave_as_failed)
+    atexit._run_exitfuncs()  # noqa: SLF001 (there is no public name for it)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)

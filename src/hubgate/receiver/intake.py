@@ -19,6 +19,7 @@ from hubgate.receiver.asgi import Message, Receive, Scope, Send, header_values, 
 from hubgate.receiver.body import Body, BodyRefused, Gone
 from hubgate.receiver.calling import Delivery
 from hubgate.receiver.inbox.store import DONE, Kept
+from hubgate.receiver.inbox.trouble import Trouble
 from hubgate.receiver.inbox.working import Inbox
 from hubgate.receiver.payload import PayloadError, WebhookPayload, parsed, read_payload
 from hubgate.receiver.recent import Outcome, Recent, entry, plain
@@ -54,6 +55,9 @@ class Intake:
     seen: Seen = field(default_factory=Seen)
     # With `ack="before"`.
     inbox: Inbox | None = None
+    trouble: Trouble = field(
+        default_factory=lambda: Trouble("The inbox cannot be written; deliveries are answered 503")
+    )
     # The loop itself holds tasks by weak references only.
     running: set[asyncio.Task[Answer]] = field(default_factory=set)
 
@@ -137,9 +141,10 @@ class Intake:
         except PayloadError as error:
             self._note(endpoint.path, _NotRun(422, str(error)), delivery.payload, delivery_id)
             return Answer(422, _text("error", str(error)))
-        except sqlite3.Error:
-            logger.exception("The inbox cannot be written")
+        except sqlite3.Error as error:
+            self.trouble.tell(error)
             return Answer(503, _text("error", "The inbox cannot be written."), RETRY_AFTER)
+        self.trouble.is_over()
         if state == DONE:
             self._show(endpoint.path, delivery.payload, delivery_id, recent.AGAIN, 200)
             return Answer(200, _text("status", "done before"))

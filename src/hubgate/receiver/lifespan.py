@@ -11,7 +11,12 @@ async def alone(receive: Receive, send: Send, start: Step, stop: Step) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            await start()
+            try:
+                await start()
+            except OSError as error:
+                # Said so, a server shows this line and no traceback.
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                return
             await send({"type": "lifespan.startup.complete"})
         else:
             await stop()

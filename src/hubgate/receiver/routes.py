@@ -10,6 +10,7 @@ PREFIX = "/webhooks/"
 # Where handlers registered by kind share one address.
 EVENTS = PREFIX + "events"
 EVERYTHING = "*"
+TYPES = ("model", "dataset", "space")
 # A scope of a million dots is nobody's.
 DEEPEST = 8
 
@@ -44,6 +45,17 @@ def kinds_of(payload: WebhookPayload) -> Iterator[str]:
     for length in range(len(parts), 0, -1):
         yield ".".join(parts[:length])
     yield EVERYTHING
+
+
+def check_kind(kind: object, repo_type: object) -> None:
+    """Raises ValueError for what no delivery has: its events would be answered and lost.
+
+    A kind that nobody knows today may be one of tomorrow.
+    """
+    if not isinstance(kind, str) or not kind.strip():
+        raise ValueError(f'Name a kind, as in @app.on("repo.content"), or "*", not {kind!r}.')
+    if repo_type is not None and repo_type not in TYPES:
+        raise ValueError(f"type is one of {', '.join(TYPES)}, not {repo_type!r}.")
 
 
 class Routes:

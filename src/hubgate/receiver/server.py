@@ -1,5 +1,6 @@
 """The receiver itself: a plain ASGI app, alone or mounted in another."""
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -11,7 +12,7 @@ from hubgate.receiver import landing, launching, lifespan
 from hubgate.receiver.asgi import App, Receive, Scope, Send, path_of, refuse
 from hubgate.receiver.calling import Handler
 from hubgate.receiver.intake import Intake
-from hubgate.receiver.routes import Routes
+from hubgate.receiver.routes import Routes, check_kind
 from hubgate.receiver.ui import as_app, check
 from hubgate.receiver.verification import verifier
 
@@ -98,6 +99,7 @@ class WebhooksServer:
         `kind` is a scope with or without its action (`repo.content`, `repo.content.update`), or `*`; `type` is the
         repo's. The narrowest that fits is called, and only that.
         """
+        check_kind(kind, type)
 
         def register(handler: F) -> F:
             self._routes.on(handler, kind, type)
@@ -120,6 +122,8 @@ class WebhooksServer:
         if self._serving is not None:
             raise RuntimeError(f"It is running already, at {self.url}. Call close() first.")
         beside = prevent_thread_lock or launching.in_a_notebook()
+        if self._intake.inbox is not None:
+            self._intake.inbox.check()
         bound = launching.listening(host, port)
         self.url = launching.address(bound)
         self._serving = launching.Serving(self, bound)
@@ -154,7 +158,7 @@ class WebhooksServer:
 
         Without it the inbox is worked through from the first request on.
         """
-        await self._start()
+        await self._begin()
         try:
             yield
         finally:
@@ -176,9 +180,15 @@ class WebhooksServer:
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._shown()
         if app is None:
-            await lifespan.alone(receive, send, self._start, self._stop)
+            await lifespan.alone(receive, send, self._begin, self._stop)
         else:
-            await lifespan.around(app, scope, receive, send, self._start, self._stop)
+            await lifespan.around(app, scope, receive, send, self._begin, self._stop)
+
+    async def _begin(self) -> None:
+        """Where a server waits for us: a file that cannot be is better told now than to every sender."""
+        if self._intake.inbox is not None:
+            await asyncio.to_thread(self._intake.inbox.check)
+        await self._start()
 
     async def _start(self) -> None:
         if self._intake.inbox is not None:

@@ -11,7 +11,7 @@ from hubgate.cli.user.progress import Counter
 from hubgate.client import Hub, HubgateError, Refused
 from hubgate.client.answers import washed
 from hubgate.client.models import Delivery, Sent
-from hubgate.client.shaping import member, plain, shaped, shaped_list
+from hubgate.client.shaping import member, shaped, shaped_list
 
 STATES = ("pending", "retrying", "parked", "delivered", "failed", "skipped", "cancelled", "stored")
 _SLOWEST, _FASTEST = 0.001, 1000
@@ -47,7 +47,7 @@ def configure(commands: common.Subparsers) -> None:
     which = replay.add_mutually_exclusive_group(required=True)
     which.add_argument("delivery", nargs="?", metavar="DELIVERY", help="this one")
     which.add_argument("--since", type=common.moment, metavar="TIME", help="every event since: 2h, 1d, or a time")
-    replay.add_argument("--rate", type=_rate, metavar="N", help="at most so many a second")
+    replay.add_argument("--rate", type=_rate, metavar="N", help="with --since: at most so many a second")
     replay.add_argument("--state", choices=STATES, help="with --since: only those in this state")
 
 
@@ -81,13 +81,19 @@ def _logged(one: Delivery) -> list[str]:
     return [
         washed(one.id, 60),
         washed(state, 60),
-        # A test is of no event but its own.
-        washed(f"{one.event.scope} {one.event.action}", 60) + (" (test)" if one.event.id == one.id else ""),
+        washed(f"{one.event.scope} {one.event.action}", 60) + _why(one),
         washed(one.repo.name, 120),
         "-" if one.status is None else str(one.status),
         str(one.attempts),
         common.age(one.at),
     ]
+
+
+def _why(one: Delivery) -> str:
+    if one.replay_of is not None:
+        return " (replay)"
+    # A test is of no event but its own.
+    return " (test)" if one.event.id == one.id else ""
 
 
 def _utc(when: datetime | None) -> str:
@@ -114,6 +120,8 @@ def _in_full(options: argparse.Namespace, hub: Hub) -> int:
 
 def _replay(options: argparse.Namespace, hub: Hub) -> int:
     if options.since is None:
+        if options.state is not None or options.rate is not None:
+            raise ValueError("--state and --rate go with --since. Leave them out, or the delivery.")
         return _told(options, hub, hub.replay_webhook(options.id, options.delivery, organization=options.org))
     refused: list[Refused] = []
     with Counter("replayed") as counter:
@@ -150,7 +158,7 @@ def _told(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
     state, attempts = _became(options, hub, sent) if sent.status is None else ("", 1)
     good = _arrived(sent) or state == "stored"
     if options.json:
-        common.say(options, plain(sent) | {"status": sent.status}, "")
+        common.say(options, sent, "")
     elif state == "stored":
         print(f"✓ Kept: {_FETCHED}")
     elif sent.status is not None:

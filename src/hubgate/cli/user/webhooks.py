@@ -87,12 +87,22 @@ def _given(text: str) -> str:
 
 def _secret(options: argparse.Namespace) -> str | None:
     if options.secret_stdin:
-        line = sys.stdin.readline().strip()
-        if not line:
-            raise HubgateError("there is no secret on standard input.")
-        return line
+        return _read_secret()
     given: str | None = options.secret
     return given
+
+
+def _read_secret() -> str:
+    """One line. From a terminal no more is read, so that Enter ends it."""
+    line = sys.stdin.buffer.readline().strip()
+    if not line:
+        raise HubgateError("there is no secret on standard input.")
+    if not sys.stdin.isatty() and sys.stdin.buffer.read().strip():
+        raise HubgateError("there is more than one line on standard input. A secret is one line.")
+    secret = line.decode("latin-1")
+    if not secret.isascii() or not secret.isprintable():
+        raise HubgateError("the secret on standard input has other than printable ASCII characters.")
+    return secret
 
 
 def _create(options: argparse.Namespace, hub: Hub) -> int:
@@ -112,6 +122,8 @@ def _update(options: argparse.Namespace, hub: Hub) -> int:
     if all(one is None for one in said) and not (options.secret_stdin or options.no_secret):
         can = "--url, --watch, --domain, --secret-stdin or --no-secret; --overlap goes with a secret"
         raise ValueError(f"nothing to change. Say {can}.")
+    if options.overlap is not None and options.secret is None and not options.secret_stdin:
+        raise ValueError("--overlap goes with a new secret. Say --secret-stdin, or leave it out.")
     changed = hub.update_webhook(
         options.id,
         options.url,
@@ -151,17 +163,20 @@ def _list(options: argparse.Namespace, hub: Hub) -> int:
 
 def _row(hub: Hub, webhook: Webhook, organization: str | None) -> list[str]:
     url = "(pull)" if webhook.url is None else washed(webhook.url, 120)
-    return [_id(webhook), _state(webhook), url, _today(hub, webhook, organization), common.age(webhook.last_trigger_at)]
+    return [_id(webhook), _state(webhook), url, *_today(hub, webhook, organization)]
 
 
-def _today(hub: Hub, webhook: Webhook, organization: str | None) -> str:
-    """How many deliveries in the last day; asked only where there was one."""
+def _today(hub: Hub, webhook: Webhook, organization: str | None) -> tuple[str, str]:
+    """How many deliveries in the last day, tests and replays too, and the age of the newest, which may be older."""
     since = datetime.now(UTC) - timedelta(days=1)
-    if webhook.last_trigger_at is None or webhook.last_trigger_at < since:
-        return "0"
-    logged = hub.webhook_activity(webhook.id, limit=_COUNTED, organization=organization)
+    # Of most there is nothing to count: one line tells.
+    logged = hub.webhook_activity(webhook.id, limit=1, organization=organization)
+    if logged and logged[0].at >= since:
+        logged = hub.webhook_activity(webhook.id, limit=_COUNTED, organization=organization)
     count = sum(one.at >= since for one in logged)
-    return f"{count}+" if count == _COUNTED else str(count)
+    # Deliveries are not kept for ever; when the last event came is.
+    newest = logged[0].at if logged else webhook.last_trigger_at
+    return f"{count}+" if count == _COUNTED else str(count), common.age(newest)
 
 
 def _id(webhook: Webhook) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hubgate.client.addresses import file_path, local_parts, page_path, segment
+from hubgate.client.addresses import checked_name, file_path, local_parts, page_path, segment
 from hubgate.client.answers import refusal
 from hubgate.client.errors import ConnectionLost, HubFailure, HubgateError, RateLimited, UnexpectedAnswer, Unreachable
 from hubgate.client.files.parts import Part, hash_from, is_whole
@@ -19,7 +19,7 @@ from hubgate.client.wire import Flow, Response, sleep, work
 
 def download(session: Session, target: Target, path: str, to: Path | None, *, progress: Progress | None) -> Flow[Path]:
     """To `to`, a file; without it to the file's own name in the working folder. Where it is now."""
-    place = Path(local_parts(path.rsplit("/", 1)[-1], windows=os.name == "nt")) if to is None else to
+    place = Path(local_parts(checked_name(path).rsplit("/", 1)[-1], windows=os.name == "nt")) if to is None else to
     yield from _fetched(session, target, path, place, progress)
     return place
 

@@ -27,6 +27,8 @@ def exchange(
     session: Session, client_id: str, client_secret: str, email: str, scopes: Sequence[str] | None
 ) -> Flow[Token]:
     """A token for a member of the app's organization (RFC 8693)."""
+    if not (client_id and client_secret and email):
+        raise ValueError("Say client_id, client_secret and the e-mail address.")
     fields = {"grant_type": _EXCHANGE, "subject_token": email, "subject_token_type": USER_EMAIL}
     if scopes is not None:
         fields["scope"] = " ".join(scopes)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hubgate.client.addresses import api_path, checked_type, file_path, segment
+from hubgate.client.addresses import api_path, checked_name, checked_type, file_path, segment
 from hubgate.client.answers import json_of, refusal
 from hubgate.client.errors import UnexpectedAnswer
 from hubgate.client.models import Commit, Entry, Repo, RepoMade
@@ -27,7 +27,7 @@ def create(
     exist_ok: bool,
 ) -> Flow[RepoMade]:
     """`name` may have a namespace; without one it is one's own."""
-    namespace, _, own = name.rpartition("/")
+    namespace, _, own = checked_name(name).rpartition("/")
     kind = checked_type(repo_type)
     body: dict[str, Any] = {"name": own, "organization": namespace or None, "type": kind}
     body["visibility"] = "private" if private else "public"
@@ -44,13 +44,13 @@ def create(
 
 
 def delete(session: Session, name: str, repo_type: str | None) -> Flow[None]:
-    namespace, _, own = name.rpartition("/")
+    namespace, _, own = checked_name(name).rpartition("/")
     body = {"name": own, "organization": namespace or None, "type": checked_type(repo_type)}
     yield from session.call(json_call("DELETE", "/api/repos/delete", body))
 
 
 def move(session: Session, old: str, new: str, repo_type: str | None) -> Flow[None]:
-    body = {"fromRepo": old, "toRepo": new, "type": checked_type(repo_type)}
+    body = {"fromRepo": checked_name(old), "toRepo": checked_name(new), "type": checked_type(repo_type)}
     yield from session.call(json_call("POST", "/api/repos/move", body))
 
 
@@ -78,9 +78,12 @@ def files(
 def delete_files(
     session: Session, repo: str, paths: Sequence[str], repo_type: str | None, revision: str, message: str | None
 ) -> Flow[Commit]:
+    if isinstance(paths, str) or not paths:
+        # Text alone would be taken for files of one letter each.
+        raise ValueError("Name the files to delete as a list.")
     summary = message or f"Delete {paths[0] if len(paths) == 1 else f'{len(paths)} files'}"
     lines: list[object] = [{"key": "header", "value": {"summary": summary}}]
-    lines += [{"key": "deletedEntry", "value": {"path": path}} for path in paths]
+    lines += [{"key": "deletedEntry", "value": {"path": checked_name(path)}} for path in paths]
     call = Call(
         "POST",
         f"{api_path(repo, repo_type)}/commit/{segment(revision)}",

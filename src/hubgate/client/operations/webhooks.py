@@ -37,11 +37,11 @@ def create(
     body: dict[str, Any] = {"watched": [_watched(item) for item in watched]}
     body |= {"pull": True} if pull else {"url": url}
     body |= _given(domains=_listed(domains), secret=secret, ordered=ordered)
-    return _one((yield from session.json(json_call("POST", _path(organization), body))))
+    return _one((yield from session.json(json_call("POST", _list_path(organization), body))))
 
 
 def every(session: Session, organization: str | None) -> Flow[list[Webhook]]:
-    return shaped_list(Webhook, (yield from session.json(Call("GET", _path(organization)))))
+    return shaped_list(Webhook, (yield from session.json(Call("GET", _list_path(organization)))))
 
 
 def get(session: Session, webhook_id: str, organization: str | None) -> Flow[Webhook]:
@@ -161,18 +161,25 @@ def _one(said: object) -> Webhook:
     return shaped(Webhook, member(said, "webhook"))
 
 
-def _path(organization: str | None, webhook_id: str | None = None) -> str:
+def _list_path(organization: str | None) -> str:
     owner = "" if organization is None else f"/organizations/{segment(organization)}"
-    return f"/api{owner}/settings/webhooks" + ("" if webhook_id is None else f"/{segment(webhook_id)}")
+    return f"/api{owner}/settings/webhooks"
+
+
+def _path(organization: str | None, webhook_id: str) -> str:
+    return f"{_list_path(organization)}/{segment(webhook_id)}"
 
 
 def _watched(item: Watchable) -> dict[str, str]:
+    kind: object = None
+    name: object = None
     if isinstance(item, Watched):
-        return {"type": item.type, "name": item.name}
-    if isinstance(item, Mapping):
-        return {"type": item["type"], "name": item["name"]}
-    kind, name = item.split(":", 1) if isinstance(item, str) and ":" in item else ("", "")
-    if not kind or not name:
+        kind, name = item.type, item.name
+    elif isinstance(item, Mapping):
+        kind, name = item.get("type"), item.get("name")
+    elif isinstance(item, str):
+        kind, _, name = item.partition(":")
+    if not (isinstance(kind, str) and isinstance(name, str) and kind and name):
         raise ValueError(f'Name what to watch as {{"type": …, "name": …}} or "type:name", not {item!r}.')
     return {"type": kind, "name": name}
 

@@ -185,7 +185,7 @@ def _opened(file: Path, timeout: float) -> sqlite3.Connection:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except OSError as error:
-        raise sqlite3.OperationalError(str(error)) from error
+        raise sqlite3.OperationalError(error.strerror) from error
     return sqlite3.connect(file, timeout=timeout, isolation_level=None, check_same_thread=False)
 
 

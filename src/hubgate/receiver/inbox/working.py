@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from hubgate.receiver.asgi import RawHeaders
 from hubgate.receiver.inbox.store import Kept, Store, Turn
+from hubgate.receiver.inbox.trouble import Trouble
 from hubgate.receiver.recent import plain
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ class Inbox:
     """`work` runs one delivery and says whether it succeeded. Usable from several loops; one of them works."""
 
     def __init__(self, file: Path, work: Callable[[Kept], Awaitable[bool]]) -> None:
-        self._file, self._work = file, work
+        self.file, self._work = file, work
         # SQLite waits for the disk, so it has a thread of its own, one, in which its transactions never meet.
         self._thread: ThreadPoolExecutor | None = None
         self._store: Store | None = None
@@ -42,6 +43,15 @@ class Inbox:
         self._worker: _Worker | None = None
         self._opened: list[Store | Turn] = []
         weakref.finalize(self, _close_all, self._opened)
+
+    def check(self) -> None:
+        """Raises OSError where there can be no such file, before anybody is told that deliveries are taken."""
+        try:
+            Store(self.file).close()
+        except sqlite3.Error as error:
+            folder = self.file.parent
+            cure = "Say another with inbox=" if folder.is_dir() else f"Make its folder: mkdir -p {folder}"
+            raise OSError(f"The inbox {self.file} cannot be used: {error}. {cure}") from None
 
     async def put(self, path: str, delivery_id: str, headers: RawHeaders, body: bytes) -> str:
         """The state it is in then, on disk. Raises sqlite3.Error where it could not be written."""
@@ -57,14 +67,14 @@ class Inbox:
 
     def _use(self, use: Callable[..., T], given: tuple[object, ...]) -> T:
         if self._store is None:
-            self._store = Store(self._file)
+            self._store = Store(self.file)
             self._opened.append(self._store)
         return use(self._store, *given)
 
     async def has_turn(self) -> bool:
         def look(_: Store) -> bool:
             if self._turn is None:
-                self._turn = Turn(self._file)
+                self._turn = Turn(self.file)
                 self._opened.append(self._turn)
             return self._turn.taken()
 
@@ -106,6 +116,8 @@ class _Worker:
         self._woken = asyncio.Event()
         self._stopping = False
         self._running: set[asyncio.Task[None]] = set()
+        self._trouble = Trouble(f"The inbox {inbox.file} cannot be used; trying again")
+        self._trouble_noting = Trouble("The end of a delivery could not be noted; trying again")
         self._task = self._loop.create_task(self._go_on(), name="hubgate-inbox")
 
     @property
@@ -135,8 +147,8 @@ class _Worker:
         while not self._stopping:
             try:
                 await self._work_through()
-            except sqlite3.Error:
-                logger.exception("The inbox cannot be used; trying again")
+            except sqlite3.Error as error:
+                self._trouble.tell(error)
                 self._woken.clear()
                 await self._pause(LOOK_SECONDS)
 
@@ -156,6 +168,7 @@ class _Worker:
                 swept = time.monotonic()
             if not await self._begin_some():
                 due = await self._inbox.with_store(Store.next_due)
+                self._trouble.is_over()
                 full = len(self._running) >= MOST_AT_ONCE
                 await self._pause(LOOK_SECONDS if due is None or full else due - time.time())
 
@@ -204,10 +217,13 @@ class _Worker:
         """A full disk must not make it run twice, so this is tried for as long as the process lives."""
         while True:
             try:
-                return await self._inbox.with_store(use, *given)
-            except sqlite3.Error:
-                logger.exception("The end of a delivery could not be noted; trying again")
+                await self._inbox.with_store(use, *given)
+            except sqlite3.Error as error:
+                self._trouble_noting.tell(error)
                 await asyncio.sleep(LOOK_SECONDS)
+            else:
+                self._trouble_noting.is_over()
+                return
 
 
 def _close_all(opened: "list[Store | Turn]") -> None:

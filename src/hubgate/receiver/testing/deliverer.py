@@ -48,7 +48,11 @@ class Deliverer:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._life = _Life(self._app)
-        self._run(self._life.start())
+        try:
+            self._run(self._life.start())
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -57,11 +61,14 @@ class Deliverer:
         try:
             self._run(self._life.stop())
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(SECONDS)
-            self._loop.close()
-            if isinstance(self._app, WebhooksServer):
-                self._app.close()
+            self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(SECONDS)
+        self._loop.close()
+        if isinstance(self._app, WebhooksServer):
+            self._app.close()
 
     def __call__(self, what: str | dict[str, Any] | Signed, *, to: str | None = None, **more: Any) -> Answer:
         """Send a kind, a payload or a delivery made with `signed`. `more` goes to `signed`."""
