@@ -1,5 +1,6 @@
 """Making, changing, switching and deleting a webhook."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -192,10 +193,21 @@ async def every(webhooks: Webhooks, owner: Owner) -> list[Kept]:
     return await webhooks.db.read_long(unit)
 
 
-async def troubled(webhooks: Webhooks, user_id: str, most: int) -> list[Troubled]:
-    """Those that need a user: suspended, or failing for longer than a restart takes."""
+async def troubled(webhooks: Webhooks, user_id: str, most: int) -> tuple[list[Troubled], dict[str | None, int]]:
+    """Those that need a user: suspended, or failing for longer than a restart takes; and how many more there are, by
+    organization, None for the user's own.
+    """
     before = webhooks.clock() - FAILING_FOR
-    return await webhooks.db.read_long(lambda tx: store.troubled(tx, user_id, before, most))
+
+    async def unit(tx: Tx) -> tuple[list[Troubled], dict[str | None, int]]:
+        found = await store.troubled(tx, user_id, before, most)
+        if len(found) < most:
+            return found, {}
+        named = Counter(webhook.organization for webhook in found)
+        every = await store.count_troubled(tx, user_id, before)
+        return found, {name: count - named[name] for name, count in every.items() if count > named[name]}
+
+    return await webhooks.db.read_long(unit)
 
 
 async def held(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
