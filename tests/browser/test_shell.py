@@ -229,6 +229,15 @@ def test_copy_takes_the_value_and_says_so(opened: Opener, stage: Stage) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == stage.url
 
 
+def test_typing_a_secret_chooses_it(opened: Opener) -> None:
+    page = opened("ada").new_page()
+    page.goto(PAGES["webhook-new"].address)
+    own = page.get_by_label("Use this one:")
+    expect(own).not_to_be_checked()
+    page.get_by_label("Your secret").press_sequentially("m")
+    expect(own).to_be_checked()
+
+
 def test_controls_that_need_script_are_hidden_without_it(opened: Opener) -> None:
     page = opened(java_script_enabled=False).new_page()
     page.goto("/docs/api")

@@ -64,6 +64,13 @@ def test_a_secret_that_was_typed_is_not_thrown_away(browser: httpx.Client, progr
     assert program.get(API).json() == []
 
 
+def test_typing_a_secret_chooses_it_where_there_is_script(browser: httpx.Client) -> None:
+    """What the script looks for is there; that it does so is tested in a browser."""
+    page = browser.get(f"{ROOT}/new").text
+    (chosen_by_it,) = re.findall(r'id="secret" name="secret" data-chooses="([\w-]+)"', page)
+    assert f'id="{chosen_by_it}" name="secretKind" value="own"' in page
+
+
 def test_replacing_a_secret_does_not_throw_away_what_was_typed(browser: httpx.Client, program: httpx.Client) -> None:
     webhook = make_webhook(program, "https://ci.example/hook", "user:ada", secret="first")
     page = f"{ROOT}/{webhook['id']}/secret"
