@@ -128,3 +128,38 @@ def test_an_old_secret_signs_only_as_long_as_it_was_given(hub: RunningHub, recei
         found, content, sent = signatures(4)
         assert sent is None
         assert verifies(webhook["publicKey"], receiver.received[-1], content)
+
+
+def test_the_same_secret_said_again_leaves_the_old_one_its_time(hub: RunningHub, receiver: Receiver) -> None:
+    """A program that repeats its request, or sends back what it read, must not cut receivers off."""
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        webhook = make_webhook(ada, receiver.url, "user:ada", secret="old")
+        at = f"{PATH}/{webhook['id']}"
+
+        def signing(number: int) -> list[str]:
+            make_repo(ada, f"r{number}")
+            settle(hub)
+            one = receiver.received[-1]
+            assert one.headers["x-webhook-secret"] == "new"
+            names = {signed_with(secret.encode(), content_of(one)): secret for secret in ("old", "new")}
+            return [names[signature] for signature in one.headers["webhook-signature"].split(" ")]
+
+        def say(**body: object) -> None:
+            assert ada.post(at, json=body).status_code == 200
+
+        for _ in range(2):
+            say(secret="new", overlapSeconds=60)
+            assert signing(len(receiver.received)) == ["new", "old"]
+        hub.clock.advance(50)
+        read = ada.get(at).json()["webhook"]
+        say(**{name: read[name] for name in ("url", "watched", "domains", "secret")})
+        assert signing(len(receiver.received)) == ["new", "old"]
+        # Said with another time, the old one has that from now on.
+        say(secret="new", overlapSeconds=60)
+        hub.clock.advance(50)
+        assert signing(len(receiver.received)) == ["new", "old"]
+        say(secret="new", overlapSeconds=0)
+        assert signing(len(receiver.received)) == ["new"]
+        # Over, it does not begin again: the old one may have been given up for a reason.
+        say(secret="new", overlapSeconds=60)
+        assert signing(len(receiver.received)) == ["new"]

@@ -129,6 +129,17 @@ def _expect_targets_for_thumbs(page: Page) -> None:
         )
     )
     assert small == []
+    # A cell whose link opens something: all of it leads there.
+    dead = page.locator("td.opens").evaluate_all(
+        """found => found.filter(cell => {
+            cell.scrollIntoView({ block: "center" });
+            const { left, top, bottom } = cell.getBoundingClientRect();
+            // Away from the rounded corner of the table, and from what may be scrolled out of sight.
+            const leads = y => document.elementFromPoint(left + 16, y)?.closest("a") === cell.querySelector("a");
+            return bottom - top < 44 || !leads(top + 2) || !leads(bottom - 2);
+        }).map(cell => cell.outerHTML)"""
+    )
+    assert dead == []
 
 
 @every_page
@@ -227,6 +238,15 @@ def test_copy_takes_the_value_and_says_so(opened: Opener, stage: Stage) -> None:
     page.get_by_role("button", name="Copy hub address").click()
     expect(page.get_by_role("status")).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == stage.url
+
+
+def test_typing_a_secret_chooses_it(opened: Opener) -> None:
+    page = opened("ada").new_page()
+    page.goto(PAGES["webhook-new"].address)
+    own = page.get_by_label("Use this one:")
+    expect(own).not_to_be_checked()
+    page.get_by_label("Your secret").press_sequentially("m")
+    expect(own).to_be_checked()
 
 
 def test_controls_that_need_script_are_hidden_without_it(opened: Opener) -> None:

@@ -170,6 +170,37 @@ def test_the_background_process_can_be_left_out_and_run_alone(tmp_path: Path) ->
         assert not _lease_held(tmp_path / "var/hubgate.db"), "a stopped holder gives its leases back"
 
 
+@pytest.mark.parametrize(
+    ("variables", "mail", "links"),
+    [
+        ({}, "is written to {folder}/var/mail (HUBGATE_SMTP_URL sends it)", "http://127.0.0.1:8000"),
+        (
+            {"HUBGATE_SMTP_URL": "smtp://ada:hush@127.0.0.1:2525", "HUBGATE_BASE_URL": "https://hub.example"},
+            "is sent through 127.0.0.1:2525",
+            "https://hub.example",
+        ),
+    ],
+)
+def test_the_background_process_says_where_its_mail_goes(
+    tmp_path: Path, variables: dict[str, str], mail: str, links: str
+) -> None:
+    """On a machine of its own it has settings of its own, and nobody sees at once that they are others."""
+    alone = subprocess.Popen(
+        [*HUBGATE, "deliver"], cwd=tmp_path, env=environment(**variables), stdout=subprocess.PIPE, text=True
+    )
+    assert alone.stdout is not None
+    with alone.stdout:
+        said = [alone.stdout.readline()]
+        alone.send_signal(signal.SIGTERM)
+        said += alone.stdout.readlines()
+    assert alone.wait(20) == 0
+    assert said == [
+        "hubgate deliver is running. Ctrl-C stops it.\n",
+        f"  mail          {mail.format(folder=tmp_path)}\n",
+        f"  links         in mail begin with {links} (HUBGATE_BASE_URL)\n",
+    ]
+
+
 def _lease_held(path: Path) -> bool:
     connection = sqlite3.connect(path)
     try:

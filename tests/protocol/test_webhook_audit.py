@@ -54,6 +54,9 @@ def test_every_change_and_nothing_else(hub: RunningHub) -> None:
         post(at, url="https://other.example:8443/", watched=[*WATCHED, {"type": "user", "name": "ada"}])
         post(at, domains=["repo"], ordered=True)
         post(at, secret="sesame-2", overlapSeconds=60)
+        post(at, secret="sesame-2")
+        post(at, secret="sesame-2", overlapSeconds=0)
+        post(at, secret="sesame-2", overlapSeconds=60)
         post(at, secret="")
         post(at, secret="")
         for deed in ("disable", "disable", "enable", "enable"):
@@ -83,6 +86,7 @@ def test_every_change_and_nothing_else(hub: RunningHub) -> None:
                 {**here, "changed": ["domains", "ordered"]},
             ),
             ("ada", "webhook.set_secret", f"set the secret of the webhook {there}", {**here, "overlapSeconds": 60}),
+            ("ada", "webhook.set_secret", f"set the secret of the webhook {there}", here),
             ("ada", "webhook.delete_secret", f"removed the secret of the webhook {there}", here),
             ("ada", "webhook.disable", f"disabled the webhook {there}", here),
             ("ada", "webhook.enable", f"enabled the webhook {there}", here),

@@ -132,7 +132,10 @@ def test_a_secret_that_the_hub_makes_is_shown_once(browser: httpx.Client, progra
     assert program.get(f"{API}/{webhook['id']}").json()["webhook"]["secret"] == "mine"
     for fields, error in (
         ({"secretKind": "own", "secret": ""}, "Write the secret, or have one made."),
-        ({"secretKind": "own", "secret": "é"}, "1 to 256 printable ASCII characters, no space at either end."),
+        (
+            {"secretKind": "own", "secret": "é"},
+            "A secret is 1 to 256 printable ASCII characters, no space at either end.",
+        ),
         ({"secretKind": "make", "overlapSeconds": "5"}, "Choose one of the list."),
     ):
         refused = submit(browser, f"{at}/secret", f"{at}/secret", **fields)

@@ -141,13 +141,13 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
         ({"url": "https://ci.example/\t"}, "url: This address is not allowed: it holds a control character."),
         ({"url": "https://" + "a" * 2048}, "url: This address is not allowed: it is longer than 2,048 characters."),
         ({"watched": []}, "watched: Name at least one user, organization or repo."),
-        ({"watched": [{"type": "user", "name": f"u{n}"} for n in range(101)]}, "watched: At most 100."),
+        ({"watched": [{"type": "user", "name": f"u{n}"} for n in range(101)]}, "watched: Watch at most 100."),
         ({"watched": [{"type": "user", "name": "ada/tiny"}]}, "watched: The name of a user looks like ada."),
         ({"watched": [{"type": "model", "name": "ada"}]}, "watched: The name of a model looks like ada/tiny."),
         ({"domains": []}, "domains: Choose one or both of repo and discussion."),
         ({"domains": ["repo", "jobs"]}, "domains: Choose one or both of repo and discussion."),
-        ({"secret": "a\nb"}, "secret: 1 to 256 printable ASCII characters, no space at either end."),
-        ({"secret": "x" * 257}, "secret: 1 to 256 printable ASCII characters, no space at either end."),
+        ({"secret": "a\nb"}, "secret: A secret is 1 to 256 printable ASCII characters, no space at either end."),
+        ({"secret": "x" * 257}, "secret: A secret is 1 to 256 printable ASCII characters, no space at either end."),
         ({"job": {"image": "x"}, "url": None}, "job: this hub runs no jobs. Give a url."),
     ]
     for change, error in bad:

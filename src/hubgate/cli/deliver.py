@@ -40,4 +40,15 @@ async def _until_stopped(settings: Settings, asked_to_stop: list[int], loops: Ru
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     if asked_to_stop:
         return
-    await loops(settings, stop, lambda: print("hubgate deliver is running. Ctrl-C stops it.", flush=True))
+    await loops(settings, stop, lambda: _announce(settings))
+
+
+def _announce(settings: Settings) -> None:
+    """On a machine of its own it may have been given other settings than the web machines."""
+    lines = [
+        "hubgate deliver is running. Ctrl-C stops it.",
+        f"  mail          {hub_settings.where_mail_goes(settings)}",
+        f"  links         in mail begin with {settings.base_url} (HUBGATE_BASE_URL)",
+    ]
+    # At one go: whoever waits for the first line may close the pipe after it.
+    print("\n".join(lines), flush=True)

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hubgate.server.settings import OPTIONS, Settings, load
 
@@ -19,6 +20,12 @@ def add_to(parser: argparse.ArgumentParser, shown: tuple[str, ...] | None = None
         hidden = shown is not None and item.name not in shown
         flag = "--" + item.name.replace("_", "-")
         group.add_argument(flag, metavar="VALUE", help=argparse.SUPPRESS if hidden else text)
+
+
+def where_mail_goes(settings: Settings) -> str:
+    if not settings.smtp_url:
+        return f"is written to {settings.data_dir / 'mail'} (HUBGATE_SMTP_URL sends it)"
+    return f"is sent through {urlsplit(settings.smtp_url).netloc.rpartition('@')[2]}"
 
 
 def read(options: argparse.Namespace) -> Settings:

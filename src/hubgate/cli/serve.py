@@ -29,7 +29,7 @@ def _announce(settings: Settings, setup_link: str | None) -> None:
     if setup_link:
         print(f"  set it up     {setup_link}   (makes you the operator, once)")
     if not settings.smtp_url:
-        print(f"  mail          is written to {settings.data_dir / 'mail'} (HUBGATE_SMTP_URL sends it)")
+        print(f"  mail          {hub_settings.where_mail_goes(settings)}")
     if settings.metrics_listen:
         print(f"  metrics       http://{settings.metrics_listen}/metrics")
     print(f"  look around   {settings.base_url}/docs")

@@ -7,6 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from hubgate.server.secret import CannotOpen, ServerSecret
+from hubgate.server.webhooks.model import Webhook
 
 PUBLIC_PREFIX = "whpk_"
 
@@ -17,6 +18,14 @@ def sealed_secret(secret: ServerSecret, webhook_id: str, text: str) -> bytes:
 
 def opened_secret(secret: ServerSecret, webhook_id: str, sealed: bytes) -> str:
     return secret.open(sealed, _place(webhook_id, "secret")).decode("ascii")
+
+
+def is_secret(secret: ServerSecret, webhook: Webhook, text: str) -> bool:
+    """Whether it is the present one. What nothing opens any more is none: it must be possible to set another."""
+    try:
+        return webhook.secret is not None and opened_secret(secret, webhook.id, webhook.secret) == text
+    except CannotOpen:
+        return False
 
 
 def new_key(secret: ServerSecret, webhook_id: str) -> tuple[bytes, str]:

@@ -39,7 +39,7 @@ class WebhookChanges(msgspec.Struct, rename="camel"):
     url: str | UnsetType | None = UNSET
     domains: list[str] | UnsetType | None = UNSET
     secret: str | UnsetType | None = UNSET
-    overlap_seconds: int = 0
+    overlap_seconds: int | None = None
     pull: bool = False
     ordered: bool | None = None
     job: Any = None
@@ -81,7 +81,7 @@ def wanted(given: NewWebhook | WebhookChanges) -> Wanted:
         watched=[(watch.type, watch.name) for watch in given.watched] if given.watched else None,
         domains=None if isinstance(given.domains, UnsetType) else given.domains,
         secret=_secret(given) if isinstance(given, WebhookChanges) else given.secret,
-        overlap_seconds=given.overlap_seconds if isinstance(given, WebhookChanges) else 0,
+        overlap_seconds=given.overlap_seconds if isinstance(given, WebhookChanges) else None,
         ordered=given.ordered,
     )
 

@@ -29,13 +29,15 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         owners = [person.user.id, *(found.organization.id for found in person.memberships)]
         own = await listing.listed(repos, identity, Wanted(owners=owners), PageRequest(RECENT))
         invited, more_invited = first_of(await invitations.of_user(accounts, person.user))
+        troubled, more_troubled = await managing.troubled(webhooks, person.user.id, MOST_TROUBLED)
         memberships, more = first_of(person.memberships)
         return pages.page(
             request,
             "home_in.html",
             invited=invited,
             more_invited=more_invited,
-            troubled=await managing.troubled(webhooks, person.user.id, MOST_TROUBLED),
+            troubled=troubled,
+            more_troubled=more_troubled,
             memberships=memberships,
             more=more,
             recent=own.items,

@@ -55,5 +55,12 @@ for (const button of document.querySelectorAll("button[data-hold]")) {
   hold();
 }
 
+// Whoever types into a field that belongs to a choice makes that choice.
+for (const field of document.querySelectorAll("input[data-chooses]")) {
+  field.addEventListener("input", () => {
+    if (field.value) document.getElementById(field.dataset.chooses).checked = true;
+  });
+}
+
 // An answer that goes to the app as a form.
 document.querySelector("form[data-submit]")?.submit();

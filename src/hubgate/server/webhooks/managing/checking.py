@@ -41,7 +41,7 @@ def check_url(url: str, egress: Egress) -> str:
 
 def check_secret(secret: str) -> str:
     if len(secret) > LONGEST_SECRET or not _SECRET.match(secret):
-        raise Mend("secret", f"1 to {LONGEST_SECRET} printable ASCII characters, no space at either end.")
+        raise Mend("secret", f"A secret is 1 to {LONGEST_SECRET} printable ASCII characters, no space at either end.")
     if not hmac_key(secret):
         # Whoever knew that could sign anything.
         raise Mend("secret", "After whsec_ comes a key in base64.")
@@ -66,7 +66,7 @@ def check_watched(watched: Sequence[tuple[str, str]]) -> list[Watch]:
     if not watched:
         raise Mend("watched", "Name at least one user, organization or repo.")
     if len(watched) > MOST_WATCHED:
-        raise Mend("watched", f"At most {MOST_WATCHED}.")
+        raise Mend("watched", f"Watch at most {MOST_WATCHED}.")
     found: dict[tuple[str, str], Watch] = {}
     for kind, name in watched:
         if kind not in WATCHABLE:

@@ -1,5 +1,6 @@
 """Making, changing, switching and deleting a webhook."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,7 @@ from hubgate.server.webhooks.managing.checking import (
 )
 from hubgate.server.webhooks.managing.store import Troubled
 from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, Watch, Webhook
-from hubgate.server.webhooks.sealed import new_key, sealed_secret
+from hubgate.server.webhooks.sealed import is_secret, new_key, sealed_secret
 
 NO_SUCH = "There is no such webhook."
 FAILING_FOR = HOUR
@@ -56,7 +57,8 @@ class Wanted:
     domains: Sequence[str] | None = None
     # Empty takes the secret away.
     secret: str | None = None
-    overlap_seconds: int = 0
+    # How long the secret before signs too; None is none for a new secret, and as it was for the same.
+    overlap_seconds: int | None = None
     ordered: bool | None = None
 
 
@@ -112,7 +114,7 @@ async def update(
     watched = check_watched(wanted.watched) if wanted.watched else None
     domains = None if wanted.domains is None else check_domains(wanted.domains)
     url = None if wanted.url is None else check_url(wanted.url, webhooks.egress)
-    overlap, now = check_overlap(wanted.overlap_seconds), webhooks.clock()
+    overlap, now = check_overlap(wanted.overlap_seconds or 0), webhooks.clock()
     sealed = _sealed(webhooks, webhook_id, wanted.secret)
 
     async def unit(tx: Tx) -> Kept:
@@ -126,14 +128,11 @@ async def update(
             domains=domains or before.domains,
             ordered=before.ordered if wanted.ordered is None else int(wanted.ordered),
         )
-        if wanted.secret is not None:
-            rotates = bool(before.secret and sealed and overlap)
-            after = replace(
-                after,
-                secret=sealed,
-                old_secret=before.secret if rotates else None,
-                old_secret_until=now + overlap * SECOND if rotates else None,
-            )
+        if wanted.secret and is_secret(webhooks.secret, before, wanted.secret):
+            if wanted.overlap_seconds is not None and (before.old_secret_until or 0) > now:
+                after = _overlapping(after, before.old_secret, overlap, now)
+        elif wanted.secret is not None:
+            after = _overlapping(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
         await store.update(tx, after)
         if after.url != before.url:
             # What the old address did is not held against the new one.
@@ -148,7 +147,7 @@ async def update(
         changed = [name for name in _SET if getattr(before, name) != getattr(after, name)]
         changed += ["watched"] if list(kept.watched) != watched_before else []
         await auditing.tell_update(tx, before, after, changed, actor, now)
-        if wanted.secret:
+        if after.secret and _secrets(after) != _secrets(before):
             overlap_told = {"overlapSeconds": overlap} if after.old_secret else {}
             await auditing.tell(tx, after, Kind.WEBHOOK_SET_SECRET, "set the secret of", actor, now, overlap_told)
         elif before.secret and not after.secret:
@@ -198,10 +197,21 @@ async def every(webhooks: Webhooks, owner: Owner) -> list[Kept]:
     return await webhooks.db.read_long(unit)
 
 
-async def troubled(webhooks: Webhooks, user_id: str, most: int) -> list[Troubled]:
-    """Those that need a user: suspended, or failing for longer than a restart takes."""
+async def troubled(webhooks: Webhooks, user_id: str, most: int) -> tuple[list[Troubled], dict[str | None, int]]:
+    """Those that need a user: suspended, or failing for longer than a restart takes; and how many more there are, by
+    organization, None for the user's own.
+    """
     before = webhooks.clock() - FAILING_FOR
-    return await webhooks.db.read_long(lambda tx: store.troubled(tx, user_id, before, most))
+
+    async def unit(tx: Tx) -> tuple[list[Troubled], dict[str | None, int]]:
+        found = await store.troubled(tx, user_id, before, most)
+        if len(found) < most:
+            return found, {}
+        named = Counter(webhook.organization for webhook in found)
+        every = await store.count_troubled(tx, user_id, before)
+        return found, {name: count - named[name] for name, count in every.items() if count > named[name]}
+
+    return await webhooks.db.read_long(unit)
 
 
 async def held(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
@@ -216,6 +226,17 @@ async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now:
     bound = [replace(watch, target_id=await store.target_of(tx, watch)) for watch in watched]
     await store.set_watches(tx, webhook.id, bound, now)
     return Kept(webhook, await store.watches_of(tx, webhook.id))
+
+
+def _overlapping(webhook: Webhook, old: bytes | None, seconds: int, now: int) -> Webhook:
+    overlaps = bool(old and seconds)
+    return replace(
+        webhook, old_secret=old if overlaps else None, old_secret_until=now + seconds * SECOND if overlaps else None
+    )
+
+
+def _secrets(webhook: Webhook) -> tuple[bytes | None, bytes | None, int | None]:
+    return webhook.secret, webhook.old_secret, webhook.old_secret_until
 
 
 def _sealed(webhooks: Webhooks, webhook_id: str, secret: str | None) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from urllib.parse import urlsplit
 
 from hubgate.server.accounts.roles import Role
 from hubgate.server.storage.database import Database, Row, Tx
@@ -233,20 +234,44 @@ class Troubled:
     state: str
     organization: str | None
 
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc if self.url else self.id
+
+    @property
+    def path(self) -> str:
+        """Tells it from others of that host. Without the query, where keys are often put."""
+        return urlsplit(self.url).path if self.url else ""
+
+
+# Suspended, or failing for a while: the user's own and those of organizations the user administers.
+_TROUBLED = f"""
+    FROM webhooks w LEFT JOIN organizations o ON o.id = w.org_id
+    WHERE (w.user_id = :user_id OR w.org_id IN (
+            SELECT m.org_id FROM memberships m WHERE m.user_id = :user_id AND m.role = {int(Role.ADMIN)}))
+        AND (w.state = '{SUSPENDED}' OR w.state = '{ENABLED}' AND w.failing_since < :failing_before)
+"""
+
 
 async def troubled(tx: Tx, user_id: str, failing_before: int, most: int) -> list[Troubled]:
-    """Suspended, or failing for a while: the user's own and those of organizations the user administers."""
+    """The worst first."""
     rows = await tx.all(
         f"""
-        SELECT w.id, w.url, w.state, o.name FROM webhooks w LEFT JOIN organizations o ON o.id = w.org_id
-        WHERE (w.user_id = :user_id OR w.org_id IN (
-                SELECT m.org_id FROM memberships m WHERE m.user_id = :user_id AND m.role = {int(Role.ADMIN)}))
-            AND (w.state = '{SUSPENDED}' OR w.state = '{ENABLED}' AND w.failing_since < :failing_before)
-        ORDER BY w.id LIMIT :most
+        SELECT w.id, w.url, w.state, o.name {_TROUBLED}
+        ORDER BY CASE w.state WHEN '{SUSPENDED}' THEN 0 ELSE 1 END, w.failing_since, w.id LIMIT :most
         """,
         {"user_id": user_id, "failing_before": failing_before, "most": most},
     )
     return [Troubled(*row) for row in rows]
+
+
+async def count_troubled(tx: Tx, user_id: str, failing_before: int) -> dict[str | None, int]:
+    """By the name of the organization, None for the user's own, which come first."""
+    rows = await tx.all(
+        f"SELECT o.name, count(*) AS webhooks {_TROUBLED} GROUP BY o.name",
+        {"user_id": user_id, "failing_before": failing_before},
+    )
+    return {row["name"]: row["webhooks"] for row in sorted(rows, key=lambda row: row["name"] or "")}
 
 
 # By the name its target has now. One that is gone keeps the name it was watched by, and so does a repo that the owner

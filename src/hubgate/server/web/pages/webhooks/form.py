@@ -16,11 +16,13 @@ MAKE, OWN, NONE = "make", "own", "none"
 DOMAIN_WORDS = {"repo": "Repos: made, moved, deleted, pushed to, set differently", "discussion": "Discussions"}
 _HOUR, _DAY = 60 * 60, 24 * 60 * 60
 OVERLAPS = (
-    ("0", "None: receivers must know the new one at once"),
+    ("0", "None: it ends at once"),
     (str(_HOUR), "1 hour"),
     *((str(days * _DAY), f"{days} day{'s' if days > 1 else ''}") for days in (1, 3, 7)),
 )
+_NOT_CHOSEN = "“Use this one” was not chosen. Choose it and type the secret again, or leave its field empty."
 _EXAMPLE = "Write each on a line of its own, such as user:ada, org:acme, model:acme/tiny or dataset:acme/rows."
+_MOST_NAMED, _MOST_OF_LINE = 3, 60
 _RANDOM_BYTES = 32
 
 
@@ -53,49 +55,63 @@ def sent(form: Fields) -> Draft:
 
 def wanted(draft: Draft, egress: Egress, *, pull: bool = False) -> Wanted:
     """`pull` is of a webhook that has no address: it may go on without. Refuses with a sentence for each field."""
-    errors: dict[str, str] = {}
-
-    def collect(check: Callable[[], object]) -> None:
-        try:
-            check()
-        except FieldErrors as error:
-            errors.update(error.fields)
-
     watched: list[tuple[str, str]] = []
 
     def read_watched() -> None:
         watched.extend(_watched(draft.watched))
         check_watched(watched)
 
-    if draft.url or not pull:
-        collect(lambda: _given_url(draft.url, egress))
-    collect(read_watched)
-    collect(lambda: check_domains(draft.domains))
-    if errors:
-        raise FieldErrors(errors)
+    def check_address() -> None:
+        if draft.url or not pull:
+            _given_url(draft.url, egress)
+
+    _check_each(check_address, read_watched, lambda: check_domains(draft.domains))
     return Wanted(url=draft.url or None, watched=watched, domains=draft.domains, ordered=draft.ordered)
 
 
-def with_secret(asked: Wanted, kind: str, given: str) -> Wanted:
-    if kind == MAKE:
-        return replace(asked, secret=made_secret())
-    if kind == OWN:
-        if not given:
-            raise Mend("secret", "Write the secret, or have one made.")
-        return replace(asked, secret=check_secret(given))
-    return asked
+def wanted_anew(draft: Draft, given_secret: str, egress: Egress) -> Wanted:
+    """Of a webhook that is not there yet."""
+
+    def with_it(asked: Wanted) -> Wanted:
+        return _with_secret(asked, draft.secret_kind, given_secret)
+
+    _check_each(lambda: wanted(draft, egress), lambda: with_it(Wanted()))
+    return with_it(wanted(draft, egress))
 
 
 def new_secret(kind: str, given: str, overlap: str) -> Wanted:
     """In place of the one before; that there is none any more is another form."""
     if overlap not in dict(OVERLAPS):
         raise Mend("overlapSeconds", "Choose one of the list.")
-    return with_secret(Wanted(overlap_seconds=int(overlap)), MAKE if kind == MAKE else OWN, given)
+    return _with_secret(Wanted(overlap_seconds=int(overlap)), MAKE if kind == MAKE else OWN, given)
 
 
 def made_secret() -> str:
     """As Standard Webhooks wants it, so that its libraries take it as it is."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode()
+
+
+def _with_secret(asked: Wanted, kind: str, given: str) -> Wanted:
+    if kind == OWN:
+        if not given:
+            raise Mend("secret", "Write the secret, or have one made.")
+        return replace(asked, secret=check_secret(given))
+    if given.strip():
+        # Whoever typed it has told the receiver, too: another in its place would be noticed only when nothing arrives.
+        raise Mend("secret", _NOT_CHOSEN)
+    return replace(asked, secret=made_secret()) if kind == MAKE else asked
+
+
+def _check_each(*checks: Callable[[], object]) -> None:
+    """Refuses with what all of them say."""
+    errors: dict[str, str] = {}
+    for check in checks:
+        try:
+            check()
+        except FieldErrors as error:
+            errors.update(error.fields)
+    if errors:
+        raise FieldErrors(errors)
 
 
 def _given_url(url: str, egress: Egress) -> str:
@@ -105,16 +121,34 @@ def _given_url(url: str, egress: Egress) -> str:
 
 
 def _watched(text: str) -> list[tuple[str, str]]:
-    """`type:name` on each line, or the end of a repo's address."""
-    found = []
+    """What stands on each line. Refuses with every line that cannot be watched."""
+    found: list[tuple[str, str]] = []
+    wrong: dict[str, list[str]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        kind, colon, name = line.partition(":")
-        if not colon:
-            kind, name = _by_path(line)
-        if kind.strip().lower() not in WATCHABLE:
-            raise Mend("watched", f"{line[:60]}: {_EXAMPLE}")
-        found.append((kind.strip().lower(), name.strip()))
+        try:
+            found.append(_watch(line))
+        except Mend as error:
+            wrong.setdefault(error.fields["watched"], []).append(line[:_MOST_OF_LINE])
+    if wrong:
+        raise Mend("watched", " ".join(f"{_named(lines)}: {why}" for why, lines in wrong.items()))
     return found
+
+
+def _watch(line: str) -> tuple[str, str]:
+    """`type:name`, or the end of a repo's address."""
+    kind, colon, name = line.partition(":")
+    if not colon:
+        kind, name = _by_path(line)
+    watch = kind.strip().lower(), name.strip()
+    if watch[0] not in WATCHABLE:
+        raise Mend("watched", _EXAMPLE)
+    check_watched([watch])
+    return watch
+
+
+def _named(lines: list[str]) -> str:
+    more = len(lines) - _MOST_NAMED
+    return ", ".join(lines[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _by_path(line: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Route
 from hubgate.server.web.pages.settings.paged import shown_of
-from hubgate.server.web.pages.webhooks.form import DOMAIN_WORDS, MAKE, Draft, sent, wanted, with_secret
+from hubgate.server.web.pages.webhooks.form import DOMAIN_WORDS, MAKE, Draft, sent, wanted_anew
 from hubgate.server.web.pages.webhooks.frame import Desk, Frame, name_of
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import reading
@@ -51,7 +51,7 @@ def routes(frame: Frame) -> list[Route]:
         draft = sent(form)
         try:
             use = form_once.check_number(frame.accounts, desk.user, form.get(form_once.FIELD))
-            asked = with_secret(wanted(draft, frame.webhooks.egress), draft.secret_kind, form.get("secret"))
+            asked = wanted_anew(draft, form.get("secret"), frame.webhooks.egress)
             kept = await managing.create(frame.webhooks, desk.owner, asked, actor_of(request), use)
         except FieldErrors as error:
             return show(request, desk, draft, error.fields)

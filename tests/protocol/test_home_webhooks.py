@@ -1,0 +1,90 @@
+"""`/` names the webhooks that need someone: the worst first, each told from the next, and how many more there are."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+OWN, ACMES = "/settings/webhooks", "/organizations/acme/settings/webhooks"
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def slow() -> Iterator[Receiver]:
+    """Fails, and is tried again."""
+    with receiving() as started:
+        started.status = 500
+        yield started
+
+
+@pytest.fixture
+def gone() -> Iterator[Receiver]:
+    """Says so, which suspends a webhook at once."""
+    with receiving() as started:
+        started.status = 410
+        yield started
+
+
+def test_the_worst_first_and_how_many_more(hub: RunningHub, slow: Receiver, gone: Receiver) -> None:
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as program, browser_of(hub, ada) as browser:
+
+        def shown() -> tuple[list[str], list[tuple[str, str]]]:
+            """The cards, and the lines below that lead to more."""
+            page = browser.get("/").text
+            cards = re.findall(r'<div class="note note-\w+ row">\n<span>(.*?)</span>\n<a', page, re.DOTALL)
+            more = re.findall(r'<a href="([^"]+)">(\d+ more webhook.*?)</a>', page)
+            assert "hush" not in page, "the rest of an address may be a secret"
+            return [_plain(card) for card in cards], [(address, _plain(text)) for address, text in more]
+
+        make_webhook(program, f"{slow.url}/slow?key=hush", "user:ada")
+        make_repo(program, "first")
+        settle(hub)
+        hub.clock.advance(2 * 3600)
+        host, other = slow.url.split("/")[2], gone.url.split("/")[2]
+        assert shown() == ([f"Webhook failing: {host}/hook/slow"], [])
+        paths = ["?key=hush", "/b?key=hush", f"/{'c' * 60}", *(f"/own-{number}" for number in range(3))]
+        for path in paths:
+            hub.clock.advance(1)
+            make_webhook(program, gone.url + path, "user:ada")
+        for number in range(3):
+            hub.clock.advance(1)
+            body = {"url": f"{gone.url}/acmes-{number}", "watched": [{"type": "user", "name": "ada"}]}
+            assert program.post(f"/api{ACMES}", json=body).status_code == 200
+        make_repo(program, "second")
+        settle(hub)
+        cards, more = shown()
+        assert cards == [
+            f"Webhook suspended: {other}/hook",
+            f"Webhook suspended: {other}/hook/b",
+            f"Webhook suspended: {other}/hook/{'c' * 33}…",
+            f"Webhook suspended: {other}/hook/own-0",
+            f"Webhook suspended: {other}/hook/own-1",
+        ]
+        assert more == [(OWN, "2 more webhooks"), (ACMES, "3 more webhooks of acme")]
+        # One that is deleted makes room for the next.
+        for webhook in program.get(f"/api{OWN}").json()[1:]:
+            assert program.delete(f"/api{OWN}/{webhook['id']}").status_code == 200
+        cards, more = shown()
+        assert cards == [
+            *(f"Webhook suspended: {other}/hook/acmes-{number} of acme" for number in range(3)),
+            f"Webhook failing: {host}/hook/slow",
+        ]
+        assert more == []
+
+
+def _plain(text: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", "", text))
