@@ -91,7 +91,8 @@ def _start() -> None:
     try:
         the_app().launch()
     except OSError as error:
-        sys.stderr.write(f"{error.strerror} on a decorated function.\n")
+        said = f"{error.strerror} on a decorated function." if error.strerror else str(error)
+        sys.stderr.write(f"{said}\n")
         atexit.register(_leave_as_failed)
 
 
