@@ -9,6 +9,7 @@ from html import unescape
 
 import httpx
 import pytest
+from tests.bed.at_once import at_once
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import Page, api, browser_of, filled, mails_to, make_organization, make_token, make_user, submit
 from tests.bed.repos import committed, make_repo
@@ -474,3 +475,12 @@ def test_two_who_save_at_the_same_time(browser: httpx.Client, program: httpx.Cli
     assert (saved["url"], saved["watched"]) == ("https://third.example/", now["watched"])
     forged = browser.post(page, data={**Page(told).hidden(page), **kept, "seen": "a b c d e", "ordered": "off"})
     assert (forged.status_code, "Changed meanwhile to on." in text_of(forged)) == (422, True)
+
+
+def test_or_at_the_very_same_moment(browser: httpx.Client, program: httpx.Client) -> None:
+    webhook = make_webhook(program, URL, "user:ada")
+    page = f"{ROOT}/{webhook['id']}/settings"
+    for number in range(8):
+        fields = {"domains": ["repo", "discussion"], "watched": "user:ada"}
+        saves = [filled(browser, page, page, **fields, url=f"https://{who}.example/{number}") for who in ("a", "b")]
+        assert sorted(answer.status_code for answer in at_once(saves)) == [303, 422]

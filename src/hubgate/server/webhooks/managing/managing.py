@@ -105,10 +105,22 @@ async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, actor: Actor,
     return await webhooks.db.write(unit)
 
 
+class ChangedMeanwhile(Exception):
+    """It is not any more what it was when the change was thought of."""
+
+
 async def update(
-    webhooks: Webhooks, owner: Owner, webhook_id: str, wanted: Wanted, actor: Actor, use: OneUse | None = None
+    webhooks: Webhooks,
+    owner: Owner,
+    webhook_id: str,
+    wanted: Wanted,
+    actor: Actor,
+    use: OneUse | None = None,
+    as_of: Kept | None = None,
 ) -> Kept:
-    """Existing clients send an empty `watched` where nothing is to change. `use` is as in `create`."""
+    """Existing clients send an empty `watched` where nothing is to change. `use` is as in `create`. Only where its
+    settings are still those of `as_of`, if that is given; otherwise ChangedMeanwhile.
+    """
     if wanted.pull and wanted.url is not None:
         raise Mend("url", "Say where to, or pull instead.")
     watched = check_watched(wanted.watched) if wanted.watched else None
@@ -122,6 +134,9 @@ async def update(
         if use is not None:
             await use_up(tx, use)
         before = await held(tx, owner, webhook_id)
+        watched_before = await store.watches_of(tx, webhook_id)
+        if as_of is not None and _set(as_of) != _set(Kept(before, watched_before)):
+            raise ChangedMeanwhile
         after = replace(
             before,
             url=None if wanted.pull else url or before.url,
@@ -138,7 +153,6 @@ async def update(
             # What the old address did is not held against the new one.
             await store.forgive(tx, webhook_id)
             await queue.replan(tx, [webhook_id], now)
-        watched_before = await store.watches_of(tx, webhook_id)
         kept = (
             Kept(after, watched_before)
             if watched is None
@@ -155,6 +169,10 @@ async def update(
         return kept
 
     return await webhooks.db.write(unit)
+
+
+def _set(kept: Kept) -> tuple[object, ...]:
+    return kept.webhook.url, kept.webhook.domains, kept.webhook.ordered, list(kept.watched)
 
 
 async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor, *, on: bool) -> Kept:

@@ -28,7 +28,7 @@ from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import reading
 from hubgate.server.webhooks.activity.store import Filter
 from hubgate.server.webhooks.managing import managing, removing, resuming
-from hubgate.server.webhooks.managing.managing import Kept, Wanted
+from hubgate.server.webhooks.managing.managing import ChangedMeanwhile, Kept, Wanted
 from hubgate.server.webhooks.model import SUSPENDED
 
 _SETTINGS, _SECRET, _REMOVE = f"{ONE}/settings", f"{ONE}/secret", f"{ONE}/secret/remove"
@@ -59,13 +59,21 @@ def routes(frame: Frame) -> list[Route]:
         return show(request, desk, kept, drafted(kept))
 
     async def save(request: HubRequest, desk: Desk) -> Response:
-        kept, form = await frame.kept(request, desk), request.form_fields
+        while True:
+            try:
+                return await save_over(request, desk, await frame.kept(request, desk))
+            except ChangedMeanwhile:
+                # Looked at again with what it is now.
+                continue
+
+    async def save_over(request: HubRequest, desk: Desk, kept: Kept) -> Response:
+        form = request.form_fields
         now, seen = drafted(kept), form.get(meanwhile.FIELD)
         draft = meanwhile.merged(sent(form), now, seen)
         try:
             asked = wanted(draft, webhooks.egress, pull=kept.webhook.url is None)
             asked = meanwhile.changes(asked, draft, now, seen)
-            await managing.update(webhooks, desk.owner, kept.webhook.id, asked, actor_of(request))
+            await managing.update(webhooks, desk.owner, kept.webhook.id, asked, actor_of(request), as_of=kept)
         except FieldErrors as error:
             return show(request, desk, kept, draft, error.fields)
         return frame.pages.see(f"{desk.at(kept.webhook)}/settings", "Saved.")
