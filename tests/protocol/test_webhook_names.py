@@ -13,6 +13,8 @@ from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, settle
 
 from hubgate.server.accounts.model import User
+from hubgate.server.opened import Hub
+from hubgate.server.webhooks.fanout.fanning import FanOut
 
 HOUR = 3600
 PATH = "/api/settings/webhooks"
@@ -91,6 +93,28 @@ def test_what_went_before_it_was_watched_is_nobodys(
     make_repo(ada, "x")
     settle(hub)
     assert told(receiver, later) == ["repo create ada/x"]
+
+
+def test_a_watch_that_never_binds_holds_nobody_up(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    """Anyone may watch an organization of a user's name, or a repo that was there: many events still go in one step."""
+    make_repo(ada, "gone")
+    delete(ada, "gone")
+    webhook = make_webhook(ada, receiver.url, "model:ada/tiny")
+    make_webhook(ada, receiver.url, "org:ada", "dataset:ada/tiny", "model:ada/gone")
+    make_repo(ada, "tiny")
+    for number in range(60):
+        switch = {"discussionsDisabled": number % 2 == 0}
+        assert ada.put("/api/models/ada/tiny/settings", json=switch).status_code == 200
+
+    async def steps(opened: Hub) -> int:
+        fan_out, count = FanOut(opened.webhooks), 0
+        while await fan_out.step():
+            count += 1
+        return count
+
+    assert hub.call(steps) <= 4
+    settle(hub)
+    assert len(told(receiver, webhook)) == 61
 
 
 def test_a_name_that_its_owner_had_before(

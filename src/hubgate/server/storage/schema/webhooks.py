@@ -73,7 +73,8 @@ watches = Table(
 )
 
 _WAITING = text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
-# Retries, tests and replays wait for no lane.
+# Retries, tests and replays wait for no lane. Its columns are those of the index of all that waits, for the same order;
+# SQLite takes the younger of two that serve as well (tests/storage/test_plans_of_claims.py).
 _BESIDE = text(
     "state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
 )

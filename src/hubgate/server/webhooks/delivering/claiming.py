@@ -63,7 +63,8 @@ def claiming(webhooks: Webhooks, most_webhooks: int, each: int) -> Unit[list[Cla
             # Of a repo with a long backlog only the first may leave, and what waits behind it hides the other repos
             # and what need not wait.
             some = {one: turn for one, turn in turns.items() if one in crowded}
-            more, freed = await taken_of(tx, await store.beside_and_first(tx, list(some.values()), now))
+            more, freed_too = await taken_of(tx, await store.beside_and_first(tx, list(some.values()), now))
+            freed |= freed_too
             await store.plan_after_claim(tx, some.values(), _again(some, freed, webhooks.pace, now), {}, now)
             claimed += more
         return claimed

@@ -79,8 +79,7 @@ class FanOut:
         if not events:
             events = await store.unfanned(tx, "", most)
         bodies = {event.id: msgspec.json.decode(event.body, type=_Body) for event in events}
-        events = await _with_names(tx, events, bodies)
-        chunks = await _next_chunks(tx, events, bodies, now)
+        chunks = await _next_chunks(tx, await _with_names(tx, events, bodies), bodies, now)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         await self._tell(tx, chunks, now)
         went_to = chunks[-1].event.repo_id if chunks else ""

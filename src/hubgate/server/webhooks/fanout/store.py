@@ -79,33 +79,53 @@ class Called:
     name: str
 
     @property
-    def owner_key(self) -> str:
-        return self.name.partition("/")[0].lower()
+    def params(self) -> Params:
+        owner_key, _, repo_alone = self.name.lower().partition("/")
+        return {
+            "event_id": self.event.id,
+            "event_at": self.event.created_at,
+            "owner_id": self.owner_id,
+            "owner_key": owner_key,
+            "repo_id": self.event.repo_id,
+            "repo_key": self.name.lower(),
+            "repo_alone": repo_alone,
+            "repo_type": self.event.repo_type,
+        }
 
-    @property
-    def repo_alone(self) -> str:
-        return self.name.partition("/")[2].lower()
 
-
+# Whoever has a name keeps it for as long as they are there, so times, which clocks and work under way put askew, are
+# asked only about those that are gone: a watch that was made since is for whoever comes next.
+_MADE_BEFORE = """
+    CAST(:event_at AS bigint) >= COALESCE(x.made_at, (SELECT w.created_at FROM webhooks w WHERE w.id = x.webhook_id))
+"""
+_BINDS_TO_OWNER = f"""
+    x.target_id IS NULL AND x.type = COALESCE((SELECT k.kind FROM names k WHERE k.owner_id = :owner_id LIMIT 1), 'user')
+    AND x.key IN (SELECT CAST(:owner_key AS text) UNION SELECT n.key FROM names n WHERE n.owner_id = :owner_id)
+    AND (EXISTS (SELECT 1 FROM names t WHERE t.owner_id = :owner_id AND t.key = x.key) OR {_MADE_BEFORE})
+"""
+_BINDS_TO_REPO = f"""
+    x.target_id IS NULL AND x.type = :repo_type
+    AND x.key IN (
+        SELECT CAST(:repo_key AS text)
+        UNION SELECT n.key || '/' || CAST(:repo_alone AS text) FROM names n WHERE n.owner_id = :owner_id
+    )
+    AND (EXISTS (SELECT 1 FROM repos t WHERE t.id = :repo_id) OR {_MADE_BEFORE})
+"""
 _WAITS_FOR_A_NAME = Each(
-    """
+    f"""
     SELECT CAST(:event_id AS text) AS event_id FROM (
-        SELECT 1 FROM watches WHERE target_id IS NULL AND key = :owner_key AND type IN ('user', 'org')
+        SELECT 1 FROM watches x WHERE {_BINDS_TO_OWNER}
         UNION ALL
-        SELECT 1 FROM watches WHERE target_id IS NULL AND key = :repo_key AND type = :repo_type
-        UNION ALL
-        SELECT 1 FROM watches WHERE target_id IS NULL AND type IN ('user', 'org')
-            AND key IN (SELECT n.key FROM names n WHERE n.owner_id = :owner_id)
-        UNION ALL
-        SELECT 1 FROM watches WHERE target_id IS NULL AND type = :repo_type
-            AND key IN (SELECT n.key || '/' || CAST(:repo_alone AS text) FROM names n WHERE n.owner_id = :owner_id)
+        SELECT 1 FROM watches x WHERE {_BINDS_TO_REPO}
         LIMIT 1
-    ) x
+    ) y
     """,
     {
         "event_id": "text",
+        "event_at": "bigint",
         "owner_id": "text",
         "owner_key": "text",
+        "repo_id": "text",
         "repo_key": "text",
         "repo_alone": "text",
         "repo_type": "text",
@@ -115,46 +135,13 @@ _WAITS_FOR_A_NAME = Each(
 
 async def wait_for_a_name(tx: Tx, named: Iterable[Called]) -> set[str]:
     """The ids of those events for which anyone watches a name that nobody had."""
-    rows: list[Params] = [
-        {
-            "event_id": called.event.id,
-            "owner_id": called.owner_id,
-            "owner_key": called.owner_key,
-            "repo_key": called.name.lower(),
-            "repo_alone": called.repo_alone,
-            "repo_type": called.event.repo_type,
-        }
-        for called in named
-    ]
-    return {row["event_id"] for row in await tx.each(_WAITS_FOR_A_NAME, rows)}
+    return {row["event_id"] for row in await tx.each(_WAITS_FOR_A_NAME, [called.params for called in named])}
 
 
 async def bind(tx: Tx, called: Called) -> None:
-    """Names that were watched before anyone had them. An account keeps its former names, so those count too.
-
-    Whoever has a name keeps it for as long as they are there, so times, which clocks and work under way put askew, are
-    asked only about those that are gone: a watch that was made since is for whoever comes next.
-    """
-    event = called.event
-    rows = await tx.all("SELECT key, kind FROM names WHERE owner_id = :id ORDER BY key", {"id": called.owner_id})
-    kind = str(rows[0]["kind"]) if rows else "user"
-    keys = sorted({called.owner_key, *(str(row["key"]) for row in rows)})
-    for target_id, type_, key in (
-        *((called.owner_id, kind, key) for key in keys),
-        *((event.repo_id, event.repo_type, f"{key}/{called.repo_alone}") for key in keys),
-    ):
-        await tx.exec(
-            """
-            UPDATE watches SET target_id = :target_id WHERE target_id IS NULL AND key = :key AND type = :type AND (
-                EXISTS (SELECT 1 FROM repos r WHERE r.id = :target_id)
-                OR EXISTS (SELECT 1 FROM names n WHERE n.owner_id = :target_id AND n.key = :key)
-                OR :event_at >= COALESCE(
-                    made_at, (SELECT w.created_at FROM webhooks w WHERE w.id = watches.webhook_id)
-                )
-            )
-            """,
-            {"target_id": target_id, "type": type_, "key": key, "event_at": event.created_at},
-        )
+    """Names that were watched before anyone had them. An account keeps its former names, so those count too."""
+    for target, condition in (("owner_id", _BINDS_TO_OWNER), ("repo_id", _BINDS_TO_REPO)):
+        await tx.exec(f"UPDATE watches AS x SET target_id = :{target} WHERE {condition}", called.params)
 
 
 # Each list ends by itself: one repo may have a hundred thousand watchers.

@@ -1,5 +1,7 @@
 """What leaves beside its lane, what waits in it and what holds it are each found however much there is of the others;
 since when a name is watched.
+
+The index that goes was of no version that was released.
 """
 
 from collections.abc import Sequence

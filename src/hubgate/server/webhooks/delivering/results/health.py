@@ -30,7 +30,8 @@ def after_failure(health: Health, now: int, left_at: int, longest_try: int) -> H
         # Nothing was tried for longer than any retry waits: those days say nothing of the receiver.
         health = replace(health, failing_since=since + pause)
     is_open = now < health.closed_until <= now + BREAK_LONGEST
-    if is_open or (health.failures >= BREAKS_AFTER and 0 < (health.failed_at or 0) - left_at <= longest_try):
+    is_over = health.failures >= BREAKS_AFTER and health.closed_until <= now
+    if is_open or (is_over and 0 < (health.failed_at or 0) - left_at <= longest_try):
         # It left before the breaker opened: what it came to is no news, also where a test has ended the pause since.
         return health
     failures = health.failures + 1
