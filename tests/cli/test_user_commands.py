@@ -61,6 +61,13 @@ class Shell:
         assert done.stderr.count("\n") == 1, done.stderr
         return done.stderr.removeprefix("error: ").strip()
 
+    def begun(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """With its input open."""
+        variables, quiet = environment(**self.variables), subprocess.DEVNULL
+        return subprocess.Popen(
+            [*HUBGATE, *arguments], cwd=self.folder, env=variables, stdin=subprocess.PIPE, stdout=quiet
+        )
+
     def on_terminal(self, *arguments: str) -> tuple[int, str]:
         """Exit status and what a person sees."""
         here, there = pty.openpty()

@@ -72,6 +72,12 @@ def test_from_first_to_last(shell: Shell) -> None:
     for nothing in ([], ["--overlap", "60"]):
         assert "Say --url, --watch" in shell.refused("webhooks", "update", made["id"], *nothing, status=2)
     assert "no secret on standard input" in shell.refused("webhooks", "update", made["id"], "--secret-stdin")
+    with shell.begun("webhooks", "update", made["id"], "--secret-stdin") as begun:
+        assert begun.stdin is not None
+        begun.stdin.write(b"kept open\n")
+        begun.stdin.flush()
+        assert begun.wait(30) == 0, "it does not wait for what may come after"
+    assert shell.json("webhooks", "get", made["id"])["secret"] == "kept open"
     assert shell.says("webhooks", "delete", made["id"], "--yes") == f"✓ Deleted {made['id']}.\n"
     assert shell.json("webhooks", "list") == []
     assert shell.refused("webhooks", "get", made["id"])

@@ -187,6 +187,12 @@ def test_what_has_no_name_is_not_asked_for(name: str) -> None:
 
 
 def test_one_path_is_not_a_list_of_letters() -> None:
+    with Hub("http://127.0.0.1:1", "hf_x") as hub:
+        # A namespace that is not set does not mean one's own.
+        for wrong in ("/vision", "ada/", "/"):
+            for ask in (hub.delete_repo, hub.create_repo, lambda name: hub.move_repo(name, "ada/x")):
+                with pytest.raises(ValueError, match="namespace/name"):
+                    ask(wrong)
     with Hub("http://127.0.0.1:1", "hf_x") as hub, pytest.raises(ValueError, match="as a list"):
         hub.delete_files("ada/x", "model.bin")
 

@@ -60,7 +60,10 @@ def test_watchers_of_an_organization_and_of_a_repo_are_told_where_each_repo_is(
         of_owner = make_webhook(owner, receiver.url, "org:acme")
         of_repo = make_webhook(other, receiver.url, "model:acme/tiny")
         of_stranger = make_webhook(other, receiver.url, "org:acme", "model:acme/secret")
+        changed = owner.get("/api/models/acme/tiny").json()["lastModified"]
+        hub.clock.advance(60)
         assert rename_organization(page, "acme", "Emca").status_code == 303
+        assert owner.get("/api/models/Emca/tiny").json()["lastModified"] == changed, "its files are as old as they were"
         settle(hub)
         public = [("dataset", "acme/tiny", "Emca/tiny"), ("model", "acme/tiny", "Emca/tiny")]
         told = moves_to(receiver, of_owner)

@@ -303,9 +303,15 @@ app.add_webhook("x")(lambda: None)
 """
 
 
-@pytest.mark.parametrize("how", [["app.py"], ["-m", "uvicorn", "--port", "0", "app:app"]], ids=["launch", "uvicorn"])
-def test_where_there_can_be_no_file_it_does_not_start(tmp_path: Path, how: list[str]) -> None:
-    (tmp_path / "app.py").write_text(MISSING + ("app.launch(port=0)" if how == ["app.py"] else ""))
+UVICORN = ["-m", "uvicorn", "--port", "0", "app:app"]
+
+
+@pytest.mark.parametrize(
+    ("how", "shown"), [(["app.py"], ""), (UVICORN, ""), (UVICORN, ", ui=Starlette()")], ids=["launch", "uvicorn", "ui"]
+)
+def test_where_there_can_be_no_file_it_does_not_start(tmp_path: Path, how: list[str], shown: str) -> None:
+    program = MISSING.replace(", inbox=", f"{shown}, inbox=") + ("app.launch(port=0)" if how == ["app.py"] else "")
+    (tmp_path / "app.py").write_text(f"from starlette.applications import Starlette\n{program}")
     variables = environment(HUBGATE_NO_EXPERIMENTAL_WARNING="1", WEBHOOK_SECRET=SECRET)
     command = [sys.executable, *how]
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60, check=False)

@@ -142,8 +142,10 @@ def test_so_it_is_at_the_end_of_a_script(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         first = PORT_OF_ITS_OWN.replace('", 0,', f'", {port},')
         ends = "import atexit\natexit.register(print, 'ended', end='')\n"
-        done = run(ends + first + ENDPOINTS + ends, tmp_path, WEBHOOK_SECRET=SECRET)
+        kept = "log = open('log', 'w')\nlog.write('kept')\n"
+        done = run(kept + ends + first + ENDPOINTS + ends, tmp_path, WEBHOOK_SECRET=SECRET)
     assert (done.returncode, done.stdout) == (1, "the script is over\nendedended")
+    assert (tmp_path / "log").read_text() == "kept"
     taken_by = f"Cannot listen on 127.0.0.1:{port}: Address already in use."
     assert done.stderr == f"{taken_by} Try: launch(port=...) on a decorated function.\n"
 

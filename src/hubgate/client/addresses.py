@@ -67,10 +67,11 @@ def checked_type(repo_type: str | None) -> str:
 
 
 def checked_repo(repo: str) -> str:
+    """As text."""
     namespace, slash, name = str(repo).partition("/")
     if not slash or not all(_NAME.match(part) and part.strip(".") for part in (namespace, name)):
         raise ValueError(f"Name a repo as namespace/name: {str(repo)[:120]!r}")
-    return repo
+    return str(repo)
 
 
 def api_path(repo: str, repo_type: str | None) -> str:
@@ -82,10 +83,9 @@ def page_path(repo: str, repo_type: str | None) -> str:
     return f"/{checked_repo(repo)}" if kind == "model" else f"/{kind}s/{checked_repo(repo)}"
 
 
-def file_path(path: str) -> str:
-    """A path inside a repo, quoted, or ValueError where it would lead out of it."""
-    parts = path.split("/") if path else [""]
-    if any(part in ("", ".", "..") for part in parts):
+def file_path(path: object) -> str:
+    """A path inside a repo, quoted, or ValueError where it is none or would lead out of it."""
+    if not isinstance(path, str) or any(part in ("", ".", "..") for part in path.split("/")):
         raise ValueError(f"{str(path)[:200]!r} is no path inside a repo.")
     return quote(path, safe="/")
 

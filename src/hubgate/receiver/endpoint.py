@@ -2,6 +2,9 @@
 
 import atexit
 import concurrent.futures.thread  # noqa: F401 (registers its own end, which has to come after ours)
+import contextlib
+import gc
+import io
 import logging
 import os
 import sys
@@ -91,15 +94,19 @@ def _start() -> None:
     try:
         the_app().launch()
     except OSError as error:
-        said = f"{error.strerror} on a decorated function." if error.strerror else str(error)
-        sys.stderr.write(f"{said}\n")
+        said = error.strerror or str(error)
+        sys.stderr.write(f"{said} on a decorated function.\n" if said.endswith("launch(port=...)") else f"{said}\n")
         atexit.register(_leave_as_failed)
 
 
 def _leave_as_failed() -> None:
-    """The interpreter chose its status before we were called. What others want done at the end is done first."""
+    """The interpreter chose its status before we were called. What others want done at the end is done first, and what
+    files still hold is written.
+    """
     atexit.unregister(_leave_as_failed)
     atexit._run_exitfuncs()  # noqa: SLF001 (there is no public name for it)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for one in gc.get_objects():
+        if isinstance(one, io.TextIOBase | io.BufferedIOBase):
+            with contextlib.suppress(OSError, ValueError):
+                one.flush()
     os._exit(1)

@@ -24,6 +24,10 @@ async def alone(receive: Receive, send: Send, start: Step, stop: Step) -> None:
             return
 
 
+class _NotStarted(Exception):
+    """Through the app around which we are: the server knows already."""
+
+
 async def around(app: App, scope: Scope, receive: Receive, send: Send, start: Step, stop: Step) -> None:
     """We are up before it is, and down before it is."""
     heard = answered = False
@@ -32,7 +36,14 @@ async def around(app: App, scope: Scope, receive: Receive, send: Send, start: St
         nonlocal heard
         message = await receive()
         heard = True
-        await (start() if message["type"] == "lifespan.startup" else stop())
+        if message["type"] == "lifespan.startup":
+            try:
+                await start()
+            except OSError as error:
+                await answering({"type": "lifespan.startup.failed", "message": str(error)})
+                raise _NotStarted from error
+        else:
+            await stop()
         return message
 
     async def answering(message: Message) -> None:
@@ -42,6 +53,8 @@ async def around(app: App, scope: Scope, receive: Receive, send: Send, start: St
 
     try:
         await app(scope, hearing, answering)
+    except _NotStarted:
+        return
     except Exception:
         # An app without a lifespan raises at the sight of it.
         if heard:

@@ -1,6 +1,7 @@
 """Make, look at, change and try webhooks. They POST to a URL of yours whenever something you watch changes."""
 
 import argparse
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 
@@ -92,14 +93,20 @@ def _secret(options: argparse.Namespace) -> str | None:
     return given
 
 
+_MOST_READ = 4096
+
+
 def _read_secret() -> str:
-    """One line. From a terminal no more is read, so that Enter ends it."""
-    line = sys.stdin.buffer.readline().strip()
+    """One line, and no wait for more: whoever wrote it may keep the pipe open, and in a terminal Enter ends it."""
+    read = b""
+    while b"\n" not in read and len(read) < _MOST_READ and (part := os.read(sys.stdin.fileno(), _MOST_READ)):
+        read += part
+    line, _, more = read.strip().partition(b"\n")
     if not line:
         raise HubgateError("there is no secret on standard input.")
-    if not sys.stdin.isatty() and sys.stdin.buffer.read().strip():
+    if more:
         raise HubgateError("there is more than one line on standard input. A secret is one line.")
-    secret = line.decode("latin-1")
+    secret = line.strip().decode("latin-1")
     if not secret.isascii() or not secret.isprintable():
         raise HubgateError("the secret on standard input has other than printable ASCII characters.")
     return secret

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hubgate.client.addresses import api_path, checked_name, checked_type, file_path, segment
+from hubgate.client.addresses import api_path, checked_name, checked_repo, checked_type, file_path, segment
 from hubgate.client.answers import json_of, refusal
 from hubgate.client.errors import UnexpectedAnswer
 from hubgate.client.models import Commit, Entry, Repo, RepoMade
@@ -27,9 +27,9 @@ def create(
     exist_ok: bool,
 ) -> Flow[RepoMade]:
     """`name` may have a namespace; without one it is one's own."""
-    namespace, _, own = checked_name(name).rpartition("/")
+    namespace, own = _split(name)
     kind = checked_type(repo_type)
-    body: dict[str, Any] = {"name": own, "organization": namespace or None, "type": kind}
+    body: dict[str, Any] = {"name": own, "organization": namespace, "type": kind}
     body["visibility"] = "private" if private else "public"
     if sdk is not None:
         body["sdk"] = sdk
@@ -43,14 +43,22 @@ def create(
     return shaped(RepoMade, json_of(answer))
 
 
+def _split(name: str) -> tuple[str | None, str]:
+    """An empty namespace is one that is not set: it does not mean one's own."""
+    if "/" not in checked_name(name):
+        return None, name
+    namespace, _, own = checked_repo(name).partition("/")
+    return namespace, own
+
+
 def delete(session: Session, name: str, repo_type: str | None) -> Flow[None]:
-    namespace, _, own = checked_name(name).rpartition("/")
-    body = {"name": own, "organization": namespace or None, "type": checked_type(repo_type)}
+    namespace, own = _split(name)
+    body = {"name": own, "organization": namespace, "type": checked_type(repo_type)}
     yield from session.call(json_call("DELETE", "/api/repos/delete", body))
 
 
 def move(session: Session, old: str, new: str, repo_type: str | None) -> Flow[None]:
-    body = {"fromRepo": checked_name(old), "toRepo": checked_name(new), "type": checked_type(repo_type)}
+    body = {"fromRepo": checked_repo(old), "toRepo": checked_repo(new), "type": checked_type(repo_type)}
     yield from session.call(json_call("POST", "/api/repos/move", body))
 
 

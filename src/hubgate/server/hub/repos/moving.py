@@ -52,7 +52,7 @@ async def moved_with_owner(base_url: str, tx: Tx, owner_id: str, old: str, new: 
     may have thousands, so there is a handful of statements for all of them.
     """
     moved = []
-    for row in await store.next_seq_of_all(tx, owner_id, now):
+    for row in await store.next_seq_of_all(tx, owner_id):
         tags = msgspec.json.decode(row["tags"], type=list[str])
         name, private = f"{old}/{row['name']}", bool(row["private"])
         before = Snapshot(row["id"], row["type"], name, owner_id, private, row["head_sha"], tags)

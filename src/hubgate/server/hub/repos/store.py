@@ -115,14 +115,16 @@ async def next_seq(tx: Tx, repo_id: str, now: int) -> int | None:
     return int(row["last_seq"]) if row else None
 
 
-async def next_seq_of_all(tx: Tx, owner_id: str, now: int) -> Sequence[Row]:
-    """The same for every repo of an owner: id, type, name, private, head_sha, tags, last_seq."""
+async def next_seq_of_all(tx: Tx, owner_id: str) -> Sequence[Row]:
+    """The same for every repo of an owner: id, type, name, private, head_sha, tags, last_seq. When each was changed
+    last stays: lists of all of them would lose their order.
+    """
     return await tx.all(
         """
-        UPDATE repos SET last_seq = last_seq + 1, updated_at = :now WHERE owner_id = :owner_id
+        UPDATE repos SET last_seq = last_seq + 1 WHERE owner_id = :owner_id
         RETURNING id, type, name, private, head_sha, tags, last_seq
         """,
-        {"owner_id": owner_id, "now": now},
+        {"owner_id": owner_id},
     )
 
 

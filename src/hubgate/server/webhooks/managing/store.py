@@ -258,7 +258,7 @@ async def troubled(tx: Tx, user_id: str, failing_before: int, most: int) -> list
     rows = await tx.all(
         f"""
         SELECT w.id, w.url, w.state, o.name {_TROUBLED}
-        ORDER BY CASE w.state WHEN '{SUSPENDED}' THEN 0 ELSE 1 END, w.failing_since, w.id LIMIT :most
+        ORDER BY CASE w.state WHEN '{SUSPENDED}' THEN 0 ELSE 1 END, COALESCE(w.failing_since, 0), w.id LIMIT :most
         """,
         {"user_id": user_id, "failing_before": failing_before, "most": most},
     )
