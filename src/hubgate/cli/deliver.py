@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -51,4 +52,5 @@ def _announce(settings: Settings) -> None:
         f"  links         in mail begin with {settings.base_url} (HUBGATE_BASE_URL)",
     ]
     # At one go: whoever waits for the first line may close the pipe after it.
-    print("\n".join(lines), flush=True)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
