@@ -53,7 +53,7 @@ def test_few_packages() -> None:
 
 @pytest.mark.parametrize("statement", ["import hubgate", "from hubgate import Hub"])
 def test_a_quick_import(statement: str) -> None:
-    """A tenth of a second where importing asyncio takes half of that. In processor time and beside something known: a
+    """At most twice what importing asyncio takes. In processor time and beside something known: a
     machine may be slow, or do other things too.
     """
 
@@ -65,7 +65,7 @@ def test_a_quick_import(statement: str) -> None:
 
     rounds = [[spent(program) for program in ("pass", statement, "import asyncio")] for _ in range(10)]
     ours, known = (statistics.median(one[which] - one[0] for one in rounds) for which in (1, 2))
-    assert ours < 2.5 * known
+    assert ours < 2 * known
 
 
 def test_help_and_version_need_nothing(tmp_path: Path) -> None:
