@@ -204,6 +204,36 @@ def test_migrate_says_what_it_did(engine: Engine, tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (0, "The database is up to date.\n")
 
 
+def test_a_migrated_hub_can_be_administered_before_its_first_start(tmp_path: Path) -> None:
+    assert hubgate("migrate", cwd=tmp_path).returncode == 0
+    assert hubgate("doctor", cwd=tmp_path).returncode == 0
+    made = hubgate("admin", "keys", "list", "--json", cwd=tmp_path)
+    assert len(json.loads(made.stdout)) == 1
+    secret = (tmp_path / "var/secret.key").read_bytes()
+    assert hubgate("migrate", cwd=tmp_path).returncode == 0
+    with hub_process(tmp_path) as hub:
+        assert hub.stop() == 0
+    assert hubgate("admin", "keys", "list", "--json", cwd=tmp_path).stdout == made.stdout
+    assert (tmp_path / "var/secret.key").read_bytes() == secret
+
+
+def test_migrate_makes_no_secret_beside_sealed_data(tmp_path: Path) -> None:
+    assert hubgate("migrate", cwd=tmp_path).returncode == 0
+    (tmp_path / "var/secret.key").unlink()
+    assert hubgate("migrate", cwd=tmp_path).stdout == "The database is up to date.\n"
+    assert not (tmp_path / "var/secret.key").exists()
+    assert "secret.key is missing" in hubgate("admin", "user", "list", cwd=tmp_path).stderr
+
+
+def test_commands_load_neither_git_nor_pages(tmp_path: Path) -> None:
+    """They would take twice as long to start, and so would the parent of `serve`."""
+    for arguments in (["migrate"], ["admin", "user", "list"]):
+        command = [*HUBGATE[:1], "-X", "importtime", *HUBGATE[1:], *arguments]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert "hubgate.server.running" in done.stderr
+        assert not {"pygit2", "yaml", "jinja2", "starlette.requests"}.intersection(done.stderr.split())
+
+
 def test_an_older_file_is_not_moved_under_a_running_server(tmp_path: Path) -> None:
     with hub_process(tmp_path) as hub:
         database = sqlite3.connect(tmp_path / "var/hubgate.db", isolation_level=None)

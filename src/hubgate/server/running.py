@@ -19,6 +19,7 @@ from hubgate.server.opened import Hub, open_hub
 from hubgate.server.secret import ServerSecret, existing_secret, first_secret
 from hubgate.server.settings import Settings, default_base_url
 from hubgate.server.storage import datadir
+from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import create_database, open_database, sqlite_path
 from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, migrate, refusal_of, schema_state
 from hubgate.server.worker import supervise
@@ -116,7 +117,11 @@ def _secret_of(settings: Settings) -> ServerSecret:
 async def _migrate(settings: Settings) -> bool:
     db = await create_database(settings.database_url)
     try:
-        return await migrate(db, settings.database_url)
+        was_behind = await migrate(db, settings.database_url)
+        if settings.on_sqlite and not await db.read(key_store.every):
+            # `admin` and `doctor` need a secret, and may come before the first start.
+            await _make_keys_ready(db, settings)
+        return was_behind
     finally:
         await db.close()
 
@@ -125,13 +130,16 @@ async def _prepare(settings: Settings) -> None:
     db = await create_database(settings.database_url)
     try:
         await ensure_for_serving(db, settings.database_url)
-        has_keys = bool(await db.read(key_store.every))
-        # A secret is made only for a hub that has sealed nothing: beside sealed data a new one would open none of it.
-        find_secret = existing_secret if has_keys else first_secret
-        secret = find_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
-        await KeyRing(db, secret, system_clock).make_ready()
+        await _make_keys_ready(db, settings)
     finally:
         await db.close()
+
+
+async def _make_keys_ready(db: Database, settings: Settings) -> None:
+    """A secret is made only for a hub that has sealed nothing: beside sealed data a new one would open none of it."""
+    find_secret = existing_secret if await db.read(key_store.every) else first_secret
+    secret = find_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+    await KeyRing(db, secret, system_clock).make_ready()
 
 
 def with_actual_port(settings: Settings, port: int) -> Settings:

@@ -9,8 +9,8 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.model import Repo
-from hubgate.server.hub.repos.refs import REPO_GONE, moved_in
+from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.refs import moved_in
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 

@@ -12,8 +12,7 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.auditing import note
-from hubgate.server.hub.repos.model import Repo
-from hubgate.server.hub.repos.refs import REPO_GONE
+from hubgate.server.hub.repos.model import REPO_GONE, Repo
 from hubgate.server.storage.database import Tx
 
 GATES = ("", "auto", "manual")

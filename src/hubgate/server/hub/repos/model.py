@@ -13,6 +13,7 @@ from hubgate.server.events.payload import FOLDERS, Snapshot
 
 LONGEST_NAME = 96
 MAIN = "refs/heads/main"
+REPO_GONE = "The repo was deleted meanwhile."
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,96}\Z")
 

@@ -14,8 +14,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.auditing import note
 from hubgate.server.hub.repos.holding import hold_owner
-from hubgate.server.hub.repos.model import Owner, Repo, check_repo_name
-from hubgate.server.hub.repos.refs import REPO_GONE
+from hubgate.server.hub.repos.model import REPO_GONE, Owner, Repo, check_repo_name
 from hubgate.server.storage.database import Tx
 
 

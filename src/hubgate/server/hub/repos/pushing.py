@@ -21,8 +21,8 @@ from hubgate.server.hub.git.unpacking import CannotUnpack, unpack
 from hubgate.server.hub.git.weighing import MOST_FILES
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
-from hubgate.server.hub.repos.model import Repo
-from hubgate.server.hub.repos.refs import REPO_GONE, Moves, RefIsElsewhere, move_refs
+from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.refs import Moves, RefIsElsewhere, move_refs
 
 # Larger files are git lfs's business, unless the operator lets larger ones come in a commit.
 LARGEST_FILE = 100 * 1024 * 1024

@@ -16,10 +16,8 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.refnames import Names
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.model import MAIN, Card, Repo
+from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo
 from hubgate.server.storage.database import Tx
-
-REPO_GONE = "The repo was deleted meanwhile."
 
 
 @dataclass(frozen=True)

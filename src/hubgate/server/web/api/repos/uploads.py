@@ -26,8 +26,7 @@ from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.discussions.opening import commit_as_pull_request
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos import finding, store
-from hubgate.server.hub.repos.model import Repo, RepoType
-from hubgate.server.hub.repos.refs import REPO_GONE
+from hubgate.server.hub.repos.model import REPO_GONE, Repo, RepoType
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.api.repos.old_commits import as_lines
 from hubgate.server.web.repo_routes import REFUSALS, OfRepo, at_repo
