@@ -226,7 +226,7 @@ def test_migrate_makes_no_secret_beside_sealed_data(tmp_path: Path) -> None:
 
 
 def test_commands_load_neither_git_nor_pages(tmp_path: Path) -> None:
-    """They would take twice as long to start, and so would the parent of `serve`."""
+    """What only repos need makes every command start later, and the parent of `serve` too."""
     for arguments in (["migrate"], ["admin", "user", "list"]):
         command = [*HUBGATE[:1], "-X", "importtime", *HUBGATE[1:], *arguments]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, cwd=tmp_path)

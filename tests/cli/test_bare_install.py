@@ -51,11 +51,9 @@ def test_few_packages() -> None:
     assert len(found) <= 10, sorted(found)
 
 
-@pytest.mark.parametrize("statement", ["import hubgate", "from hubgate import Hub"])
-def test_a_quick_import(statement: str) -> None:
-    """At most twice what importing asyncio takes. In processor time and beside something known: a
-    machine may be slow, or do other things too.
-    """
+@pytest.mark.parametrize(("statement", "share"), [("import hubgate", 0.5), ("from hubgate import Hub", 2.0)])
+def test_a_quick_import(statement: str, share: float) -> None:
+    """In processor time and beside asyncio: a machine may be slow, or do other things too."""
 
     def spent(program: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -65,7 +63,7 @@ def test_a_quick_import(statement: str) -> None:
 
     rounds = [[spent(program) for program in ("pass", statement, "import asyncio")] for _ in range(10)]
     ours, known = (statistics.median(one[which] - one[0] for one in rounds) for which in (1, 2))
-    assert ours < 2 * known
+    assert ours < share * known
 
 
 def test_help_and_version_need_nothing(tmp_path: Path) -> None:
