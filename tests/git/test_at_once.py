@@ -73,6 +73,19 @@ def test_one_branch(scene: Scene) -> None:
     assert scene.in_quarantine == []
 
 
+def test_commits_take_turns(scene: Scene) -> None:
+    """Each is put on top of its branch once: whoever comes second waits, and writes nothing that lands nowhere."""
+    texts = [{f"{number}.txt": b"x\n"} for number in range(COMMITS)]
+    done = at_once([lambda files=files: commit(scene.client, "ada/tiny", files) for files in texts])  # type: ignore[misc]
+    assert {answer.status_code for answer in done} == {200}
+    assert len(scene.events()) == 1 + COMMITS
+    # Brings the refs on disk up to date.
+    scene.clone("copy")
+    folder = scene.repo_folder(scene.client.get("/api/models/ada/tiny").json()["_id"])
+    found = run_git(folder, "fsck", "--unreachable", "--no-reflogs")
+    assert (found.returncode, found.stdout) == (0, "")
+
+
 def test_the_same_push_twice_at_once(scene: Scene) -> None:
     one = scene.clone("one")
     one.commit()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hubgate.server.clock import Clock
+from hubgate.server.hub.commits.turns import Turns
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.hub.limits import Limits
@@ -21,3 +22,4 @@ class Repos:
     # A file up to this size may come inside a commit, whatever .gitattributes says.
     regular_upload_max: int
     limits: Limits = field(default_factory=Limits)
+    turns: Turns = field(default_factory=Turns)

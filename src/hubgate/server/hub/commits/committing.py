@@ -50,6 +50,11 @@ async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Reques
     head = await _head(repos, repo, ref)
     check_parent(request, head)
     on_disk = await landed(repos, repo, head, request.operations)
+    async with repos.turns.on(repo.id, ref):
+        return await _on_top(repos, repo, user, ref, request, on_disk)
+
+
+async def _on_top(repos: Repos, repo: Repo, user: User, ref: str, request: Request, on_disk: Landed) -> Committed:
     for _ in range(MOST_TRIES):
         head = await _head(repos, repo, ref)
         check_parent(request, head)
