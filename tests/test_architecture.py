@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.web",),
     ("server.opened",),
     ("server.oauth", "server.hub", "server.webhooks"),
+    ("server.edge",),
     ("server.access",),
     ("server.accounts",),
     ("server.events", "server.audit", "server.throttle", "server.mail"),

@@ -32,6 +32,7 @@ repo.handle_access_requests  open            A    F    F    A    A    A    F    
 repo.handle_access_requests  private         A    F    F    A    A    A    H    H
 repo.ask_access              open            A    A    A    A    A    A    A    F
 repo.ask_access              private         A    A    A    A    A    A    H    H
+repo.list_owned              always          A    A    A    -    A    A    F    F
 repo.create                  always          A    F    A    -    A    A    F    F
 discussion.open              open            A    A    A    A    A    A    A    F
 discussion.open              private         A    A    A    A    A    A    H    H
@@ -95,12 +96,13 @@ def _names(text: str) -> frozenset[str]:
 # The hub itself has no owner: who is at the door is all that counts.
 HUB = {
     "hub.public": {"operator's session", "session", "tokens", "nobody"},
+    "repo.list": {"operator's session", "session", "tokens", "nobody"},
     "operator.use": {"operator's session"},
 }
 
 READS = _names(
     """
-    repo.see repo.read_content repo.read_access_requests collection.read
+    repo.see repo.read_content repo.list_owned repo.read_access_requests collection.read
     account.identify account.read_profile account.read_email account.read_billing account.read_webhooks
     account.read_settings org.identify org.read_billing org.read_members org.read_settings org.read_apps
     org.read_audit_log org.read_webhooks jobs.read
@@ -118,7 +120,7 @@ CLOSED_TO_APPS = _names(
     """
 )
 
-WITHOUT_SCOPE = frozenset({"account.identify", "org.identify"})
+WITHOUT_SCOPE = frozenset({"account.identify", "org.identify", "repo.list_owned"})
 
 # Each scope and all it opens by itself, on what the user may reach; from WIRE.md 24.
 _READING = "repo.see repo.read_content"

@@ -66,7 +66,7 @@ class Try:
     @property
     def may_anyone(self) -> bool:
         """What an anonymous visitor may read stays readable."""
-        if self.action == "hub.public":
+        if self.action in ("hub.public", "repo.list"):
             return True
         if self.action == "repo.read_content":
             return self.repo is not None and not self.repo.private and not self.repo.gated
@@ -161,7 +161,7 @@ def scope_allows(one: Try) -> bool:
     held, repo, action = one.scopes, one.repo, one.action
     if action in CLOSED:
         return False
-    if action in ("account.identify", "org.identify"):
+    if action in ("account.identify", "org.identify", "repo.list_owned"):
         return True
     made_by_app = repo is not None and repo.creator_client == "app" and "contribute-repos" in held
     reads = bool(held & REPO_SCOPES_THAT_READ) or made_by_app

@@ -1,4 +1,4 @@
-"""Every route of the hub has its row here: which question guards it. A route without one fails."""
+"""Every route of the hub has its row here: the actions it declares. A route without a row fails."""
 
 from pathlib import Path
 
@@ -6,17 +6,14 @@ import pytest
 from tests.bed.blocking import blocking
 from tests.bed.engines import SqliteEngine, settings_for
 
-from hubgate.server.access.actions import Action
 from hubgate.server.accounts.names import check_name
 from hubgate.server.app import build_app
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unprocessable
-from hubgate.server.http.routes import Route
 from hubgate.server.opened import open_hub
 
-ACTIONS = {action.rule.name for action in Action}
-
 GUARDED_BY = {
-    "DELETE /api/organizations/{name}/members/{user}": "org.write_members",
+    "DELETE /api/organizations/{name}/members/{user}": "org.write_members account.write_settings",
     "DELETE /api/organizations/{name}/settings/applications/{client_id}": "org.write_apps",
     "DELETE /api/organizations/{name}/settings/applications/{client_id}/secret": "org.write_apps",
     "DELETE /api/organizations/{name}/settings/applications/{client_id}/tokens": "org.write_apps",
@@ -34,22 +31,22 @@ GUARDED_BY = {
     "GET /.well-known/oauth-protected-resource": "hub.public",
     "GET /.well-known/openid-configuration": "hub.public",
     "GET /api/agent-harnesses": "hub.public",
-    "GET /api/datasets": "repo.see",
+    "GET /api/datasets": "repo.list",
     "GET /api/datasets/{repo}": "repo.see",
     "GET /api/event-schemas": "hub.public",
     "GET /api/event-schemas/{name}": "hub.public",
-    "GET /api/models": "repo.see",
+    "GET /api/models": "repo.list",
     "GET /api/models/{repo}": "repo.see",
     "GET /api/openapi.json": "hub.public",
     "GET /api/organizations/{name}/audit-log": "org.read_audit_log",
     "GET /api/organizations/{name}/audit-log/batches": "org.read_audit_log",
     "GET /api/organizations/{name}/audit-log/export": "org.read_audit_log",
-    "GET /api/organizations/{name}/members": "org.read_members",
+    "GET /api/organizations/{name}/members": "org.read_members org.read_settings",
     "GET /api/organizations/{name}/overview": "hub.public",
     "GET /api/organizations/{name}/settings/applications": "org.read_apps",
     "GET /api/organizations/{name}/settings/applications/{client_id}": "org.read_apps",
     "GET /api/organizations/{name}/settings/applications/{client_id}/tokens": "org.read_apps",
-    "GET /api/organizations/{name}/settings/repositories": "repo.see",
+    "GET /api/organizations/{name}/settings/repositories": "repo.list_owned",
     "GET /api/organizations/{name}/settings/webhooks": "org.read_webhooks",
     "GET /api/organizations/{name}/settings/webhooks/{id}": "org.read_webhooks",
     "GET /api/organizations/{name}/settings/webhooks/{id}/logs": "org.read_webhooks",
@@ -59,7 +56,7 @@ GUARDED_BY = {
     "GET /api/settings/connected-apps": "account.read_settings",
     "GET /api/settings/connected-apps/{client_id}": "account.read_settings",
     "GET /api/settings/exchanged-tokens": "account.read_settings",
-    "GET /api/settings/repositories": "repo.see",
+    "GET /api/settings/repositories": "repo.list_owned",
     "GET /api/settings/sessions": "account.read_settings",
     "GET /api/settings/tokens": "account.read_settings",
     "GET /api/settings/tokens/{id}": "account.read_settings",
@@ -67,13 +64,13 @@ GUARDED_BY = {
     "GET /api/settings/webhooks/{id}": "account.read_webhooks",
     "GET /api/settings/webhooks/{id}/logs": "account.read_webhooks",
     "GET /api/settings/webhooks/{id}/logs/{delivery}": "account.read_webhooks",
-    "GET /api/spaces": "repo.see",
+    "GET /api/spaces": "repo.list",
     "GET /api/spaces/{repo}": "repo.see",
     "GET /api/users/{name}/overview": "hub.public",
     "GET /api/whoami-v2": "account.identify",
     "GET /avatars/{id}.svg": "hub.public",
     "GET /change-email/{secret}": "hub.public",
-    "GET /datasets": "repo.see",
+    "GET /datasets": "repo.list",
     "GET /datasets/{namespace}/{repo}": "repo.see",
     "GET /datasets/{namespace}/{repo}/blob/{rest:path}": "repo.see",
     "GET /datasets/{namespace}/{repo}/commit/{sha}": "repo.see",
@@ -93,7 +90,7 @@ GUARDED_BY = {
     "GET /lfs/download/{repo_id}/{oid}": "hub.public",
     "GET /login": "hub.public",
     "GET /metrics": "hub.public",
-    "GET /models": "repo.see",
+    "GET /models": "repo.list",
     "GET /new": "repo.create",
     "GET /new-dataset": "repo.create",
     "GET /new-space": "repo.create",
@@ -173,7 +170,7 @@ GUARDED_BY = {
     "GET /settings/webhooks/{id}/secret/remove": "account.write_webhooks",
     "GET /settings/webhooks/{id}/settings": "account.read_webhooks",
     "GET /setup/{secret}": "hub.public",
-    "GET /spaces": "repo.see",
+    "GET /spaces": "repo.list",
     "GET /spaces/{namespace}/{repo}": "repo.see",
     "GET /spaces/{namespace}/{repo}/blob/{rest:path}": "repo.see",
     "GET /spaces/{namespace}/{repo}/commit/{sha}": "repo.see",
@@ -212,7 +209,7 @@ GUARDED_BY = {
     "POST /api/organizations/{name}/settings/webhooks/{id}/replay/{delivery}": "org.write_webhooks",
     "POST /api/organizations/{name}/settings/webhooks/{id}/test": "org.write_webhooks",
     "POST /api/repos/create": "repo.create",
-    "POST /api/repos/move": "repo.manage",
+    "POST /api/repos/move": "repo.manage repo.create",
     "POST /api/settings/applications": "account.write_settings",
     "POST /api/settings/applications/{client_id}/secret": "account.write_settings",
     "POST /api/settings/tokens": "account.credentials",
@@ -228,7 +225,7 @@ GUARDED_BY = {
     "POST /datasets/{namespace}/{repo}/settings/delete": "repo.manage",
     "POST /datasets/{namespace}/{repo}/settings/discussions": "repo.configure",
     "POST /datasets/{namespace}/{repo}/settings/gate": "repo.manage",
-    "POST /datasets/{namespace}/{repo}/settings/move": "repo.manage",
+    "POST /datasets/{namespace}/{repo}/settings/move": "repo.manage repo.create",
     "POST /datasets/{namespace}/{repo}/settings/visibility": "repo.manage",
     "POST /docs/cimd": "account.read_settings",
     "POST /invitations/{secret}": "account.write_settings",
@@ -323,14 +320,14 @@ GUARDED_BY = {
     "POST /spaces/{namespace}/{repo}/settings/delete": "repo.manage",
     "POST /spaces/{namespace}/{repo}/settings/discussions": "repo.configure",
     "POST /spaces/{namespace}/{repo}/settings/gate": "repo.manage",
-    "POST /spaces/{namespace}/{repo}/settings/move": "repo.manage",
+    "POST /spaces/{namespace}/{repo}/settings/move": "repo.manage repo.create",
     "POST /spaces/{namespace}/{repo}/settings/visibility": "repo.manage",
     "POST /theme": "hub.public",
     "POST /verify/{secret}": "hub.public",
     "POST /{namespace}/{repo}/settings/delete": "repo.manage",
     "POST /{namespace}/{repo}/settings/discussions": "repo.configure",
     "POST /{namespace}/{repo}/settings/gate": "repo.manage",
-    "POST /{namespace}/{repo}/settings/move": "repo.manage",
+    "POST /{namespace}/{repo}/settings/move": "repo.manage repo.create",
     "POST /{namespace}/{repo}/settings/visibility": "repo.manage",
     "PUT /api/organizations/{name}/members/{user}/role": "org.write_members",
     "PUT /lfs/part/{repo_id}/{oid}": "hub.public",
@@ -349,14 +346,14 @@ OF_A_REPO_IN_THE_API = {
     ("GET", "/refs"): "repo.see",
     ("GET", "/revision/{rev:path}"): "repo.see",
     ("GET", "/tree/{rest:path}"): "repo.see",
-    ("GET", "/xet-write-token/{rev:path}"): "repo.write",
+    ("GET", "/xet-write-token/{rev:path}"): "repo.see",
     ("POST", "/branch/{branch:path}"): "repo.write",
-    ("POST", "/commit/{rev:path}"): "repo.write",
+    ("POST", "/commit/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
     ("POST", "/paths-info/{rev:path}"): "repo.see",
-    ("POST", "/preupload/{rev:path}"): "repo.write",
+    ("POST", "/preupload/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
     ("POST", "/super-squash/{rev:path}"): "repo.write",
     ("POST", "/tag/{rev:path}"): "repo.write",
-    ("PUT", "/settings"): "repo.configure",
+    ("PUT", "/settings"): "repo.configure repo.manage",
 }
 
 # Under /api/{models,datasets,spaces}/{repo}: refused as what is not there.
@@ -368,19 +365,23 @@ WITHOUT_NAMESPACE = (
 # Under /{namespace}/{repo}, /datasets/... and /spaces/...
 OF_A_REPO = {
     ("GET", ".git"): "repo.see",
-    ("GET", ".git/info/lfs/locks"): "repo.read_content",
-    ("GET", ".git/info/refs"): "repo.read_content",
-    ("GET", "/info/refs"): "repo.read_content",
+    ("GET", ".git/info/lfs/locks"): "repo.see",
+    ("GET", ".git/info/refs"): "repo.see repo.write discussion.push repo.read_content",
+    ("GET", "/info/refs"): "repo.see repo.write discussion.push repo.read_content",
     ("GET", "/raw/{rest:path}"): "repo.read_content",
-    ("GET", "/resolve/{rest:path}"): "repo.read_content",
-    ("POST", ".git/git-receive-pack"): "repo.write",
+    ("GET", "/resolve/{rest:path}"): "repo.see repo.read_content",
+    ("POST", ".git/git-receive-pack"): "repo.see repo.write discussion.push",
     ("POST", ".git/git-upload-pack"): "repo.read_content",
-    ("POST", ".git/info/lfs/locks"): "repo.read_content",
-    ("POST", ".git/info/lfs/locks/verify"): "repo.read_content",
-    ("POST", ".git/info/lfs/objects/batch"): "repo.read_content",
-    ("POST", "/git-receive-pack"): "repo.write",
+    ("POST", ".git/info/lfs/locks"): "repo.see",
+    ("POST", ".git/info/lfs/locks/verify"): "repo.see",
+    ("POST", ".git/info/lfs/objects/batch"): "repo.see repo.read_content repo.write discussion.open",
+    ("POST", "/git-receive-pack"): "repo.see repo.write discussion.push",
     ("POST", "/git-upload-pack"): "repo.read_content",
 }
+
+
+def names_of(route: Route) -> str:
+    return " ".join(action.rule.name for action in route.endpoint.actions)
 
 
 def every_row() -> dict[str, str]:
@@ -413,11 +414,8 @@ def routes(sqlite_template: Path, tmp_path: Path) -> list[Route]:
 
 
 def test_every_route_is_listed_with_its_action(routes: list[Route]) -> None:
-    assert {f"{route.method} {route.path}": route.action for route in routes} == every_row()
-
-
-def test_every_action_of_a_route_is_in_the_registry(routes: list[Route]) -> None:
-    assert {route.action for route in routes} <= ACTIONS
+    found = {f"{route.method} {route.path}": names_of(route) for route in routes}
+    assert found == every_row()
 
 
 def test_no_account_can_take_a_name_of_the_hubs_own(routes: list[Route]) -> None:

@@ -7,7 +7,7 @@ from tests.bed.people import browser_of, make_organization, make_token, make_use
 from tests.bed.running import RunningHub
 
 from hubgate.server.app import build_app
-from hubgate.server.http.routes import Route
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.opened import Hub
 

@@ -18,11 +18,12 @@ from hubgate.server import failpoint, logs
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.app import build_app
+from hubgate.server.edge.edge import Edge
+from hubgate.server.edge.endpoint import THE_HUB, Endpoint, PublicHandler, public, without_subject
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
-from hubgate.server.http.edge import Edge
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.opened import Hub
 from hubgate.server.paging import next_link, page_of, parse_page
@@ -113,10 +114,11 @@ def routes(hub: Hub) -> list[Route]:
         kind = OutcomeUnknown if "unknown" in request.query() else StorageUnavailable
         raise kind from OSError("the disk is on fire")
 
-    def api(method: str, path: str, handler: Handler, **more: Any) -> Route:
-        more = {"action": Action.HUB_PUBLIC.rule.name, "answers": {200: ("Done.", Any)}, **more}
-        return Route(method, path, handler, Surface.API, summary="Only in tests", **more)
+    def api(method: str, path: str, handler: PublicHandler, **more: Any) -> Route:
+        return Route(method, path, public(handler), Surface.API, "Only in tests", answers=_DONE, **more)
 
+    # Not public, so that the credential is read.
+    asked = Endpoint(Action.REPO_LIST, THE_HUB, without_subject(who))
     return [
         api("POST", "/api/test/write", write, body=Write),
         api("GET", "/api/test/names", names),
@@ -130,12 +132,15 @@ def routes(hub: Hub) -> list[Route]:
         api("GET", "/api/test/repos/{name}.git/info", _parts),
         api("GET", "/api/test/repos/{name}/info", _parts),
         api("POST", "/api/test/repos/fixed/info", _parts),
-        Route("GET", "/oauth/test", _parts, Surface.PAGE, Action.HUB_PUBLIC.rule.name, "A page"),
-        Route("POST", "/oauth/test", _parts, Surface.OAUTH, Action.HUB_PUBLIC.rule.name, "An endpoint"),
+        Route("GET", "/oauth/test", public(_parts), Surface.PAGE, "A page"),
+        Route("POST", "/oauth/test", public(_parts), Surface.OAUTH, "An endpoint"),
         api("POST", "/api/test/limited", limited),
-        api("GET", "/api/test/who", who, action=Action.REPO_SEE.rule.name),
+        Route("GET", "/api/test/who", asked, Surface.API, "Only in tests", answers=_DONE),
         api("GET", "/api/test/part/{name}/rest/{tail:path}", _parts),
     ]
+
+
+_DONE = {200: ("Done.", Any)}
 
 
 async def _parts(request: HubRequest) -> JsonResponse:

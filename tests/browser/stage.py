@@ -22,13 +22,13 @@ from tests.browser.cast import Cast, assemble
 
 from hubgate.cli import hub_settings
 from hubgate.server import errors, logs
-from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.app import build_app
+from hubgate.server.edge.edge import Edge
+from hubgate.server.edge.endpoint import PublicHandler, public
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.csrf import Csrf
-from hubgate.server.http.edge import Edge
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.device.deciding import NoSuchDevice, find_waiting
 from hubgate.server.opened import Hub
@@ -255,8 +255,8 @@ def build(hub: Hub) -> Edge:
             return device.refuse(request, error, code)
         return await device.ask(request, caller, waiting)
 
-    def page(path: str, handler: object) -> Route:
-        return Route("GET", path, handler, Surface.PAGE, Action.HUB_PUBLIC.rule.name, "stage")  # type: ignore[arg-type]
+    def page(path: str, handler: PublicHandler) -> Route:
+        return Route("GET", path, public(handler), Surface.PAGE, "stage")
 
     return build_app(
         hub,

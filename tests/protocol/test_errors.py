@@ -3,7 +3,7 @@
 import pytest
 from tests.bed.running import RunningHub
 
-from hubgate.server.access.guard import BAD_CREDENTIAL
+from hubgate.server.edge.guard import BAD_CREDENTIAL
 
 
 def test_api_errors_are_json_with_the_headers_clients_read(hub: RunningHub) -> None:

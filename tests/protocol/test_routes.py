@@ -4,8 +4,10 @@ import pytest
 from starlette.responses import Response
 from tests.bed.running import RunningHub
 
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
+from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.http.surface import Surface
 
 
@@ -68,4 +70,4 @@ def test_a_template_that_cannot_match_is_refused_at_the_start(path: str) -> None
         return Response()
 
     with pytest.raises(ValueError, match="/a/"):
-        RouteTable([Route("GET", path, handler, Surface.API, "hub.public", "x")])
+        RouteTable([Route("GET", path, public(handler), Surface.API, "x")])

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from hubgate.server import metrics
-from hubgate.server.access.guard import Guard
 from hubgate.server.accounts.tokens.text import TokenKind
+from hubgate.server.edge.edge import Edge
+from hubgate.server.edge.guard import Guard
+from hubgate.server.edge.routes import Route
+from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.csrf import Csrf
-from hubgate.server.http.edge import Edge
 from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
-from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.oauth import discovery, revocation, userinfo
 from hubgate.server.oauth.device import starting as device_start
 from hubgate.server.oauth.grants import http as token_endpoint

@@ -35,6 +35,8 @@ class Action(Enum):
 
     # Probes, discovery, keys, static files, overviews of users and organizations.
     HUB_PUBLIC = Rule("hub.public", _HUB, "read this", Credential.NONE, read=True, public=True)
+    # A list leaves out what the caller may not see (`access/sight.py`), so anyone may ask for it.
+    REPO_LIST = Rule("repo.list", _HUB, "list repos", Credential.NONE, read=True, public=True)
     OPERATOR_USE = Rule("operator.use", _HUB, "use the operator's pages", Credential.OPERATOR)
 
     # Info, tree, history, discussions and the files exempt from the gate; a gated repo stays visible.
@@ -75,6 +77,10 @@ class Action(Enum):
     )
     # Asking shares the user's name and e-mail with the repo's owner: no app may do it for them.
     REPO_ASK_ACCESS = Rule("repo.ask_access", _REPO, "ask for access", _PERSONAL)
+    # Any token of a member may ask; the list leaves out what it may not see.
+    REPO_LIST_OWNED = Rule(
+        "repo.list_owned", _NAMESPACE, "list the repos here with their sizes", _ANY, role=_MEMBER, read=True
+    )
     REPO_CREATE = Rule("repo.create", _NAMESPACE, "create repos here", role=_CONTRIBUTOR, scopes=_CREATE)
 
     # Open also covers a commit that makes its own pull request; comment covers reactions.

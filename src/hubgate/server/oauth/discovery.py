@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from hubgate.server.access.actions import Action
+from hubgate.server.edge.endpoint import PublicHandler, public
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth import userinfo
 from hubgate.server.oauth.authorize.request import RESPONSE_MODES
@@ -72,15 +72,14 @@ def _route(path: str, document: dict[str, Any], summary: str) -> Route:
     return Route(
         "GET",
         path,
-        _saying(document),
+        public(_saying(document)),
         Surface.API,
-        Action.HUB_PUBLIC.rule.name,
         summary,
         answers={200: ("Metadata.", dict[str, Any])},
     )
 
 
-def _saying(document: dict[str, Any]) -> Handler:
+def _saying(document: dict[str, Any]) -> PublicHandler:
     async def handler(_: HubRequest) -> JsonResponse:
         return JsonResponse(document, headers=_HEADERS)
 

@@ -6,14 +6,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from hubgate.server.access.actions import Action
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.clock import SECOND
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
@@ -91,9 +91,8 @@ def _route(path: str, handler: Any, surface: Surface, summary: str, answers: dic
     return Route(
         "POST",
         path,
-        handler,
+        public(handler),
         surface,
-        Action.HUB_PUBLIC.rule.name,
         summary,
         body=TokenInQuestion,
         body_type=FORM_TYPE,

@@ -12,10 +12,11 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account
 from hubgate.server.accounts.model import Membership
+from hubgate.server.edge.endpoint import Endpoint, Locator, Target
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unauthorized
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.oauth.tokens.idtoken import about
@@ -65,19 +66,15 @@ class Userinfo(msgspec.Struct):
 
 
 def routes(base_url: str) -> list[Route]:
-    async def userinfo(request: HubRequest) -> JsonResponse:
-        caller = caller_of(request)
-        if caller.app is None or caller.identity.lapsed:
-            raise Unauthorized("Send an access token of an app.")
+    async def userinfo(_: HubRequest, caller: Caller) -> JsonResponse:
         return JsonResponse(claims(caller, base_url))
 
     return [
         Route(
             method,
             "/oauth/userinfo",
-            userinfo,
+            Endpoint(Action.ACCOUNT_IDENTIFY, Locator((Account,), _app_user), userinfo),
             Surface.OAUTH,
-            Action.ACCOUNT_IDENTIFY.rule.name,
             "Who the token's user is (OpenID Connect)",
             answers={
                 200: ("Claims, as far as the token's scopes reach.", Userinfo),
@@ -86,6 +83,13 @@ def routes(base_url: str) -> list[Route]:
         )
         for method in ("GET", "POST")
     ]
+
+
+async def _app_user(request: HubRequest) -> Target[Caller]:
+    caller = caller_of(request)
+    if caller.app is None or caller.identity.lapsed:
+        raise Unauthorized("Send an access token of an app.")
+    return Target(caller, Account(caller.user.id))
 
 
 def claims(caller: Caller, base_url: str) -> Userinfo:

@@ -7,16 +7,16 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.audit.model import Actor
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.web.named import address_of, organization_route
-from hubgate.server.web.own_account import require_own
 
 OWN = "/settings/applications"
 ORGANIZATION = "/organizations/{name}/settings/applications"
@@ -49,11 +49,10 @@ OfOwner = Callable[[HubRequest, Desk], Awaitable[ASGIApp]]
 def own_route(method: str, path: str, handler: OfOwner, surface: Surface, summary: str, **more: Any) -> Route:
     action = _action(method, path, surface, Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS)
 
-    async def handle(request: HubRequest) -> ASGIApp:
-        user = require_own(request, action).user
-        return await handler(request, Desk(user, actor_of(request)))
+    async def handle(request: HubRequest, caller: Caller) -> ASGIApp:
+        return await handler(request, Desk(caller.user, actor_of(request)))
 
-    return Route(method, _prefix(surface) + OWN + path, handle, surface, action.rule.name, summary, **more)
+    return Route(method, _prefix(surface) + OWN + path, own(action, handle), surface, summary, **more)
 
 
 def organizations_route(

@@ -4,10 +4,10 @@ import hashlib
 
 from starlette.responses import Response
 
-from hubgate.server.access.actions import Action
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.ids import is_id
 
@@ -26,9 +26,8 @@ def routes() -> list[Route]:
         Route(
             "GET",
             "/avatars/{id}.svg",
-            _avatar,
+            public(_avatar),
             Surface.PROBE,
-            Action.HUB_PUBLIC.rule.name,
             "The drawn avatar of a user or an organization",
             answers={200: ("An SVG picture; the same id always gives the same one.", None)},
         )

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from starlette.responses import Response
 
-from hubgate.server.access.actions import Action
+from hubgate.server.edge.edge import NOTHING_HERE
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
-from hubgate.server.http.edge import NOTHING_HERE
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 
 PATH = "/static/buttons/{name}"
@@ -60,5 +60,4 @@ def routes() -> list[Route]:
         return Response(found.content, headers=_HEADERS)
 
     # Opened by itself it is a document of our origin: the surface of files runs nothing.
-    public = Action.HUB_PUBLIC.rule.name
-    return [Route("GET", PATH, button, Surface.FILE, public, "A sign-in button", answers={200: ("SVG.", None)})]
+    return [Route("GET", PATH, public(button), Surface.FILE, "A sign-in button", answers={200: ("SVG.", None)})]

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 
 
@@ -21,18 +22,16 @@ def routes() -> list[Route]:
         Route(
             "GET",
             "/api/agent-harnesses",
-            _agent_harnesses,
+            public(_agent_harnesses),
             Surface.API,
-            "hub.public",
             "Agent harnesses known to the hub: none",
             answers={200: ("An empty list, which clients cache for a day.", AgentHarnesses)},
         ),
         Route(
             "HEAD",
             "/api/telemetry/{topic:path}",
-            _telemetry,
+            public(_telemetry),
             Surface.API,
-            "hub.public",
             "Accepts a client's usage ping and keeps nothing of it",
             answers={204: ("Taken note of nothing.", None)},
         ),

@@ -1,33 +1,27 @@
-"""Addresses that carry the name of an account. A name stays with its account for good, so a former one, and one spelled
-in another case, still says which account is meant: reading leads on to the present address, a change is simply made.
-Programs need not care about case.
+"""Addresses that carry the name of an account. A name stays with its account permanently, so a former one, and one
+spelled in another case, still identifies the account: reading is redirected to the present address, a change is simply
+made. Programs need not care about case.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
-
-from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp
 
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import require
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.names import name_key
+from hubgate.server.edge.edge import NOTHING_HERE
+from hubgate.server.edge.endpoint import Check, Endpoint, Handler, Locator, Target
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
-from hubgate.server.http.edge import NOTHING_HERE
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Handler, Route
 from hubgate.server.http.surface import Surface
-
-OfOrganization = Callable[[HubRequest, Organization], Awaitable[ASGIApp]]
 
 
 async def user_named(accounts: Accounts, name: str) -> User:
-    """By a name the user has or had; for a part of an address that says whom a change is about."""
+    """By a present or former name; for a part of an address that identifies whom a change is about."""
     found = await store.account_named(accounts.db, name)
     if not isinstance(found, User):
         raise NotFound("User not found.")
@@ -39,48 +33,54 @@ def address_of(path: str, name: str) -> str:
     return path.replace("{name}", name)
 
 
-def moved(request: HubRequest, path: str, name: str) -> Response | None:
-    """Where `path`, a route's, is now; nothing if this is the place.
-
-    307, as existing clients expect of a renamed thing.
-    """
+def moved_to(request: HubRequest, path: str, name: str) -> str:
+    """The present address of `path`, a route's; "" if this is it."""
     given = request.param("name")
-    same = name_key(given) == name_key(name) if path.startswith("/api/") else given == name
-    if same or request.method not in ("GET", "HEAD"):
-        return None
+    if name_key(given) == name_key(name) if path.startswith("/api/") else given == name:
+        return ""
     segments = request.scope["raw_path"].decode("ascii").split("/")
     segments[path.split("/").index("{name}")] = name
     query = request.scope["query_string"].decode("latin-1")
-    return RedirectResponse("/".join(segments) + (f"?{query}" if query else ""), 307)
+    return "/".join(segments) + (f"?{query}" if query else "")
 
 
-def at_organization(accounts: Accounts, path: str, surface: Surface, handler: OfOrganization) -> Handler:
-    """A handler about the organization `{name}`, found and at its present address."""
+async def organization_named(accounts: Accounts, request: HubRequest, surface: Surface) -> Organization:
+    found = await store.account_named(accounts.db, request.param("name"))
+    if not isinstance(found, Organization):
+        raise NotFound(NOTHING_HERE if surface is Surface.PAGE else "Organization not found.")
+    return found
 
-    async def handle(request: HubRequest) -> ASGIApp:
-        found = await store.account_named(accounts.db, request.param("name"))
-        if not isinstance(found, Organization):
-            raise NotFound(NOTHING_HERE if surface is Surface.PAGE else "Organization not found.")
-        return moved(request, path, found.name) or await handler(request, found)
 
-    return handle
+# What else a request needs, beyond the route's action.
+Also = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]]
+
+
+def organization(accounts: Accounts, path: str, surface: Surface, also: Also | None = None) -> Locator[Organization]:
+    """The organization `{name}` of the route's path."""
+
+    async def find(request: HubRequest) -> Target[Organization]:
+        found = await organization_named(accounts, request, surface)
+        return Target(
+            found,
+            resource.Organization(found.id),
+            also=also(request, found) if also else (),
+            moved_to=moved_to(request, path, found.name),
+        )
+
+    return Locator((resource.Organization,), find)
 
 
 def organization_route(
     accounts: Accounts,
     method: str,
     path: str,
-    handler: OfOrganization,
+    handler: Handler[Organization],
     surface: Surface,
     action: Action,
     summary: str,
     **more: Any,
 ) -> Route:
-    """A route about the organization `{name}` that this caller may use."""
-
-    async def judged(request: HubRequest, organization: Organization) -> ASGIApp:
-        require(caller_of(request).identity, action, resource.Organization(organization.id))
-        return await handler(request, organization)
-
-    handle = at_organization(accounts, path, surface, judged)
-    return Route(method, path, handle, surface, action.rule.name, summary, **more)
+    """A route about the organization `{name}`."""
+    return Route(
+        method, path, Endpoint(action, organization(accounts, path, surface), handler), surface, summary, **more
+    )

@@ -4,10 +4,11 @@ import msgspec
 from starlette.responses import Response
 
 from hubgate.server import metrics
+from hubgate.server.edge.endpoint import PublicHandler, public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unavailable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.settings import Settings
 from hubgate.server.storage.database import Database
@@ -36,9 +37,9 @@ def routes(db: Database, settings: Settings) -> list[Route]:
         _probe("/readyz", ready, "Whether the database answers and has this version's schema"),
     ]
     if settings.metrics_listen == f"{settings.host}:{settings.port}":
-        found.append(Route("GET", "/metrics", figures, Surface.PROBE, "hub.public", "Figures for Prometheus"))
+        found.append(Route("GET", "/metrics", public(figures), Surface.PROBE, "Figures for Prometheus"))
     return found
 
 
-def _probe(path: str, handler: Handler, summary: str) -> Route:
-    return Route("GET", path, handler, Surface.PROBE, "hub.public", summary, answers={200: ("Yes.", Status)})
+def _probe(path: str, handler: PublicHandler, summary: str) -> Route:
+    return Route("GET", path, public(handler), Surface.PROBE, summary, answers={200: ("Yes.", Status)})

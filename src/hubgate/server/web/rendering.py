@@ -14,7 +14,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from hubgate import __version__
 from hubgate.server.access.caller import caller_of
 from hubgate.server.clock import iso
-from hubgate.server.errors import FieldErrors, HubError, TooManyRequests, Unauthorized
+from hubgate.server.edge.edge import NOTHING_HERE
+from hubgate.server.errors import FieldErrors, HubError, NotFound, TooManyRequests, Unauthorized
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.authorize.request import StoppedHere
@@ -129,6 +130,9 @@ class Pages:
         return response
 
     def error(self, request: HubRequest, error: HubError) -> Response:
+        if error.code == "RepoNotFound":
+            # One that a visitor may not know of, and one that does not exist: the same page, signed in or not.
+            error = NotFound(NOTHING_HERE)
         if isinstance(error, Unauthorized) and request.method in ("GET", "HEAD"):
             return RedirectResponse(going_on("/login", _here(request)), 303)
         advice = advice_for(error)

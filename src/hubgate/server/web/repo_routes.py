@@ -1,22 +1,19 @@
-"""Routes about one repo: three each, one for every type. Each finds it, judges, and leads on from a former name."""
+"""Routes about one repo: three each, one for every type."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp
+import msgspec
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
+from hubgate.server.edge.endpoint import Endpoint, Handler, Locator, Missing, Target
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.model import Repo, RepoType
-
-OfRepo = Callable[[HubRequest, Repo], Awaitable[ASGIApp]]
 
 # What every answer about a repo may be.
 REFUSALS: Mapping[int, tuple[str, Any]] = {
@@ -26,48 +23,71 @@ REFUSALS: Mapping[int, tuple[str, Any]] = {
     404: ("There is no such repo, or it is hidden from you.", None),
 }
 
+T = TypeVar("T")
+
+# What a request to a repo is about and needs, where that depends on more than the address.
+Needs = Callable[[HubRequest, Repo], Awaitable[Target[T]]]
+# A route's path for one type of repo becomes its endpoint.
+ForType = Callable[[RepoType, str], Endpoint]
+
 
 def api_routes(
-    repos: Repos,
-    method: str,
-    tail: str,
-    handler: OfRepo,
-    action: Action,
-    summary: str,
-    answers: Mapping[int, tuple[str, Any]],
-    **more: Any,
+    method: str, tail: str, endpoint: ForType, summary: str, answers: Mapping[int, tuple[str, Any]], **more: Any
 ) -> list[Route]:
     """Under `/api/{type}s/{namespace}/{repo}`."""
     routes = []
     for kind in RepoType:
         path = f"/api/{kind.plural}/{{namespace}}/{{repo}}{tail}"
-        handle = at_repo(repos, kind, path, action, handler)
-        said = {**REFUSALS, **answers}
-        about = summary.replace("repo", kind.value, 1)
-        routes.append(Route(method, path, handle, Surface.API, action.rule.name, about, answers=said, **more))
+        about, said = summary.replace("repo", kind.value, 1), {**REFUSALS, **answers}
+        routes.append(Route(method, path, endpoint(kind, path), Surface.API, about, answers=said, **more))
     return routes
 
 
-def at_repo(repos: Repos, kind: RepoType, path: str, action: Action, handler: OfRepo) -> Handler:
+def at_repo(repos: Repos, action: Action, handler: Handler[Repo]) -> ForType:
+    """A handler about the repo that the path names."""
+    return at_repo_needing(repos, (action,), _itself, handler)
+
+
+def at_repo_needing(repos: Repos, actions: tuple[Action, ...], needs: Needs[T], handler: Handler[T]) -> ForType:
+    """The same where `needs` chooses among `actions`. A repo that does not exist is refused by the first of them."""
+    action, *further = actions
+    on = tuple({kind for declared in actions for kind in declared.rule.on})
+
+    def endpoint(kind: RepoType, path: str) -> Endpoint:
+        return Endpoint(action, Locator(on, _finder(repos, kind, path, needs)), handler, tuple(further))
+
+    return endpoint
+
+
+async def _itself(_: HubRequest, repo: Repo) -> Target[Repo]:
+    return Target(repo, repo.judged())
+
+
+def _finder(
+    repos: Repos, kind: RepoType, path: str, needs: Needs[T]
+) -> Callable[[HubRequest], Awaitable[Target[T] | Missing]]:
     """`path` has the segments `{namespace}` and, right after it, `{repo}`, perhaps with an ending."""
     segments = path.split("/")
     namespace_at = segments.index("{namespace}")
     repo_at = namespace_at + 1
+    ending = segments[repo_at].removeprefix("{repo}")
     takes_rest = segments[-1].endswith(":path}")
 
-    async def handle(request: HubRequest) -> ASGIApp:
+    async def find(request: HubRequest) -> Target[T] | Missing:
         namespace, name = request.param("namespace"), request.param("repo")
         if takes_rest:
             sent = request.scope["raw_path"].decode("ascii").split("/")
             request.state.first_of_rest = unquote(sent[len(segments) - 1])
-        identity = caller_of(request).identity
-        repo = await finding.find(repos, identity, action, kind.value, namespace, name)
-        if request.method in ("GET", "HEAD") and (namespace.lower(), name.lower()) != _key(repo):
-            ending = segments[repo_at].removeprefix("{repo}")
-            return _led_to(request, {namespace_at: repo.owner_name, repo_at: repo.name + ending})
-        return await handler(request, repo)
+        repo = await finding.named(repos, kind.value, namespace, name)
+        if not isinstance(repo, Repo):
+            return Missing(repo)
+        target = await needs(request, repo)
+        if (namespace.lower(), name.lower()) == (repo.owner_name.lower(), repo.name.lower()):
+            return target
+        changed = {namespace_at: repo.owner_name, repo_at: repo.name + ending}
+        return msgspec.structs.replace(target, moved_to=_elsewhere(request, changed))
 
-    return handle
+    return find
 
 
 def first_of_rest(request: HubRequest) -> str:
@@ -78,14 +98,9 @@ def first_of_rest(request: HubRequest) -> str:
     return first
 
 
-def _key(repo: Repo) -> tuple[str, str]:
-    return repo.owner_name.lower(), repo.name.lower()
-
-
-def _led_to(request: HubRequest, changed: Mapping[int, str]) -> Response:
-    """307, which existing clients follow with method and body."""
+def _elsewhere(request: HubRequest, changed: Mapping[int, str]) -> str:
     segments = request.scope["raw_path"].decode("ascii").split("/")
     for position, segment in changed.items():
         segments[position] = segment
     query = request.scope["query_string"].decode("latin-1")
-    return RedirectResponse("/".join(segments) + (f"?{query}" if query else ""), 307)
+    return "/".join(segments) + (f"?{query}" if query else "")

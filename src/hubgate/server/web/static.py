@@ -8,9 +8,10 @@ from pathlib import Path
 
 from starlette.responses import Response
 
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 
 _FOLDER = Path(__file__).with_name("static")
@@ -44,7 +45,7 @@ def asset_url(name: str) -> str:
 
 def static_routes() -> list[Route]:
     """No page's surface: who is looking is not looked up, so an error page has its style while the database is away."""
-    return [Route("GET", "/static/{digest}/{name}", _static, Surface.PROBE, "hub.public", "Styles, scripts and icons")]
+    return [Route("GET", "/static/{digest}/{name}", public(_static), Surface.PROBE, "Styles, scripts and icons")]
 
 
 async def _static(request: HubRequest) -> Response:

@@ -2,14 +2,15 @@
 there. Without the code of that answer they take it for a broken connection.
 """
 
+from typing import Never
+
 from starlette.types import ASGIApp
 
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import refuse_missing
+from hubgate.server.edge.endpoint import Endpoint, Locator, Missing
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos.model import RepoType
 
@@ -46,14 +47,20 @@ def _route(kind: RepoType, method: str, path: str, surface: Surface, *, otherwis
     return Route(
         method,
         path,
-        _refuse,
+        _REFUSED,
         surface,
-        Action.REPO_SEE.rule.name,
         f"A {kind.value} without a namespace: there are none",
         answers={401: ("To an anonymous caller.", None), 404: ("To everyone else.", None)},
         otherwise=otherwise,
     )
 
 
-async def _refuse(request: HubRequest) -> ASGIApp:
-    refuse_missing(caller_of(request).identity, Action.REPO_SEE, resource.Repo.missing())
+async def _nothing(_: HubRequest) -> Missing:
+    return Missing(resource.Repo.missing())
+
+
+async def _unreachable(_: HubRequest, __: Never) -> ASGIApp:
+    raise AssertionError("a repo that does not exist is refused before its handler")
+
+
+_REFUSED = Endpoint(Action.REPO_SEE, Locator((resource.Repo,), _nothing), _unreachable)

@@ -1,12 +1,9 @@
-"""From an address to a repo this caller may have to do with, and from a revision to a commit."""
+"""From a name to a repo, and from a revision to a commit."""
 
 import re
 from dataclasses import dataclass
 
 from hubgate.server.access import resource
-from hubgate.server.access.actions import Action
-from hubgate.server.access.identity import Identity
-from hubgate.server.access.policy import refuse_missing, require
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
@@ -25,14 +22,13 @@ class Revision:
     ref: str | None
 
 
-async def find(repos: Repos, identity: Identity, action: Action, repo_type: str, namespace: str, name: str) -> Repo:
-    """The repo, if this caller may do this to it. A hidden one looks like one that is not there."""
+async def named(repos: Repos, repo_type: str, namespace: str, name: str) -> Repo | resource.Repo:
+    """The repo of a present or former name; a stand-in to be refused where there is none (`policy.refuse_missing`)."""
     repo = await store.named(repos.db, repo_type, namespace, name)
-    if repo is None:
-        owner = await store.owner_named(repos.db, namespace)
-        refuse_missing(identity, action, resource.Repo.missing(owner.namespace if owner else resource.NOBODY))
-    require(identity, action, repo.judged())
-    return repo
+    if repo is not None:
+        return repo
+    owner = await store.owner_named(repos.db, namespace)
+    return resource.Repo.missing(owner.namespace if owner else resource.NOBODY)
 
 
 async def revision(repos: Repos, repo: Repo, text: str) -> Revision:

@@ -9,13 +9,12 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.decision import Decision
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
-from hubgate.server.errors import Forbidden
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.git.refnames import Names, why_not
-from hubgate.server.hub.repos import finding, store
+from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import MAIN, Repo
 
 NO_PULL_REQUEST = "no such pull request"
@@ -23,19 +22,6 @@ NO_PULL_REQUEST = "no such pull request"
 MOST_REFS = 50_000
 
 _PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
-
-
-async def find_for_push(repos: Repos, identity: Identity, repo_type: str, namespace: str, name: str) -> Repo:
-    """The repo, if this caller may push anything to it: everything, or only to a pull request of their own."""
-    try:
-        return await finding.find(repos, identity, Action.REPO_WRITE, repo_type, namespace, name)
-    except Forbidden as refusal:
-        repo = await finding.find(repos, identity, Action.REPO_SEE, repo_type, namespace, name)
-        own = await discussion_store.open_pull_request_by(repos.db, repo.id, identity.user_id or "")
-        if own is not None and _may_push_to(identity, repo, own):
-            return repo
-        hint = f"{refusal.message} There is {NO_PULL_REQUEST} of yours either."
-        raise Forbidden(hint, scopes=refusal.scopes) from None
 
 
 async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequence[RefChange]) -> dict[str, str]:

@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import visitor_of
 from hubgate.server.accounts.model import Visitor
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.asked_scopes import asked_scopes
@@ -63,9 +63,8 @@ def routes(oauth: OAuth) -> list[Route]:
         Route(
             "POST",
             PATH,
-            explained(oauth, start),
+            public(explained(oauth, start)),
             Surface.OAUTH,
-            Action.HUB_PUBLIC.rule.name,
             "Begin to sign in on a device without a browser",
             body=DeviceRequest,
             body_type=FORM_TYPE,

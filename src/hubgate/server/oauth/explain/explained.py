@@ -6,9 +6,9 @@ from urllib.parse import unquote_plus
 
 from starlette.types import ASGIApp
 
+from hubgate.server.edge.endpoint import PublicHandler
 from hubgate.server.errors import HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Handler
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import NotYet, OAuthRefused
 from hubgate.server.oauth.explain.model import client_of, sent_of
@@ -17,7 +17,7 @@ from hubgate.server.oauth.parameters import read_pairs
 Pairs = list[tuple[str, str]]
 
 
-def explained(oauth: OAuth, handler: Handler) -> Handler:
+def explained(oauth: OAuth, handler: PublicHandler) -> PublicHandler:
     """An endpoint that apps call. The answer itself gets its `error_uri` where errors are rendered, if it is kept."""
 
     async def handle(request: HubRequest) -> ASGIApp:

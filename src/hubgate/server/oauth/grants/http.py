@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import visitor_of
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.client_auth import authenticate, presented
 from hubgate.server.oauth.context import OAuth
@@ -57,9 +57,8 @@ def routes(oauth: OAuth) -> list[Route]:
         Route(
             "POST",
             "/oauth/token",
-            explained(oauth, token),
+            public(explained(oauth, token)),
             Surface.OAUTH,
-            Action.HUB_PUBLIC.rule.name,
             "Get an access token",
             body=TokenRequest,
             body_type=FORM_TYPE,

@@ -2,9 +2,10 @@
 
 import msgspec
 
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.keys.model import CACHE_SECONDS
 from hubgate.server.oauth.keys.ring import KeyRing
@@ -32,9 +33,8 @@ def routes(ring: KeyRing) -> list[Route]:
         Route(
             "GET",
             "/oauth/jwks",
-            jwks,
+            public(jwks),
             Surface.OAUTH,
-            "hub.public",
             "Public keys that verify ID tokens",
             answers={200: ("A JSON Web Key Set.", JwkSet)},
         )

@@ -7,10 +7,10 @@ from msgspec import UNSET, to_builtins
 from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App

@@ -13,15 +13,16 @@ from hubgate.server.audit import read
 from hubgate.server.audit.chain import exact
 from hubgate.server.audit.filters import parse_filter
 from hubgate.server.audit.model import Batch
+from hubgate.server.edge.endpoint import Handler
+from hubgate.server.edge.routes import Query, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Query, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import Key, encode_cursor, parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, linked
 from hubgate.server.web.audit_entries import AuditEntry, described, export
-from hubgate.server.web.named import OfOrganization, organization_route
+from hubgate.server.web.named import organization_route
 
 PATH = "/api/organizations/{name}/audit-log"
 MOST_BATCHES = 100
@@ -70,7 +71,7 @@ def routes(accounts: Accounts) -> list[Route]:
         return linked(request, accounts.base_url, items, encode_cursor(end))
 
     def route(
-        path: str, handler: OfOrganization, summary: str, query: tuple[Query, ...], meaning: str, shape: object
+        path: str, handler: Handler[Organization], summary: str, query: tuple[Query, ...], meaning: str, shape: object
     ) -> Route:
         answers = {200: (meaning, shape), **_REFUSALS}
         return organization_route(

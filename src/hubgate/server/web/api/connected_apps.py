@@ -8,10 +8,12 @@ from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller
 from hubgate.server.clock import iso, iso_or_none
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import changing
 from hubgate.server.oauth.consent.model import Connected
@@ -20,7 +22,6 @@ from hubgate.server.paging import parse_page
 from hubgate.server.scopes import join_scopes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
-from hubgate.server.web.own_account import require_own
 
 PATH = "/api/settings/connected-apps"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
@@ -45,17 +46,17 @@ class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def routes(oauth: OAuth) -> list[Route]:
-    async def every(request: HubRequest) -> Response:
-        user = require_own(request, _READ).user
+    async def every(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         found = await changing.page_of_user(oauth, user.id, parse_page(request.query(), changing.CURSOR))
         return listed(request, oauth.base_url, found, described)
 
-    async def one(request: HubRequest) -> Response:
-        user = require_own(request, _READ).user
+    async def one(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         return JsonResponse(described(await changing.get(oauth, user.id, request.param("client_id"))))
 
-    async def change(request: HubRequest) -> Response:
-        person = require_own(request, _WRITE).signed_in
+    async def change(request: HubRequest, caller: Caller) -> Response:
+        person = caller.signed_in
         given = await request.read_json(ConnectedAppChanges)
         changed = await changing.change(
             oauth,
@@ -66,31 +67,30 @@ def routes(oauth: OAuth) -> list[Route]:
         )
         return JsonResponse(described(changed))
 
-    async def revoke(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def revoke(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         await changing.revoke(oauth, user.id, request.param("client_id"))
         return Response(status_code=204)
 
-    api, read, write, at_one = Surface.API, _READ.rule.name, _WRITE.rule.name, f"{PATH}/{{client_id}}"
+    api, at_one = Surface.API, f"{PATH}/{{client_id}}"
     listing = {200: ("The newest first.", list[ConnectedApp]), **NO_TOKEN}
     shown = {200: ("The app and what you allow it.", ConnectedApp), **_ONE_OF_YOURS}
     changed = {**shown, 422: ("A scope the app does not have, or an organization you are not in.", None)}
     revoked = {204: ("Its tokens no longer work.", None), **_ONE_OF_YOURS}
     return [
-        Route("GET", PATH, every, api, read, "The apps you allow", query=PAGING, answers=listing),
-        Route("GET", at_one, one, api, read, "One app you allow", answers=shown),
+        Route("GET", PATH, own(_READ, every), api, "The apps you allow", query=PAGING, answers=listing),
+        Route("GET", at_one, own(_READ, one), api, "One app you allow", answers=shown),
         Route(
             "PATCH",
             at_one,
-            change,
+            own(_WRITE, change),
             api,
-            write,
             "Change what an app may do, and in which organizations",
             body=ConnectedAppChanges,
             answers=changed,
             body_cap=64 * KIB,
         ),
-        Route("DELETE", at_one, revoke, api, write, "Revoke", answers=revoked),
+        Route("DELETE", at_one, own(_WRITE, revoke), api, "Revoke", answers=revoked),
     ]
 
 

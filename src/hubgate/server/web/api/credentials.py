@@ -5,11 +5,11 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from hubgate.server.access.actions import Action
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.tokens import personal
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 
 MOST_AT_ONCE = 1000
@@ -29,9 +29,8 @@ def routes(accounts: Accounts) -> list[Route]:
         Route(
             "POST",
             "/api/credentials/revoke",
-            revoke,
+            public(revoke),
             Surface.API,
-            Action.HUB_PUBLIC.rule.name,
             "Report tokens that leaked, so that they stop working",
             body=LeakedCredentials,
             answers={202: ("Taken. Those that were real no longer work, and their owners are told.", None)},

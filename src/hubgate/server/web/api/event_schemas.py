@@ -4,13 +4,13 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from hubgate.server.access.actions import Action
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.schemas import schema_of
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 
 PATH = "/api/event-schemas"
@@ -41,23 +41,21 @@ def routes(base_url: str) -> list[Route]:
             raise NotFound("There is no such kind of event.")
         return JsonResponse(found, headers=_KEPT)
 
-    public, api = Action.HUB_PUBLIC.rule.name, Surface.API
+    api = Surface.API
     return [
         Route(
             "GET",
             PATH,
-            kinds,
+            public(kinds),
             api,
-            public,
             "Every kind of event",
             answers={200: ("With the address of its schema.", list[dict[str, Any]])},
         ),
         Route(
             "GET",
             f"{PATH}/{{name}}",
-            schema,
+            public(schema),
             api,
-            public,
             "The JSON Schema of a kind of event",
             answers={200: ("Draft 2020-12.", dict[str, Any]), 404: ("There is no such kind.", None)},
         ),

@@ -7,12 +7,14 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import LONGEST
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Query, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
@@ -25,7 +27,6 @@ from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.app_owner import Desk, OfOwner, organizations_route
 from hubgate.server.web.exchanged import ExchangedToken, check_ip, described, which_of
-from hubgate.server.web.own_account import require_own
 
 OWN = "/api/settings/exchanged-tokens"
 _DRY_RUN, _TOKENS = "/{client_id}/exchange/dry-run", "/{client_id}/tokens"
@@ -116,8 +117,8 @@ class _Exchanges:
 def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
     exchanges = _Exchanges(oauth, accounts)
 
-    async def own(request: HubRequest) -> Response:
-        user = require_own(request, _READ).user
+    async def of_caller(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         found = await live.of_member(oauth, user.id, parse_page(request.query(), live.CURSOR))
         return listed(request, oauth.base_url, found, described)
 
@@ -164,9 +165,8 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
         Route(
             "GET",
             OWN,
-            own,
+            own(_READ, of_caller),
             Surface.API,
-            _READ.rule.name,
             "The live tokens that organizations took for you",
             query=PAGING,
             answers={200: (one_page, list[ExchangedToken]), **NO_TOKEN},

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from hubgate.server.edge.routes import Query
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Query
 from hubgate.server.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, next_link
 
 T = TypeVar("T")

@@ -8,22 +8,23 @@ from msgspec import UNSET, UnsetType
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
-from hubgate.server.access.policy import decide, require
+from hubgate.server.access.policy import decide
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import email_key
-from hubgate.server.accounts.model import Organization
+from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.organizations.model import Member
 from hubgate.server.accounts.roles import Role
+from hubgate.server.edge.endpoint import Check, Endpoint, Locator, Target
+from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Query, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api import listing
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.named import at_organization, organization_route, user_named
+from hubgate.server.web.named import organization, organization_named, organization_route, user_named
 
 _LIST = "/api/organizations/{name}/members"
 _MEMBER = _LIST + "/{user}"
@@ -56,8 +57,6 @@ def routes(accounts: Accounts) -> list[Route]:
         query, identity = request.query(), caller_of(request).identity
         email = query.get("email", "")
         in_full = decide(identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id))
-        if email:
-            in_full.enforce()
         asked = parse_page(query, members.CURSOR)
         page = await members.listed(accounts, organization, asked, query.get("search", ""), email_key(email))
         return listing.listed(
@@ -73,24 +72,26 @@ def routes(accounts: Accounts) -> list[Route]:
         await members.change_role(accounts, organization, user, Role.parse(given.role), actor_of(request))
         return JsonResponse(MemberChanged(True))
 
-    async def remove(request: HubRequest, organization: Organization) -> JsonResponse:
-        user, identity = await user_named(accounts, request.param("user")), caller_of(request).identity
-        if user.id == identity.user_id:
+    async def leaving(request: HubRequest) -> Target[tuple[Organization, User]]:
+        organization = await organization_named(accounts, request, Surface.API)
+        user = await user_named(accounts, request.param("user"))
+        if user.id == caller_of(request).identity.user_id:
             # Leaving is one's own affair, whatever the role.
-            require(identity, Action.ACCOUNT_WRITE_SETTINGS, resource.Account(user.id))
-        else:
-            require(identity, Action.ORG_WRITE_MEMBERS, resource.Organization(organization.id))
-        await members.remove(accounts, organization, user, actor_of(request))
+            return Target((organization, user), resource.Account(user.id), Action.ACCOUNT_WRITE_SETTINGS)
+        return Target((organization, user), resource.Organization(organization.id))
+
+    async def remove(request: HubRequest, who: tuple[Organization, User]) -> JsonResponse:
+        await members.remove(accounts, *who, actor_of(request))
         return JsonResponse(MemberChanged(True))
 
+    every = organization(accounts, _LIST, Surface.API, also=_needed_to_search)
+    leaves = Locator((resource.Organization, resource.Account), leaving)
     return [
-        organization_route(
-            accounts,
+        Route(
             "GET",
             _LIST,
-            listed,
+            Endpoint(Action.ORG_READ_MEMBERS, every, listed, (Action.ORG_READ_SETTINGS,)),
             Surface.API,
-            Action.ORG_READ_MEMBERS,
             "The members of an organization, by name",
             query=(
                 Query("search", "Part of a name or full name."),
@@ -117,13 +118,18 @@ def routes(accounts: Accounts) -> list[Route]:
         Route(
             "DELETE",
             _MEMBER,
-            at_organization(accounts, _MEMBER, Surface.API, remove),
+            Endpoint(Action.ORG_WRITE_MEMBERS, leaves, remove, (Action.ACCOUNT_WRITE_SETTINGS,)),
             Surface.API,
-            Action.ORG_WRITE_MEMBERS.rule.name,
             "Remove a member, or leave",
             answers={200: ("No member any more.", MemberChanged), 409: (_LAST_ADMIN, None)},
         ),
     ]
+
+
+def _needed_to_search(request: HubRequest, organization: Organization) -> tuple[tuple[Check, ...], ...]:
+    """Whose address it is, is for admins."""
+    by_email = request.query().get("email")
+    return ((Check(Action.ORG_READ_SETTINGS, resource.Organization(organization.id)),),) if by_email else ()
 
 
 def _described(member: Member, *, in_full: bool) -> OrganizationMember:

@@ -6,22 +6,23 @@ import msgspec
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.guard import Guard
-from hubgate.server.accounts import store
+from hubgate.server.access.resource import HUB, Hub
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.clock import iso
+from hubgate.server.edge.endpoint import Endpoint, Locator, Target
+from hubgate.server.edge.guard import Guard
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing.listing import Counts, counted
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.belonging import organizations_of
-from hubgate.server.web.named import at_organization, moved
+from hubgate.server.web.named import moved_to, organization_named, user_named
 
 _OF_USER, _OF_ORGANIZATION = "/api/users/{name}/overview", "/api/organizations/{name}/overview"
 _MOVED = "The account was renamed: its overview is there."
@@ -70,14 +71,19 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
     async def counted_for(request: HubRequest, owner_id: str) -> Counts:
         return await counted(repos, (await guard.if_good(request)).identity, owner_id)
 
-    async def of_user(request: HubRequest) -> Response:
-        user = await store.account_named(accounts.db, request.param("name"))
-        if not isinstance(user, User) or user.disabled_at is not None:
+    async def find_user(request: HubRequest) -> Target[User]:
+        user = await user_named(accounts, request.param("name"))
+        if user.disabled_at is not None:
             raise NotFound("User not found.")
-        if elsewhere := moved(request, _OF_USER, user.name):
-            return elsewhere
+        return Target(user, HUB, moved_to=moved_to(request, _OF_USER, user.name))
+
+    async def of_user(request: HubRequest, user: User) -> Response:
         counts = await counted_for(request, user.id)
         return JsonResponse(await _overview(accounts, user, counts))
+
+    async def find_organization(request: HubRequest) -> Target[Organization]:
+        organization = await organization_named(accounts, request, Surface.API)
+        return Target(organization, HUB, moved_to=moved_to(request, _OF_ORGANIZATION, organization.name))
 
     async def of_organization(request: HubRequest, organization: Organization) -> Response:
         counts = await counted_for(request, organization.id)
@@ -100,18 +106,16 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
         Route(
             "GET",
             _OF_USER,
-            of_user,
+            Endpoint(Action.HUB_PUBLIC, Locator((Hub,), find_user), of_user),
             Surface.API,
-            Action.HUB_PUBLIC.rule.name,
             "A user in short",
             answers={200: ("The user.", UserOverview), 307: (_MOVED, None), 404: ("There is no such user.", None)},
         ),
         Route(
             "GET",
             _OF_ORGANIZATION,
-            at_organization(accounts, _OF_ORGANIZATION, Surface.API, of_organization),
+            Endpoint(Action.HUB_PUBLIC, Locator((Hub,), find_organization), of_organization),
             Surface.API,
-            Action.HUB_PUBLIC.rule.name,
             "An organization in short",
             answers={
                 200: ("The organization.", OrganizationOverview),

@@ -3,30 +3,31 @@
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions.wire import Session, described
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
-from hubgate.server.web.own_account import require_own
 
 PATH = "/api/settings/sessions"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 
 def routes(accounts: Accounts) -> list[Route]:
-    async def every(request: HubRequest) -> Response:
-        user = require_own(request, _READ).user
+    async def every(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         found = await browsers.page_of_user(accounts, user.id, parse_page(request.query(), browsers.CURSOR))
         return listed(request, accounts.base_url, found, described)
 
-    async def end(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def end(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         if not await browsers.end(accounts, user.id, request.param("id")):
             raise NotFound("There is no such session. It may have ended.")
         return Response(status_code=204)
@@ -35,9 +36,8 @@ def routes(accounts: Accounts) -> list[Route]:
         Route(
             "GET",
             PATH,
-            every,
+            own(_READ, every),
             Surface.API,
-            _READ.rule.name,
             "Where you are signed in",
             query=PAGING,
             answers={200: ("The newest first.", list[Session]), **NO_TOKEN},
@@ -45,9 +45,8 @@ def routes(accounts: Accounts) -> list[Route]:
         Route(
             "DELETE",
             f"{PATH}/{{id}}",
-            end,
+            own(_WRITE, end),
             Surface.API,
-            _WRITE.rule.name,
             "Sign that browser out",
             answers={204: ("It is signed out.", None), **NO_TOKEN, 404: ("You have no such session.", None)},
         ),

@@ -10,19 +10,20 @@ import msgspec
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.model import LONGEST_NAME
 from hubgate.server.accounts.tokens.wire import Token, described
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import Forbidden
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
-from hubgate.server.web.own_account import require_own
 
 PATH = "/api/settings/tokens"
 _READ, _WRITE, _SIGNED_IN = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
@@ -35,47 +36,44 @@ class TokenChanges(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def routes(accounts: Accounts) -> list[Route]:
-    async def every(request: HubRequest) -> Response:
-        user = require_own(request, _READ).user
+    async def every(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         found = await personal.page_of_user(accounts, user.id, parse_page(request.query(), personal.CURSOR))
         return listed(request, accounts.base_url, found, described)
 
-    async def one(request: HubRequest) -> Response:
-        user = require_own(request, _READ).user
+    async def one(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         return JsonResponse(described(await personal.get(accounts, user.id, request.param("id"))))
 
-    async def change(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def change(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         changes = await request.read_json(TokenChanges)
         return JsonResponse(described(await personal.rename(accounts, user.id, request.param("id"), changes.name)))
 
-    async def revoke(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def revoke(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         await personal.revoke(accounts, user.id, request.param("id"))
         return Response(status_code=204)
 
-    async def refuse(request: HubRequest) -> Response:
-        require_own(request, _SIGNED_IN)
+    async def refuse(_: HubRequest, __: Caller) -> Response:
         # The rule refuses whatever comes here, for the API knows nobody by a session.
         raise Forbidden("Make and refresh tokens on the hub's pages.")
 
-    read, write, signed_in = _READ.rule.name, _WRITE.rule.name, _SIGNED_IN.rule.name
     api, at_one, cap = Surface.API, f"{PATH}/{{id}}", 4 * KIB
     listing = {200: ("The newest first, without their secrets.", list[Token]), **NO_TOKEN}
     shown = {200: ("The token, without its secret.", Token), **_ONE_OF_YOURS}
     revoked = {204: ("It no longer works.", None), **_ONE_OF_YOURS}
     return [
-        Route("GET", PATH, every, api, read, "Your personal tokens", query=PAGING, answers=listing),
-        Route("POST", PATH, refuse, api, signed_in, "Make a token: only on the hub's pages", answers=_NEVER),
-        Route("GET", at_one, one, api, read, "One personal token", answers=shown),
-        Route("PATCH", at_one, change, api, write, "Rename", body=TokenChanges, answers=shown, body_cap=cap),
-        Route("DELETE", at_one, revoke, api, write, "Revoke", answers=revoked),
+        Route("GET", PATH, own(_READ, every), api, "Your personal tokens", query=PAGING, answers=listing),
+        Route("POST", PATH, own(_SIGNED_IN, refuse), api, "Make a token: only on the hub's pages", answers=_NEVER),
+        Route("GET", at_one, own(_READ, one), api, "One personal token", answers=shown),
+        Route("PATCH", at_one, own(_WRITE, change), api, "Rename", body=TokenChanges, answers=shown, body_cap=cap),
+        Route("DELETE", at_one, own(_WRITE, revoke), api, "Revoke", answers=revoked),
         Route(
             "POST",
             f"{at_one}/refresh",
-            refuse,
+            own(_SIGNED_IN, refuse),
             api,
-            signed_in,
             "Replace a token's secret: only on the hub's pages",
             answers=_NEVER,
         ),

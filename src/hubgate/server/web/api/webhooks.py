@@ -6,19 +6,19 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import actor_of
+from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Query, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api import webhook_shapes as shapes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.named import organization_route
-from hubgate.server.web.own_account import require_own
 from hubgate.server.webhooks.activity import again, reading
 from hubgate.server.webhooks.activity.store import Filter
 from hubgate.server.webhooks.context import Webhooks
@@ -166,10 +166,10 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
 def _own(method: str, path: str, handler: OfOwner, summary: str, **more: Any) -> Route:
     action = Action.ACCOUNT_READ_WEBHOOKS if method == "GET" else Action.ACCOUNT_WRITE_WEBHOOKS
 
-    async def handle(request: HubRequest) -> ASGIApp:
-        return await handler(request, Owner(user_id=require_own(request, action).user.id))
+    async def handle(request: HubRequest, caller: Caller) -> ASGIApp:
+        return await handler(request, Owner(user_id=caller.user.id))
 
-    return Route(method, PATH + path, handle, Surface.API, action.rule.name, summary, **more)
+    return Route(method, PATH + path, own(action, handle), Surface.API, summary, **more)
 
 
 def _organizations(accounts: Accounts, method: str, path: str, handler: OfOwner, summary: str, **more: Any) -> Route:

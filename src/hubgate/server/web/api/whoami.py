@@ -6,16 +6,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import Caller, caller_of
+from hubgate.server.access.caller import Caller
 from hubgate.server.access.identity import Identity, Kind
-from hubgate.server.access.policy import decide, require
+from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account, Organization
 from hubgate.server.accounts.model import Membership
 from hubgate.server.clock import iso
-from hubgate.server.errors import Unauthorized
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.avatars import avatar_url
@@ -70,9 +70,8 @@ def routes() -> list[Route]:
         Route(
             "GET",
             "/api/whoami-v2",
-            _whoami,
+            own(Action.ACCOUNT_IDENTIFY, _whoami),
             Surface.API,
-            Action.ACCOUNT_IDENTIFY.rule.name,
             "Who the token's user is",
             answers={
                 200: ("The user, as far as the token's scopes reach.", WhoAmI),
@@ -82,11 +81,7 @@ def routes() -> list[Route]:
     ]
 
 
-async def _whoami(request: HubRequest) -> JsonResponse:
-    caller = caller_of(request)
-    if caller.person is None:
-        raise Unauthorized("Send a token: this says whose it is.")
-    require(caller.identity, Action.ACCOUNT_IDENTIFY, Account(caller.user.id))
+async def _whoami(_: HubRequest, caller: Caller) -> JsonResponse:
     return JsonResponse(describe(caller))
 
 

@@ -1,7 +1,7 @@
 """Git LFS: the batch API, and the signed addresses that files are sent to and fetched from."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -9,13 +9,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import decide, require
 from hubgate.server.clock import SECOND
+from hubgate.server.edge.endpoint import Check, Target, public
+from hubgate.server.edge.routes import MIB, Route
 from hubgate.server.errors import Forbidden, NotFound, Unprocessable
 from hubgate.server.http.render import LfsResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import MIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
@@ -27,7 +26,9 @@ from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.files.harmless import OTHERWISE
 from hubgate.server.web.files.sending import Sender
-from hubgate.server.web.repo_routes import REFUSALS, OfRepo, at_repo
+from hubgate.server.web.repo_routes import REFUSALS, ForType, at_repo, at_repo_needing
+
+T = TypeVar("T")
 
 MOST_OBJECTS = 1000
 LARGEST = 1 << 40
@@ -67,13 +68,11 @@ class ObjectAnswer(msgspec.Struct):
 def routes(repos: Repos) -> list[Route]:
     sender = Sender(repos.limits.stall_seconds)
 
-    async def batch(request: HubRequest, repo: Repo) -> Response:
-        asked = await _read(request, BatchAsked)
+    async def batch(_: HubRequest, given: tuple[Repo, BatchAsked]) -> Response:
+        repo, asked = given
         if asked.operation == "download":
-            require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
             said = [await _to_fetch(repos, repo, one) for one in asked.objects]
         else:
-            _may_upload(request, repo)
             room = MOST_PARTS if "multipart" in asked.transfers else 0
             said = []
             for one in asked.objects:
@@ -132,11 +131,13 @@ def routes(repos: Repos) -> list[Route]:
         headers = {"content-type": OTHERWISE, "etag": f'"{grant.oid}"'}
         return sender.file(request, repos.large_files.at(grant.oid), grant.size, headers)
 
+    batching = at_repo_needing(repos, _BATCH, _batch_needs, batch)
+    locking = at_repo(repos, Action.REPO_SEE, locks)
     signed = "/lfs/{verb}/{repo_id}/{oid}"
     return [
-        *(_at(repos, kind, "POST", "objects/batch", batch, "Send or fetch large files") for kind in RepoType),
+        *(_at(kind, "POST", "objects/batch", batching, "Send or fetch large files") for kind in RepoType),
         *(
-            _at(repos, kind, method, tail, locks, "There are no locks")
+            _at(kind, method, tail, locking, "There are no locks")
             for kind in RepoType
             for method, tail in (("GET", "locks"), ("POST", "locks"), ("POST", "locks/verify"))
         ),
@@ -148,12 +149,11 @@ def routes(repos: Repos) -> list[Route]:
     ]
 
 
-def _at(repos: Repos, kind: RepoType, method: str, tail: str, handler: OfRepo, summary: str) -> Route:
+def _at(kind: RepoType, method: str, tail: str, endpoint: ForType, summary: str) -> Route:
     path = f"/{kind.folder}{{namespace}}/{{repo}}.git/info/lfs/{tail}"
-    handle = at_repo(repos, kind, path, Action.REPO_SEE, handler)
-    action = Action.REPO_READ_CONTENT.rule.name
     answers = {**REFUSALS, 200: ("Where to.", None), 501: ("Not here.", None)}
-    return Route(method, path, handle, Surface.LFS, action, f"{summary}: {kind.value}", answers=answers, body_cap=MIB)
+    about = f"{summary}: {kind.value}"
+    return Route(method, path, endpoint(kind, path), Surface.LFS, about, answers=answers, body_cap=MIB)
 
 
 def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Route:
@@ -161,9 +161,8 @@ def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Rou
     return Route(
         method,
         path,
-        handler,
+        public(handler),
         Surface.FILE if method == "GET" else Surface.LFS,
-        Action.HUB_PUBLIC.rule.name,
         summary,
         body_cap=cap,
         body_seconds=120.0,
@@ -171,11 +170,19 @@ def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Rou
     )
 
 
-def _may_upload(request: HubRequest, repo: Repo) -> None:
-    """Whoever may write, and whoever may open a pull request: its files have to be somewhere."""
-    identity = caller_of(request).identity
-    if repo.discussions_disabled or not decide(identity, Action.DISCUSSION_OPEN, repo.judged()).allowed:
-        require(identity, Action.REPO_WRITE, repo.judged())
+_BATCH = (Action.REPO_SEE, Action.REPO_READ_CONTENT, Action.REPO_WRITE, Action.DISCUSSION_OPEN)
+
+
+async def _batch_needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, BatchAsked]]:
+    """Files are sent by those who may write, and by those who may open a pull request, which may contain some."""
+    asked, judged = await _read(request, BatchAsked), repo.judged()
+    if asked.operation == "download":
+        checks: tuple[Check, ...] = (Check(Action.REPO_READ_CONTENT, judged),)
+    elif repo.discussions_disabled:
+        checks = (Check(Action.REPO_WRITE, judged),)
+    else:
+        checks = (Check(Action.REPO_WRITE, judged), Check(Action.DISCUSSION_OPEN, judged))
+    return Target((repo, asked), judged, also=(checks,))
 
 
 async def _to_fetch(repos: Repos, repo: Repo, one: LargeObject) -> ObjectAnswer:
@@ -236,7 +243,7 @@ async def _linked(repos: Repos, grant: Grant) -> None:
     await repos.db.write(unit)
 
 
-async def _read(request: HubRequest, shape: type[Any]) -> Any:
+async def _read(request: HubRequest, shape: type[T]) -> T:
     """These clients send a type of their own for JSON."""
     body = await request.body()
     try:

@@ -7,11 +7,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import decide, require
+from hubgate.server.edge.endpoint import Check, Target
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
@@ -25,7 +24,7 @@ from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.files.harmless import file_headers
 from hubgate.server.web.files.ranges import is_another, is_known
 from hubgate.server.web.files.sending import Sender
-from hubgate.server.web.repo_routes import at_repo, first_of_rest
+from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing, first_of_rest
 
 # What anyone may read of a gated repo, so that they know what they ask for: as its writers show it.
 BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
@@ -36,16 +35,20 @@ def routes(repos: Repos) -> list[Route]:
     sender = Sender(repos.limits.stall_seconds)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
-        at = await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
-        may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
-        if not may_read.allowed and not await is_before_the_gate(repos, repo, at):
-            may_read.enforce()
+        at = await place(request, repo)
         return await sent(request, repo, at, pointers=False)
 
     async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
-        at = await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
-        require(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged())
-        return await sent(request, repo, at, pointers=True)
+        return await sent(request, repo, await place(request, repo), pointers=True)
+
+    async def place(request: HubRequest, repo: Repo) -> Place:
+        return await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
+
+    async def needs(request: HubRequest, repo: Repo) -> Target[Repo]:
+        judged = repo.judged()
+        if repo.gated and await is_before_the_gate(repos, repo, await place(request, repo)):
+            return Target(repo, judged)
+        return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
 
     async def sent(request: HubRequest, repo: Repo, at: Place, *, pointers: bool) -> ASGIApp:
         """`pointers`: what stands in git, not the large file it stands for."""
@@ -68,14 +71,15 @@ def routes(repos: Repos) -> list[Route]:
             return _no_entry(revision.sha, at.path, at.rev)
         return sender.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
 
+    resolving = at_repo_needing(repos, (Action.REPO_SEE, Action.REPO_READ_CONTENT), needs, resolve)
+    reading = at_repo(repos, Action.REPO_READ_CONTENT, raw)
     return [
         route
         for kind in RepoType
-        for verb, handler, what in (
-            ("resolve", resolve, "Download a file"),
-            ("raw", raw, "Download a file as it stands in git"),
+        for route in (
+            _route(kind, "resolve", resolving, "Download a file"),
+            _route(kind, "raw", reading, "Download a file as it is stored in git"),
         )
-        for route in [_route(repos, kind, verb, handler, what)]
     ]
 
 
@@ -89,10 +93,9 @@ async def is_before_the_gate(repos: Repos, repo: Repo, at: Place) -> bool:
         return False
 
 
-def _route(repos: Repos, kind: RepoType, verb: str, handler: object, summary: str) -> Route:
+def _route(kind: RepoType, verb: str, endpoint: ForType, summary: str) -> Route:
     path = f"/{kind.folder}{{namespace}}/{{repo}}/{verb}/{{rest:path}}"
-    handle = at_repo(repos, kind, path, Action.REPO_SEE, handler)  # type: ignore[arg-type]
-    return Route("GET", path, handle, Surface.FILE, Action.REPO_READ_CONTENT.rule.name, f"{summary} of a {kind.value}")
+    return Route("GET", path, endpoint(kind, path), Surface.FILE, f"{summary} of a {kind.value}")
 
 
 def _headers(entry: Entry, commit: str, path: str, *, by_pointer: bool) -> dict[str, str]:

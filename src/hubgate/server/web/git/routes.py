@@ -2,29 +2,32 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from functools import partial
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of, share_of
-from hubgate.server.access.guard import Guard
 from hubgate.server.access.identity import Identity
+from hubgate.server.access.resource import Post
+from hubgate.server.edge.endpoint import Check, Target
+from hubgate.server.edge.guard import Guard
+from hubgate.server.edge.routes import MIB, Query, Route
 from hubgate.server.errors import Forbidden, UnsupportedMedia
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import MIB, Handler, Query, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.git import pktline, receiving, serving
 from hubgate.server.hub.git.pktline import LineReader
 from hubgate.server.hub.git.receiving import Outcome
 from hubgate.server.hub.git.slots import Slots
 from hubgate.server.hub.git.unpacking import MOST_PACK_BYTES
-from hubgate.server.hub.repos import copied_refs, finding, push_rights, pushing
+from hubgate.server.hub.repos import copied_refs, pushing
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.git.answers import Fetched, Pushed, begun
 from hubgate.server.web.git.bodies import Body
+from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"
 # What a fetch may ask in one request: a client with a hundred thousand refs has five megabytes to say.
@@ -33,6 +36,7 @@ MOST_PUSHED = MOST_PACK_BYTES + receiving.MOST_SAID
 # For the first bytes; a large body gets more (http/intake.py).
 BODY_SECONDS = 120.0
 
+_PUSH = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_PUSH)
 _SERVICE = Query("service", f"{UPLOAD_PACK} to fetch, {RECEIVE_PACK} to push", required=True)
 _DUMB = "This hub speaks git's smart protocol only. Use git 1.6.6 or newer, over http or https."
 
@@ -51,50 +55,54 @@ class _Git:
 
     def routes(self, kind: RepoType, ending: str) -> list[Route]:
         at = f"/{kind.folder}{{namespace}}/{{repo}}{ending}"
-        read, write = Action.REPO_READ_CONTENT.rule.name, Action.REPO_WRITE.rule.name
         said = {200: ("In git's own format.", None)}
 
-        def post(service: str, handler: Handler, action: str, summary: str, cap: int) -> Route:
+        def post(service: str, endpoint: ForType, summary: str, cap: int) -> Route:
+            path = f"{at}/{service}"
             return Route(
                 "POST",
-                f"{at}/{service}",
-                handler,
+                path,
+                endpoint(kind, path),
                 Surface.GIT,
-                action,
                 summary,
                 answers=said,
                 body_cap=cap,
                 body_seconds=BODY_SECONDS,
             )
 
+        refs, repos = f"{at}/info/refs", self.repos
+        fetching = at_repo(repos, Action.REPO_READ_CONTENT, self._fetch)
+        pushing_to = at_repo_needing(repos, _PUSH, self._push_needs, self._push)
         return [
             Route(
                 "GET",
-                f"{at}/info/refs",
-                partial(self._refs, kind, ending),
+                refs,
+                at_repo_needing(repos, (*_PUSH, Action.REPO_READ_CONTENT), self._refs_needs, self._refs)(kind, refs),
                 Surface.GIT,
-                read,
                 f"Branches and tags of a {kind.value}, for git",
                 query=(_SERVICE,),
                 answers={**said, 307: ("The repo was renamed: it is there.", None)},
             ),
-            post(UPLOAD_PACK, partial(self._fetch, kind), read, f"What git fetch asks of a {kind.value}", MOST_ASKED),
-            post(
-                RECEIVE_PACK,
-                partial(self._push, kind),
-                write,
-                f"What git push sends to a {kind.value}",
-                MOST_PUSHED,
-            ),
+            post(UPLOAD_PACK, fetching, f"What git fetch asks of a {kind.value}", MOST_ASKED),
+            post(RECEIVE_PACK, pushing_to, f"What git push sends to a {kind.value}", MOST_PUSHED),
         ]
 
-    async def _refs(self, kind: RepoType, ending: str, request: HubRequest) -> ASGIApp:
-        service = request.query().get("service")
-        if service not in (UPLOAD_PACK, RECEIVE_PACK):
-            raise Forbidden(_DUMB)
-        repo = await (self._readable(kind, request) if service == UPLOAD_PACK else self._pushable(kind, request))
-        if moved := _led_on(request, kind, ending, repo):
-            return moved
+    async def _refs_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
+        if _service(request) == RECEIVE_PACK:
+            return await self._push_needs(request, repo)
+        judged = repo.judged()
+        return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
+
+    async def _push_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
+        """Everything, or only to a pull request of one's own: which refs, the push itself finds out."""
+        user_id, judged = caller_of(request).identity.user_id, repo.judged()
+        own = await discussions.open_pull_request_by(self.repos.db, repo.id, user_id) if user_id else None
+        writing = Check(Action.REPO_WRITE, judged)
+        pushing_to_own = (Check(Action.DISCUSSION_PUSH, Post(judged, own.author_id)),) if own else ()
+        return Target(repo, judged, also=((writing, *pushing_to_own),))
+
+    async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
+        service = _service(request)
         if service == UPLOAD_PACK:
             async with self.fetches.taken(share_of(request)):
                 folder = await copied_refs.refresh(self.repos, repo.id)
@@ -106,9 +114,8 @@ class _Git:
         start = begun(f"application/x-{service}-advertisement")
         return Response(head + said, headers={name.decode(): value.decode() for name, value in start["headers"]})
 
-    async def _fetch(self, kind: RepoType, request: HubRequest) -> ASGIApp:
+    async def _fetch(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, UPLOAD_PACK)
-        repo = await self._readable(kind, request)
         body = Body(request, MOST_ASKED)
 
         async def parts() -> AsyncGenerator[bytes, None]:
@@ -123,9 +130,8 @@ class _Git:
         slot, stall = self.fetches.taken(share_of(request)), self.repos.limits.stall_seconds
         return Fetched(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
 
-    async def _push(self, kind: RepoType, request: HubRequest) -> ASGIApp:
+    async def _push(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, RECEIVE_PACK)
-        repo = await self._pushable(kind, request)
         body = Body(request, MOST_PUSHED)
         lines = LineReader(aiter(body))
         asked = await receiving.read_commands(lines)
@@ -143,21 +149,12 @@ class _Git:
 
         return Pushed(asked, work, lambda: body.ended, self.repos.limits.silent_seconds)
 
-    async def _readable(self, kind: RepoType, request: HubRequest) -> Repo:
-        return await finding.find(
-            self.repos, _identity(request), Action.REPO_READ_CONTENT, kind.value, *_named(request)
-        )
 
-    async def _pushable(self, kind: RepoType, request: HubRequest) -> Repo:
-        return await push_rights.find_for_push(self.repos, _identity(request), kind.value, *_named(request))
-
-
-def _identity(request: HubRequest) -> Identity:
-    return caller_of(request).identity
-
-
-def _named(request: HubRequest) -> tuple[str, str]:
-    return request.param("namespace"), request.param("repo")
+def _service(request: HubRequest) -> str:
+    service = request.query().get("service", "")
+    if service not in (UPLOAD_PACK, RECEIVE_PACK):
+        raise Forbidden(_DUMB)
+    return service
 
 
 def _protocol(request: HubRequest) -> str:
@@ -172,12 +169,3 @@ def _check_type(request: HubRequest, service: str) -> None:
     wanted = f"application/x-{service}-request"
     if request.content_type != wanted:
         raise UnsupportedMedia(f"Send this as {wanted}.")
-
-
-def _led_on(request: HubRequest, kind: RepoType, ending: str, repo: Repo) -> Response | None:
-    """From a former name to where the repo is: git follows, and keeps to it for the rest of what it does."""
-    namespace, name = _named(request)
-    if (namespace.lower(), name.lower()) == (repo.owner_name.lower(), repo.name.lower()):
-        return None
-    query = request.scope["query_string"].decode("latin-1")
-    return RedirectResponse(f"/{kind.folder}{repo.full_name}{ending}/info/refs?{query}", 307)

@@ -6,10 +6,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubgate.server.http.openapi import document
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.openapi import document
+from hubgate.server.edge.routes import Route
+from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.pages.api_reading import shapes, subjects
 from hubgate.server.web.rendering import Pages
@@ -26,13 +28,12 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
         Route(
             "GET",
             "/api/openapi.json",
-            openapi,
+            public(openapi),
             Surface.API,
-            "hub.public",
             "This document",
             answers={200: ("OpenAPI 3.1.", dict)},
         ),
-        Route("GET", "/docs/api", readable, Surface.PAGE, "hub.public", "The API, readable"),
+        Route("GET", "/docs/api", public(readable), Surface.PAGE, "The API, readable"),
     ]
 
     # Made when somebody asks: it takes longer than all else that starting a hub does.

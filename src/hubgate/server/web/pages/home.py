@@ -5,8 +5,9 @@ from starlette.responses import Response
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations import invitations
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
@@ -44,4 +45,4 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
             more_repos=own.next_cursor is not None,
         )
 
-    return [Route("GET", "/", home, Surface.PAGE, "hub.public", "Home")]
+    return [Route("GET", "/", public(home), Surface.PAGE, "Home")]

@@ -13,14 +13,15 @@ from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.edge.edge import NOTHING_HERE
+from hubgate.server.edge.endpoint import Endpoint, Locator, Target
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
-from hubgate.server.http.edge import NOTHING_HERE
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.web.belonging import organizations_of
-from hubgate.server.web.named import moved
+from hubgate.server.web.named import moved_to
 from hubgate.server.web.pages.listing import first_of
 from hubgate.server.web.pages.repos.owned import owned
 from hubgate.server.web.rendering import Pages
@@ -46,12 +47,13 @@ class Website:
 
 
 def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
-    async def show(request: HubRequest) -> Response:
+    async def find(request: HubRequest) -> Target[User | Organization]:
         found = await store.account_named(accounts.db, request.param("name"))
         if found is None or (isinstance(found, User) and found.disabled_at is not None):
             raise NotFound(NOTHING_HERE)
-        if elsewhere := moved(request, _PATH, found.name):
-            return elsewhere
+        return Target(found, resource.HUB, moved_to=moved_to(request, _PATH, found.name))
+
+    async def show(request: HubRequest, found: User | Organization) -> Response:
         return await (of_user(request, found) if isinstance(found, User) else of_organization(request, found))
 
     async def of_user(request: HubRequest, user: User) -> Response:
@@ -83,5 +85,5 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
             **await owned(repos, request, judged, organization.name),
         )
 
-    public = Action.HUB_PUBLIC.rule.name
-    return [Route("GET", _PATH, show, Surface.PAGE, public, "The profile of a user or an organization")]
+    endpoint = Endpoint(Action.HUB_PUBLIC, Locator((resource.Hub,), find), show)
+    return [Route("GET", _PATH, endpoint, Surface.PAGE, "The profile of a user or an organization")]

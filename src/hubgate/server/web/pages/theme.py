@@ -3,9 +3,10 @@
 from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.clock import DAY, SECOND
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.local_path import local_path
 from hubgate.server.web.rendering import THEME_COOKIE, THEMES, Pages
@@ -29,5 +30,5 @@ def routes(pages: Pages) -> list[Route]:
         return response
 
     return [
-        Route("POST", "/theme", choose, Surface.PAGE, "hub.public", "Choose light or dark", body_cap=16 * KIB),
+        Route("POST", "/theme", public(choose), Surface.PAGE, "Choose light or dark", body_cap=16 * KIB),
     ]

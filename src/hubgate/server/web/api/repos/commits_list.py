@@ -6,10 +6,10 @@ from typing import Any
 
 from hubgate.server.access.actions import Action
 from hubgate.server.clock import SECOND, iso
+from hubgate.server.edge.routes import Query, Route
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Query, Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history
 from hubgate.server.hub.repos import finding, store
@@ -19,7 +19,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.api.repos.contents import where
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.repo_routes import api_routes
+from hubgate.server.web.repo_routes import api_routes, at_repo
 
 DEFAULT, MOST = 50, 1000
 MOST_AVATARS = 100
@@ -56,7 +56,9 @@ def routes(repos: Repos) -> list[Route]:
     )
     answers = {200: ("The newest first.", list[dict[str, Any]])}
     see = Action.REPO_SEE
-    return api_routes(repos, "GET", "/commits/{rev:path}", commits, see, "The history of a repo", answers, query=query)
+    return api_routes(
+        "GET", "/commits/{rev:path}", at_repo(repos, see, commits), "The history of a repo", answers, query=query
+    )
 
 
 def _number(text: str, otherwise: int) -> int:

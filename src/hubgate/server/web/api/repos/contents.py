@@ -8,11 +8,11 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.clock import SECOND, iso
+from hubgate.server.edge.routes import MIB, Query, Route
 from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import parse_fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
-from hubgate.server.http.routes import MIB, Query, Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history, trees
 from hubgate.server.hub.git.objects import Entry, EntryType
@@ -21,7 +21,7 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import Page, PageRequest, encode_cursor, parse_page
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.api.repos import queries
-from hubgate.server.web.repo_routes import api_routes, first_of_rest
+from hubgate.server.web.repo_routes import api_routes, at_repo, first_of_rest
 
 MOST = 1000
 # With `expand` each entry costs a walk through the history.
@@ -88,13 +88,11 @@ def routes(repos: Repos) -> list[Route]:
         Query("expand", "Also the last commit of each.", {"type": "boolean"}),
     )
     return [
-        *api_routes(repos, "GET", "/tree/{rest:path}", tree, see, "What is in a repo", answers, query=query),
+        *api_routes("GET", "/tree/{rest:path}", at_repo(repos, see, tree), "What is in a repo", answers, query=query),
         *api_routes(
-            repos,
             "POST",
             "/paths-info/{rev:path}",
-            paths_info,
-            see,
+            at_repo(repos, see, paths_info),
             "Some files of a repo",
             answers,
             body=PathsAsked,

@@ -8,14 +8,14 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.clock import iso
+from hubgate.server.edge.routes import Query, Route
 from hubgate.server.errors import BadRequest
 from hubgate.server.events import store
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Query, Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.web.repo_routes import api_routes
+from hubgate.server.web.repo_routes import api_routes, at_repo
 
 MOST = 1000
 
@@ -48,7 +48,7 @@ def routes(repos: Repos) -> list[Route]:
     )
     answers = {200: ("The oldest first. What happened in private is left out for strangers.", list[dict[str, Any]])}
     see = Action.REPO_SEE
-    return api_routes(repos, "GET", "/events", every, see, "What happened to a repo", answers, query=query)
+    return api_routes("GET", "/events", at_repo(repos, see, every), "What happened to a repo", answers, query=query)
 
 
 def _number(text: str, name: str) -> int:

@@ -5,9 +5,9 @@ from typing import Any
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
+from hubgate.server.edge.routes import Query, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Query, Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
 from hubgate.server.hub.git.threads import in_thread
@@ -15,7 +15,7 @@ from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.api.repos import queries, wire
-from hubgate.server.web.repo_routes import api_routes
+from hubgate.server.web.repo_routes import api_routes, at_repo
 
 _QUERY = (
     Query("blobs", "Also size and ids of every file.", {"type": "boolean"}),
@@ -53,8 +53,13 @@ def routes(repos: Repos) -> list[Route]:
 
     see = Action.REPO_SEE
     return [
-        *api_routes(repos, "GET", "", at_head, see, "A repo", _ANSWERS, query=_QUERY),
+        *api_routes("GET", "", at_repo(repos, see, at_head), "A repo", _ANSWERS, query=_QUERY),
         *api_routes(
-            repos, "GET", "/revision/{rev:path}", at_revision, see, "A repo at a revision", _ANSWERS, query=_QUERY
+            "GET",
+            "/revision/{rev:path}",
+            at_repo(repos, see, at_revision),
+            "A repo at a revision",
+            _ANSWERS,
+            query=_QUERY,
         ),
     ]

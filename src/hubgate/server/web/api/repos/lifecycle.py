@@ -1,24 +1,27 @@
 """`/api/repos/create`, `/api/repos/delete`, `/api/repos/move`."""
 
 import base64
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of, caller_of
-from hubgate.server.access.policy import require
-from hubgate.server.errors import BadRequest, Forbidden, NotFound, Unprocessable
+from hubgate.server.access.resource import Account, Organization
+from hubgate.server.edge.endpoint import Endpoint, Locator, Missing, Target
+from hubgate.server.edge.routes import MIB, Route
+from hubgate.server.errors import BadRequest, NotFound, Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import MIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.paths import check_path
-from hubgate.server.hub.repos import creating, finding, moving, removing, store
-from hubgate.server.hub.repos.model import RepoType
+from hubgate.server.hub.repos import creating, finding, moving, removing
+from hubgate.server.hub.repos.model import Owner, Repo, RepoType
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.repos.visibility import Visibility, is_private
+from hubgate.server.web.repo_places import Move, move_target, owner_for_repos
 
 T = TypeVar("T")
 
@@ -63,18 +66,29 @@ class MoveRepo(msgspec.Struct, rename="camel"):
     type: _TYPES | None = None
 
 
+class _New(NamedTuple):
+    asked: CreateRepo
+    owner: Owner
+    name: str
+
+
+class _Doomed(NamedTuple):
+    repo: Repo
+    called: str
+
+
 def routes(repos: Repos) -> list[Route]:
-    async def create(request: HubRequest) -> JsonResponse:
-        caller = caller_of(request)
+    async def place_of_new(request: HubRequest) -> Target[_New]:
         asked = await read_as_somebody(request, CreateRepo)
-        namespace, name = _place(caller, asked.organization, asked.name)
-        owner = await store.owner_named(repos.db, namespace)
-        if owner is None:
-            raise _no_namespace(namespace)
-        require(caller.identity, Action.REPO_CREATE, owner.namespace)
+        namespace, name = _place(caller_of(request), asked.organization, asked.name)
+        owner = await owner_for_repos(repos, namespace)
+        return Target(_New(asked, owner, name), owner.namespace)
+
+    async def create(request: HubRequest, new: _New) -> JsonResponse:
+        caller, asked = caller_of(request), new.asked
         wanted = creating.NewRepo(
             type=RepoType(asked.type or "model"),
-            name=name,
+            name=new.name,
             private=is_private(RepoType(asked.type or "model"), asked.private, asked.visibility) or False,
             sdk=asked.sdk or "",
             license=asked.license or "",
@@ -84,7 +98,7 @@ def routes(repos: Repos) -> list[Route]:
             raise BadRequest("A space needs an sdk, such as docker, gradio or static.")
         try:
             repo = await creating.create(
-                repos, caller.user, owner, wanted, actor_of(request), _files(asked.files or [])
+                repos, caller.user, new.owner, wanted, actor_of(request), _files(asked.files or [])
             )
         except creating.NameTaken as taken:
             # Clients that do not mind read the address from here.
@@ -92,37 +106,42 @@ def routes(repos: Repos) -> list[Route]:
             return JsonResponse(said, 409, {"x-error-message": taken.message})
         return JsonResponse(RepoMade(repos.base_url + repo.path, repo.full_name, repo.id))
 
-    async def delete(request: HubRequest) -> JsonResponse:
-        caller = caller_of(request)
+    async def doomed(request: HubRequest) -> Target[_Doomed] | Missing:
         asked = await read_as_somebody(request, DeleteRepo)
-        namespace, name = _place(caller, asked.organization, asked.name)
-        kind = asked.type or "model"
-        repo = await finding.find(repos, caller.identity, Action.REPO_MANAGE, kind, namespace, name)
-        if repo.full_name.lower() != f"{namespace}/{name}".lower():
+        namespace, name = _place(caller_of(request), asked.organization, asked.name)
+        repo = await finding.named(repos, asked.type or "model", namespace, name)
+        if not isinstance(repo, Repo):
+            return Missing(repo)
+        return Target(_Doomed(repo, f"{namespace}/{name}"), repo.judged())
+
+    async def delete(request: HubRequest, doomed: _Doomed) -> JsonResponse:
+        repo = doomed.repo
+        if repo.full_name.lower() != doomed.called.lower():
             # A script that cleans up under the old name, its own or its owner's, must not take what has moved on.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
         await removing.delete(repos, repo, actor_of(request))
         return JsonResponse({})
 
-    async def move(request: HubRequest) -> JsonResponse:
-        caller = caller_of(request)
+    async def leaving(request: HubRequest) -> Target[Move] | Missing:
         asked = await read_as_somebody(request, MoveRepo)
-        namespace, name = _split(asked.from_repo)
-        repo = await finding.find(repos, caller.identity, Action.REPO_MANAGE, asked.type or "model", namespace, name)
-        to_namespace, to_name = _split(asked.to_repo)
-        owner = await store.owner_named(repos.db, to_namespace)
-        if owner is None:
-            raise _no_namespace(to_namespace)
-        if owner.id != repo.owner_id:
-            require(caller.identity, Action.REPO_CREATE, owner.namespace)
-        moved = await moving.move(repos, repo, owner, to_name, actor_of(request))
+        repo = await finding.named(repos, asked.type or "model", *_split(asked.from_repo))
+        if not isinstance(repo, Repo):
+            return Missing(repo)
+        return await move_target(repos, repo, *_split(asked.to_repo))
+
+    async def move(request: HubRequest, wanted: Move) -> JsonResponse:
+        moved = await moving.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request))
         return JsonResponse({"url": repos.base_url + moved.path})
 
+    create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place_of_new), create)
+    delete_at = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), doomed), delete)
+    on_move = (resource.Repo, Account, Organization)
+    move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, leaving), move, (Action.REPO_CREATE,))
     made = {200: ("It is there, with its first commit.", RepoMade), 409: ("The name is taken; url says by what.", None)}
     return [
-        _route("POST", "/api/repos/create", create, Action.REPO_CREATE, "Make a repo", CreateRepo, made, 16 * MIB),
-        _route("DELETE", "/api/repos/delete", delete, Action.REPO_MANAGE, "Delete a repo", DeleteRepo, _DONE),
-        _route("POST", "/api/repos/move", move, Action.REPO_MANAGE, "Rename or hand over a repo", MoveRepo, _MOVED),
+        _route("POST", "/api/repos/create", create_at, "Make a repo", CreateRepo, made, 16 * MIB),
+        _route("DELETE", "/api/repos/delete", delete_at, "Delete a repo", DeleteRepo, _DONE),
+        _route("POST", "/api/repos/move", move_at, "Rename or hand over a repo", MoveRepo, _MOVED),
     ]
 
 
@@ -130,11 +149,9 @@ _DONE = {200: ("It is gone.", None), 404: ("There is no such repo.", None)}
 _MOVED = {200: ("It is there; its old address leads to it.", None), 409: ("There is a repo of that name.", None)}
 
 
-def _route(
-    method: str, path: str, handler: Any, action: Action, summary: str, body: Any, answers: Any, cap: int = MIB
-) -> Route:
+def _route(method: str, path: str, endpoint: Endpoint, summary: str, body: Any, answers: Any, cap: int = MIB) -> Route:
     said = {**NO_TOKEN, 403: ("You may not do this there.", None), **answers}
-    return Route(method, path, handler, Surface.API, action.rule.name, summary, body=body, answers=said, body_cap=cap)
+    return Route(method, path, endpoint, Surface.API, summary, body=body, answers=said, body_cap=cap)
 
 
 def _place(caller: Caller, organization: str | None, name: str) -> tuple[str, str]:
@@ -145,10 +162,6 @@ def _place(caller: Caller, organization: str | None, name: str) -> tuple[str, st
     if organization and namespace and organization.lower() != namespace.lower():
         raise Unprocessable("name and organization name two different namespaces.")
     return organization or namespace or caller.user.name, rest
-
-
-def _no_namespace(name: str) -> Forbidden:
-    return Forbidden(f"There is no namespace {name[:60]} that you may create repos in.")
 
 
 async def read_as_somebody(request: HubRequest, shape: type[T]) -> T:

@@ -4,11 +4,12 @@ from typing import Any
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
+from hubgate.server.edge.endpoint import THE_HUB, Endpoint, without_subject
+from hubgate.server.edge.routes import Query, Route
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Query, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
@@ -64,10 +65,8 @@ def routes(repos: Repos) -> list[Route]:
         return Route(
             "GET",
             f"/api/{kind.plural}",
-            every,
+            Endpoint(Action.REPO_LIST, THE_HUB, without_subject(every)),
             Surface.API,
-            # Asked of each repo on the list (access/sight.py).
-            Action.REPO_SEE.rule.name,
             f"Every {kind.value} you may see",
             query=_QUERY,
             answers={200: ("One page.", list[dict[str, Any]])},

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from hubgate.server.edge.routes import MIB
 from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import MIB
 
 # It has to be in memory whole. Clients of that time sent larger files by LFS.
 LARGEST = 32 * MIB

@@ -6,14 +6,14 @@ import msgspec
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
+from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Query, Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import branching
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.api.repos import queries
-from hubgate.server.web.repo_routes import api_routes
+from hubgate.server.web.repo_routes import api_routes, at_repo
 
 LONGEST_MESSAGE = 10_000
 
@@ -76,17 +76,19 @@ def routes(repos: Repos) -> list[Route]:
     listing = {200: ("Branches and tags with their commits.", dict[str, Any])}
     branch, tag, cap = "/branch/{branch:path}", "/tag/{rev:path}", 64 * KIB
     return [
-        *api_routes(repos, "GET", "/refs", every, Action.REPO_SEE, "Branches of a repo", listing, query=query),
-        *api_routes(repos, "POST", branch, new_branch, write, "A new branch", done, body=NewBranch, body_cap=cap),
-        *api_routes(repos, "DELETE", branch, drop_branch, write, "Delete a branch of a repo", done),
-        *api_routes(repos, "POST", tag, new_tag, write, "A new tag in a repo", done, body=NewTag, body_cap=cap),
-        *api_routes(repos, "DELETE", tag, drop_tag, write, "Delete a tag of a repo", done),
+        *api_routes("GET", "/refs", at_repo(repos, Action.REPO_SEE, every), "Branches of a repo", listing, query=query),
         *api_routes(
-            repos,
+            "POST", branch, at_repo(repos, write, new_branch), "A new branch", done, body=NewBranch, body_cap=cap
+        ),
+        *api_routes("DELETE", branch, at_repo(repos, write, drop_branch), "Delete a branch of a repo", done),
+        *api_routes(
+            "POST", tag, at_repo(repos, write, new_tag), "A new tag in a repo", done, body=NewTag, body_cap=cap
+        ),
+        *api_routes("DELETE", tag, at_repo(repos, write, drop_tag), "Delete a tag of a repo", done),
+        *api_routes(
             "POST",
             "/super-squash/{rev:path}",
-            squash,
-            write,
+            at_repo(repos, write, squash),
             "Make one commit of a repo's branch",
             done,
             body=Squash,

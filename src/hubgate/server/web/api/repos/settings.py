@@ -6,16 +6,17 @@ import msgspec
 from starlette.responses import PlainTextResponse
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import actor_of, caller_of
-from hubgate.server.access.policy import require
+from hubgate.server.access.caller import actor_of
+from hubgate.server.edge.endpoint import Check, Target
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import configuring
+from hubgate.server.hub.repos.configuring import Changes
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.api.repos.visibility import Visibility, is_private
-from hubgate.server.web.repo_routes import api_routes
+from hubgate.server.web.repo_routes import api_routes, at_repo, at_repo_needing
 
 
 class RepoSettings(msgspec.Struct, rename="camel"):
@@ -35,10 +36,13 @@ class RepoSettingsSet(msgspec.Struct, rename="camel"):
 
 
 def routes(repos: Repos) -> list[Route]:
-    async def change(request: HubRequest, repo: Repo) -> JsonResponse:
+    async def needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, Changes]]:
         changes = _changes(repo, await request.read_json(RepoSettings))
-        if changes.of_access:
-            require(caller_of(request).identity, Action.REPO_MANAGE, repo.judged())
+        managing = ((Check(Action.REPO_MANAGE, repo.judged()),),) if changes.of_access else ()
+        return Target((repo, changes), repo.judged(), also=managing)
+
+    async def change(request: HubRequest, given: tuple[Repo, Changes]) -> JsonResponse:
+        repo, changes = given
         after = await configuring.configure(repos, repo, changes, actor_of(request))
         private, discussions = bool(after.private), bool(after.discussions_disabled)
         visibility = "private" if private else "public"
@@ -47,27 +51,24 @@ def routes(repos: Repos) -> list[Route]:
     async def ok(_: HubRequest, __: Repo) -> PlainTextResponse:
         return PlainTextResponse("OK")
 
+    read, write = Action.REPO_READ_CONTENT, Action.REPO_WRITE
     yes: dict[int, Any] = {200: ("You may.", None)}
     return [
         *api_routes(
-            repos,
             "PUT",
             "/settings",
-            change,
-            Action.REPO_CONFIGURE,
+            at_repo_needing(repos, (Action.REPO_CONFIGURE, Action.REPO_MANAGE), needs, change),
             "Change a repo's settings",
             {200: ("As they are now.", RepoSettingsSet)},
             body=RepoSettings,
             body_cap=16 * KIB,
         ),
-        *api_routes(
-            repos, "GET", "/auth-check", ok, Action.REPO_READ_CONTENT, "Whether you may read a repo's files", yes
-        ),
-        *api_routes(repos, "GET", "/auth-check/write", ok, Action.REPO_WRITE, "Whether you may change a repo", yes),
+        *api_routes("GET", "/auth-check", at_repo(repos, read, ok), "Whether you may read a repo's files", yes),
+        *api_routes("GET", "/auth-check/write", at_repo(repos, write, ok), "Whether you may change a repo", yes),
     ]
 
 
-def _changes(repo: Repo, asked: RepoSettings) -> configuring.Changes:
+def _changes(repo: Repo, asked: RepoSettings) -> Changes:
     private = is_private(repo.kind, asked.private, asked.visibility)
     gated = None if asked.gated is None else asked.gated or ""
-    return configuring.Changes(private, gated, asked.discussions_disabled)
+    return Changes(private, gated, asked.discussions_disabled)

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from hubgate.server.access.actions import Action
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import MIB, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import MIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos.card import BadFrontMatter, parsed, split_readme
@@ -32,9 +32,8 @@ def routes() -> list[Route]:
         Route(
             "POST",
             "/api/validate-yaml",
-            _validate,
+            public(_validate),
             Surface.API,
-            Action.HUB_PUBLIC.rule.name,
             "Check the front matter of a README",
             body=ReadmeToCheck,
             body_cap=4 * MIB,

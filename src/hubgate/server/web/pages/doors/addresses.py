@@ -5,8 +5,9 @@ from starlette.responses import Response
 from hubgate.server.accounts import addresses
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.web.pages.doors.door import door
 from hubgate.server.web.rendering import Pages
 
@@ -31,8 +32,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.see("/", "Your e-mail address is changed.")
 
     return [
-        door("GET", "/verify/{secret}", show_verify, "Confirm an e-mail address"),
-        door("POST", "/verify/{secret}", verify, "Confirm an e-mail address"),
-        door("GET", "/change-email/{secret}", show_change, "Move to another e-mail address"),
-        door("POST", "/change-email/{secret}", change, "Move to another e-mail address"),
+        door("GET", "/verify/{secret}", public(show_verify), "Confirm an e-mail address"),
+        door("POST", "/verify/{secret}", public(verify), "Confirm an e-mail address"),
+        door("GET", "/change-email/{secret}", public(show_change), "Move to another e-mail address"),
+        door("POST", "/change-email/{secret}", public(change), "Move to another e-mail address"),
     ]

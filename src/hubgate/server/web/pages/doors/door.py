@@ -1,7 +1,7 @@
 """What the routes of doors have in common."""
 
-from hubgate.server.access.actions import Action
-from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.edge.endpoint import Endpoint
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 
 NOTICE = "doors/notice.html"
@@ -13,9 +13,8 @@ _BODY_CAP = 32 * KIB
 def door(
     method: str,
     path: str,
-    handler: Handler,
+    endpoint: Endpoint,
     summary: str,
-    action: Action = Action.HUB_PUBLIC,
     *,
     secret_address: bool = True,
     leads_away: bool = False,
@@ -23,9 +22,8 @@ def door(
     return Route(
         method,
         path,
-        handler,
+        endpoint,
         Surface.PAGE,
-        action.rule.name,
         summary,
         body_cap=_BODY_CAP,
         secret_address=secret_address,

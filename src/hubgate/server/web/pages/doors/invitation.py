@@ -3,15 +3,15 @@
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations.invitations import Opened
+from hubgate.server.edge.endpoint import own, public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.web.local_path import going_on
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.doors.door import NOTICE, door
 from hubgate.server.web.pages.doors.join import show_invited
 from hubgate.server.web.rendering import Pages
@@ -44,8 +44,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
                 lines.append("No account? This hub takes no new ones. Ask whoever runs it.")
         return pages.page(request, NOTICE, title="You are invited", lines=lines, link=link)
 
-    async def answer(request: HubRequest) -> Response:
-        caller = require_own(request, Action.ACCOUNT_WRITE_SETTINGS)
+    async def answer(request: HubRequest, caller: Caller) -> Response:
         opened = await invitations.open_link(accounts, request.param("secret"))
         invitations.require_addressed(opened.invitation, caller.user)
         decision = request.form_fields.get("decision")
@@ -60,6 +59,6 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.see("/", f"You are a member of {opened.organization.name} now.")
 
     return [
-        door("GET", PATH, show, "What an invitation offers"),
-        door("POST", PATH, answer, "Accept or decline an invitation", Action.ACCOUNT_WRITE_SETTINGS),
+        door("GET", PATH, public(show), "What an invitation offers"),
+        door("POST", PATH, own(Action.ACCOUNT_WRITE_SETTINGS, answer), "Accept or decline an invitation"),
     ]

@@ -9,10 +9,11 @@ from hubgate.server.accounts import signup
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations.invitations import Opened
 from hubgate.server.accounts.signin import admit
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.web import session_cookie
 from hubgate.server.web.local_path import going_on, local_path
 from hubgate.server.web.pages.doors.door import NOTICE, door
@@ -75,8 +76,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.page(request, NOTICE, title="Check your mail.", lines=lines, link=link)
 
     return [
-        door("GET", PATH, show, "Join", leads_away=True),
-        door("POST", PATH, join, "Join", leads_away=True),
+        door("GET", PATH, public(show), "Join", leads_away=True),
+        door("POST", PATH, public(join), "Join", leads_away=True),
     ]
 
 

@@ -6,9 +6,10 @@ from hubgate.server.access.caller import visitor_of
 from hubgate.server.accounts import addresses, passwords_changed
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.web.pages.doors.door import NOTICE, door
 from hubgate.server.web.rendering import Pages
 
@@ -43,8 +44,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.see("/login", "Your password is changed. Sign in with it.")
 
     return [
-        door("GET", PATH, show, "Ask for a new password", secret_address=False),
-        door("POST", PATH, ask, "Mail a link that sets a new password", secret_address=False),
-        door("GET", PATH + "/{secret}", show_link, "Set a new password"),
-        door("POST", PATH + "/{secret}", set_new, "Set a new password"),
+        door("GET", PATH, public(show), "Ask for a new password", secret_address=False),
+        door("POST", PATH, public(ask), "Mail a link that sets a new password", secret_address=False),
+        door("GET", PATH + "/{secret}", public(show_link), "Set a new password"),
+        door("POST", PATH + "/{secret}", public(set_new), "Set a new password"),
     ]

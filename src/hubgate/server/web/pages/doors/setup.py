@@ -6,9 +6,10 @@ from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts import signup
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.signin import admit
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.web import session_cookie
 from hubgate.server.web.pages.doors.door import door
 from hubgate.server.web.pages.doors.join import FORM, Given
@@ -35,6 +36,6 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return response
 
     return [
-        door("GET", "/setup/{secret}", show, "Set the hub up"),
-        door("POST", "/setup/{secret}", make, "Make the first operator"),
+        door("GET", "/setup/{secret}", public(show), "Set the hub up"),
+        door("POST", "/setup/{secret}", public(make), "Make the first operator"),
     ]

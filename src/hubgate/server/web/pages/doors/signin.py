@@ -6,9 +6,10 @@ from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.signin import WrongPassword, sign_in
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Forbidden, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web import session_cookie
 from hubgate.server.web.local_path import local_path
@@ -51,7 +52,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         return response
 
     return [
-        door("GET", PATH, show, "Sign in", leads_away=True),
-        door("POST", PATH, enter, "Sign in", leads_away=True),
-        door("POST", "/logout", leave, "Sign out", secret_address=False),
+        door("GET", PATH, public(show), "Sign in", leads_away=True),
+        door("POST", PATH, public(enter), "Sign in", leads_away=True),
+        door("POST", "/logout", public(leave), "Sign out", secret_address=False),
     ]

@@ -1,7 +1,7 @@
 """All of them."""
 
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.http.routes import Route
+from hubgate.server.edge.routes import Route
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.doors import addresses, invitation, join, reset, setup, signin
 from hubgate.server.web.rendering import Pages

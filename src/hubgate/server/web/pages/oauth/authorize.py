@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 
 from starlette.responses import RedirectResponse, Response
 
-from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.model import Person
+from hubgate.server.edge.endpoint import PublicHandler, public
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import Forbidden, Unprocessable
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.owning import owner_name
 from hubgate.server.oauth.authorize import mark
@@ -48,13 +48,12 @@ def routes(pages: Pages, oauth: OAuth, csrf: Csrf) -> list[Route]:
     return [_route("GET", page.show), _route("POST", page.decide)]
 
 
-def _route(method: str, handler: Handler) -> Route:
+def _route(method: str, handler: PublicHandler) -> Route:
     return Route(
         method,
         PATH,
-        handler,
+        public(handler),
         Surface.PAGE,
-        Action.HUB_PUBLIC.rule.name,
         "Sign a user in to an app",
         body_cap=64 * KIB,
         # A rule of its own: without our field it allows nothing new.

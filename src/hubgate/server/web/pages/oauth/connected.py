@@ -7,10 +7,12 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.model import Person
+from hubgate.server.edge.endpoint import Handler, own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import changing
 from hubgate.server.oauth.consent.deciding import FIXED
@@ -18,7 +20,6 @@ from hubgate.server.oauth.consent.model import Connected
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.scopes import join_scopes
 from hubgate.server.web.foreign_text import shown
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
@@ -28,8 +29,8 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 
 def routes(pages: Pages, oauth: OAuth) -> list[Route]:
-    async def every(request: HubRequest) -> Response:
-        user = require_own(request, _READ).user
+    async def every(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         found = shown_of(request, await changing.of_user(oauth, user.id))
         return pages.page(
             request,
@@ -71,12 +72,12 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             ],
         )
 
-    async def one(request: HubRequest) -> Response:
-        person = require_own(request, _READ).signed_in
+    async def one(request: HubRequest, caller: Caller) -> Response:
+        person = caller.signed_in
         return show_one(request, person, await changing.get(oauth, person.user.id, request.param("client_id")))
 
-    async def change(request: HubRequest) -> Response:
-        person, form = require_own(request, _WRITE).signed_in, request.form_fields
+    async def change(request: HubRequest, caller: Caller) -> Response:
+        person, form = caller.signed_in, request.form_fields
         connected = await changing.get(oauth, person.user.id, request.param("client_id"))
         try:
             await changing.change(oauth, person, connected.client_id, form.all("scopes"), form.all("orgs"))
@@ -84,20 +85,20 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             return show_one(request, person, connected, error.fields)
         return pages.see(address_of(connected.client_id), "Saved. Takes effect at its next request.")
 
-    async def ask_revoke(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def ask_revoke(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         connected = await changing.get(oauth, user.id, request.param("client_id"))
         tokens = await changing.count_tokens(oauth, connected)
         return show(request, "settings/connected_revoke.html", connected, tokens=tokens)
 
-    async def revoke(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def revoke(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         connected = await changing.get(oauth, user.id, request.param("client_id"))
         await changing.revoke(oauth, user.id, connected.client_id)
         return pages.see(PATH, f"{name_of(connected)} is revoked.")
 
-    def page(method: str, path: str, handler: Handler, action: Action, summary: str) -> Route:
-        return Route(method, path, handler, Surface.PAGE, action.rule.name, summary, body_cap=64 * KIB)
+    def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
+        return Route(method, path, own(action, handler), Surface.PAGE, summary, body_cap=64 * KIB)
 
     at = f"{PATH}/{{client_id}}"
     return [

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
+from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.roles import Role
 from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
+from hubgate.server.edge.endpoint import own, public
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth import userinfo
 from hubgate.server.oauth.apps import owning
@@ -26,7 +27,6 @@ from hubgate.server.oauth.tokens.model import CODE_LASTS, REFRESH_LASTS
 from hubgate.server.scopes import BUILT_IN, Risk
 from hubgate.server.web.buttons import LABEL, buttons
 from hubgate.server.web.foreign_text import clean
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, device_curl, snippets
 from hubgate.server.web.rendering import Pages
 
@@ -82,9 +82,8 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     async def begin(request: HubRequest) -> Response:
         return pages.page(request, _TEMPLATE, url=request.query().get("url", ""), findings=None)
 
-    async def check(request: HubRequest) -> Response:
+    async def check(request: HubRequest, _: Caller) -> Response:
         """For users alone: the hub fetches what they name, and shows what it found."""
-        require_own(request, Action.ACCOUNT_READ_SETTINGS)
         url = request.form_fields.get("url").strip()
         if not url:
             errors = {"url": "Give the address of the document."}
@@ -98,12 +97,19 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in ordered]
         return pages.page(request, _TEMPLATE, url=url, findings=found)
 
-    public, own, page = Action.HUB_PUBLIC.rule.name, Action.ACCOUNT_READ_SETTINGS.rule.name, Surface.PAGE
+    page = Surface.PAGE
     return [
-        Route("GET", INDEX, index, page, public, "What there is to read"),
-        Route("GET", SIGN_IN, sign_in, page, public, "How to sign people in to an app"),
-        Route("GET", CHECK, begin, page, public, "The form that checks a metadata document"),
-        Route("POST", CHECK, check, page, own, "Check a metadata document", body_cap=16 * KIB),
+        Route("GET", INDEX, public(index), page, "What there is to read"),
+        Route("GET", SIGN_IN, public(sign_in), page, "How to sign people in to an app"),
+        Route("GET", CHECK, public(begin), page, "The form that checks a metadata document"),
+        Route(
+            "POST",
+            CHECK,
+            own(Action.ACCOUNT_READ_SETTINGS, check),
+            page,
+            "Check a metadata document",
+            body_cap=16 * KIB,
+        ),
     ]
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from starlette.responses import RedirectResponse, Response
 
-from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.clock import MINUTE
+from hubgate.server.edge.endpoint import PublicHandler, public
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.owning import owner_name
 from hubgate.server.oauth.consent import shown
@@ -42,14 +42,13 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     ]
 
 
-def _route(method: str, path: str, handler: Handler, summary: str) -> Route:
+def _route(method: str, path: str, handler: PublicHandler, summary: str) -> Route:
     # leads_away as at every step of a sign-in: Chromium holds form-action against where the app goes on to.
     return Route(
         method,
         path,
-        handler,
+        public(handler),
         Surface.PAGE,
-        Action.HUB_PUBLIC.rule.name,
         summary,
         body_cap=64 * KIB,
         secret_address=True,

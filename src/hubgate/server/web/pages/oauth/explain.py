@@ -7,8 +7,9 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.accounts import store as account_store
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
@@ -26,7 +27,8 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         refusal = await reading.find(oauth, request.param("id"))
         app = await app_store.find(oauth.db, refusal.client_id) if refusal else None
         if refusal is None or app is None or not _may_see(caller_of(request), app):
-            # The same for an id that is nobody's, one that is too old and one of another's app.
+            # Public, with a page of its own for everyone else: the same for an id that is nobody's, one that is too old
+            # and one of another's app.
             return pages.page(request, "oauth/not_explained.html", 403)
         return pages.page(
             request,
@@ -43,7 +45,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         organization = await account_store.organization(oauth.db, app.org_id)
         return f"/organizations/{organization.name if organization else ''}{OWN}"
 
-    return [Route("GET", PATH, show, Surface.PAGE, Action.HUB_PUBLIC.rule.name, "Why an app was refused")]
+    return [Route("GET", PATH, public(show), Surface.PAGE, "Why an app was refused")]
 
 
 def _may_see(caller: Caller, app: App) -> bool:

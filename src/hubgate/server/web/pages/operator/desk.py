@@ -1,20 +1,11 @@
 """A route of the operator's pages."""
 
-from starlette.types import ASGIApp
-
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import require
-from hubgate.server.access.resource import HUB
-from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
+from hubgate.server.edge.endpoint import THE_HUB, Endpoint, PublicHandler, without_subject
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 
 
-def operator_route(method: str, path: str, handler: Handler, summary: str) -> Route:
-    async def judged(request: HubRequest) -> ASGIApp:
-        require(caller_of(request).identity, Action.OPERATOR_USE, HUB)
-        return await handler(request)
-
-    name = Action.OPERATOR_USE.rule.name
-    return Route(method, path, judged, Surface.PAGE, name, summary, body_cap=16 * KIB)
+def operator_route(method: str, path: str, handler: PublicHandler, summary: str) -> Route:
+    endpoint = Endpoint(Action.OPERATOR_USE, THE_HUB, without_subject(handler))
+    return Route(method, path, endpoint, Surface.PAGE, summary, body_cap=16 * KIB)

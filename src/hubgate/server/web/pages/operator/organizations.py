@@ -5,12 +5,12 @@ from starlette.responses import Response
 from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts import oversight
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.model import PLANS, Organization
+from hubgate.server.accounts.model import PLANS
 from hubgate.server.accounts.organizations import settings
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.named import at_organization
+from hubgate.server.web.named import organization_named
 from hubgate.server.web.pages.listing import Asked, way_back
 from hubgate.server.web.pages.operator.desk import operator_route
 from hubgate.server.web.rendering import Pages
@@ -32,7 +32,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             **asked.shown(found.next_cursor),
         )
 
-    async def save(request: HubRequest, organization: Organization) -> Response:
+    async def save(request: HubRequest) -> Response:
+        organization = await organization_named(accounts, request, Surface.PAGE)
         given, actor = request.form_fields, actor_of(request)
         plan, can_pay = given.get("plan"), given.get("can_pay")
         # Only what was changed here: the rest may have changed elsewhere since this list was shown.
@@ -44,5 +45,5 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     return [
         operator_route("GET", _PATH, show, "Every organization"),
-        operator_route("POST", _ONE, at_organization(accounts, _ONE, Surface.PAGE, save), "Set an organization's plan"),
+        operator_route("POST", _ONE, save, "Set an organization's plan"),
     ]

@@ -4,8 +4,8 @@ from starlette.responses import Response
 
 from hubgate.server.accounts import oversight
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.web.pages.operator.desk import operator_route
 from hubgate.server.web.rendering import Pages
 

@@ -5,9 +5,10 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.access.caller import actor_of
+from hubgate.server.edge.endpoint import PublicHandler
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Handler, Route
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.requests import deciding
 from hubgate.server.web.pages.operator.desk import operator_route
@@ -23,7 +24,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest) -> Response:
         return pages.page(request, "operator/requests.html", **await values())
 
-    def deciding_by(granted: bool) -> Handler:
+    def deciding_by(granted: bool) -> PublicHandler:
         async def decide(request: HubRequest) -> Response:
             asked = await deciding.get(oauth, request.param("id"))
             try:

@@ -1,7 +1,7 @@
 """All of them."""
 
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.http.routes import Route
+from hubgate.server.edge.routes import Route
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.operator import organizations, overview, requests, users
 from hubgate.server.web.rendering import Pages

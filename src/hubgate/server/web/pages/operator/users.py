@@ -9,9 +9,10 @@ from hubgate.server.accounts import by_operator, oversight
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
 from hubgate.server.accounts.model import User
+from hubgate.server.edge.endpoint import PublicHandler
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Conflict
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Handler, Route
 from hubgate.server.web.named import user_named
 from hubgate.server.web.pages.listing import Asked, way_back
 from hubgate.server.web.pages.operator.desk import operator_route
@@ -54,7 +55,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         await by_operator.send_reset(accounts, user)
         return f"A reset link is on its way to {user.email}."
 
-    def button(deed: _Deed) -> Handler:
+    def button(deed: _Deed) -> PublicHandler:
         async def press(request: HubRequest) -> Response:
             user = await user_named(accounts, request.param("user"))
             return pages.see(way_back(request, _PATH), await deed(request, user))

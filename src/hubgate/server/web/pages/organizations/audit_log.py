@@ -15,9 +15,9 @@ from hubgate.server.audit import read
 from hubgate.server.audit.filters import Filter, Term, parse_filter
 from hubgate.server.audit.model import Entry, Kind, Listed, stored_object
 from hubgate.server.audit.verify import Glance, glance
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import decode_cursor, encode_cursor
 from hubgate.server.web.audit_entries import export

@@ -9,8 +9,8 @@ from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import settings, store
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web.named import organization_route

@@ -11,11 +11,12 @@ from hubgate.server.accounts.emails import email_key
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import invitations, members
 from hubgate.server.accounts.roles import Role
+from hubgate.server.edge.endpoint import Handler
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.named import OfOrganization, address_of, organization_route, user_named
+from hubgate.server.web.named import address_of, organization_route, user_named
 from hubgate.server.web.pages.listing import Asked, way_back
 from hubgate.server.web.rendering import Pages
 
@@ -43,7 +44,7 @@ class MembersPage:
             ),
         ]
 
-    def _route(self, method: str, path: str, handler: OfOrganization, action: Action, summary: str) -> Route:
+    def _route(self, method: str, path: str, handler: Handler[Organization], action: Action, summary: str) -> Route:
         surface, cap = Surface.PAGE, 16 * KIB
         return organization_route(self._accounts, method, path, handler, surface, action, summary, body_cap=cap)
 

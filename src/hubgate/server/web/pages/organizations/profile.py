@@ -9,11 +9,12 @@ from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import settings
+from hubgate.server.edge.endpoint import Handler
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.named import OfOrganization, address_of, organization_route
+from hubgate.server.web.named import address_of, organization_route
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 _ROOT = "/organizations/{name}/settings"
@@ -67,7 +68,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return shown(request, organization, error.fields, name=name)
         return pages.see(address_of(_PROFILE, name), f"Renamed to {name}. Links to {organization.name} lead here.")
 
-    def page(method: str, path: str, handler: OfOrganization, action: Action, summary: str) -> Route:
+    def page(method: str, path: str, handler: Handler[Organization], action: Action, summary: str) -> Route:
         surface, cap = Surface.PAGE, 16 * KIB
         return organization_route(accounts, method, _ROOT + path, handler, surface, action, summary, body_cap=cap)
 

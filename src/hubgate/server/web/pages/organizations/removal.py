@@ -9,9 +9,9 @@ from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members, store
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import address_of, organization_route, user_named
 from hubgate.server.web.pages.organizations.members import PATH as MEMBERS

@@ -6,8 +6,8 @@ from hubgate.server.access.actions import Action
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import members
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import address_of, organization_route
 from hubgate.server.web.pages.listing import Asked

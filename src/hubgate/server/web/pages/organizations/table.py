@@ -1,7 +1,7 @@
 """All of them."""
 
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.http.routes import Route
+from hubgate.server.edge.routes import Route
 from hubgate.server.web.pages.organizations import audit_log, deletion, founding, members, profile, removal, roster
 from hubgate.server.web.rendering import Pages
 

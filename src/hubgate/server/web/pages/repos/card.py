@@ -9,8 +9,8 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.objects import EntryType
 from hubgate.server.hub.git.threads import in_text_thread
@@ -56,10 +56,9 @@ def routes(frame: Frame) -> list[Route]:
     async def by_clone_address(_: HubRequest, repo: Repo) -> Response:
         return RedirectResponse(repo.path, 303)
 
-    see = Action.REPO_SEE
     return [
-        *frame.routes("GET", "", card, see, "The card of a repo"),
-        *frame.routes("GET", ".git", by_clone_address, see, "Leads from the address that git clones to a repo"),
+        *frame.views("", card, "The card of a repo"),
+        *frame.views(".git", by_clone_address, "Leads from the address that git clones to a repo"),
     ]
 
 

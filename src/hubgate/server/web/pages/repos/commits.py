@@ -3,9 +3,9 @@
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.hub.git import diffs, history
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.pages.repos.frame import Frame, Spot
@@ -42,8 +42,7 @@ def routes(frame: Frame) -> list[Route]:
         spot = Spot(repo, revision.sha, revision)
         return frame.show(request, repo, "commit.html", "files", spot=spot, found=found, may_read=may_read)
 
-    see = Action.REPO_SEE
     return [
-        *frame.routes("GET", "/commits/{rev:path}", log, see, "The history of a repo"),
-        *frame.routes("GET", "/commit/{sha}", one, see, "One commit of a repo"),
+        *frame.views("/commits/{rev:path}", log, "The history of a repo"),
+        *frame.views("/commit/{sha}", one, "One commit of a repo"),
     ]

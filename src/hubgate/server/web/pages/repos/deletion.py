@@ -6,14 +6,15 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.git.shelves import count_files
 from hubgate.server.hub.repos import removing
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.pages.repos.frame import Frame
 from hubgate.server.web.rendering import NO_ERRORS
+from hubgate.server.web.repo_routes import at_repo
 
 # Beyond this many files the page says "more than".
 MOST_COUNTED = 10_000
@@ -42,8 +43,8 @@ def routes(frame: Frame) -> list[Route]:
         await removing.delete(frame.repos, repo, actor_of(request))
         return frame.pages.see(f"/{repo.owner_name}", f"Deleted {repo.full_name}.")
 
-    what = "Delete a repo"
+    path, repos, manage = "/settings/delete", frame.repos, Action.REPO_MANAGE
     return [
-        *frame.routes("GET", "/settings/delete", ask, Action.REPO_MANAGE, "What deleting a repo means"),
-        *frame.routes("POST", "/settings/delete", delete, Action.REPO_MANAGE, what),
+        *frame.routes("GET", path, at_repo(repos, manage, ask), "What deleting a repo means"),
+        *frame.routes("POST", path, at_repo(repos, manage, delete), "Delete a repo"),
     ]

@@ -8,9 +8,9 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.hub.git import history, objects
 from hubgate.server.hub.git.objects import Entry, EntryType
 from hubgate.server.hub.git.threads import in_text_thread
@@ -73,7 +73,7 @@ def routes(frame: Frame) -> list[Route]:
             **await frame.picker(spot),
         )
 
-    return frame.routes("GET", "/blob/{rest:path}", blob, Action.REPO_SEE, "One file of a repo")
+    return frame.views("/blob/{rest:path}", blob, "One file of a repo")
 
 
 async def seen(frame: Frame, spot: Spot, entry: Entry, *, plain: bool) -> View:

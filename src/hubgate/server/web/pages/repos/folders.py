@@ -2,10 +2,9 @@
 
 from starlette.responses import RedirectResponse, Response
 
-from hubgate.server.access.actions import Action
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.hub.git import history, objects
 from hubgate.server.hub.git.objects import EntryType
 from hubgate.server.hub.git.shelves import shelf
@@ -61,8 +60,7 @@ def routes(frame: Frame) -> list[Route]:
             raise NotFound(f"There is no folder {spot.path[:200]} at {spot.rev[:100]}.")
         return RedirectResponse(spot.to("blob", spot.path), 303)
 
-    see = Action.REPO_SEE
     return [
-        *frame.routes("GET", "/tree", pick, see, "Leads to a repo's files at a revision"),
-        *frame.routes("GET", "/tree/{rest:path}", tree, see, "The files of a repo"),
+        *frame.views("/tree", pick, "Leads to a repo's files at a revision"),
+        *frame.views("/tree/{rest:path}", tree, "The files of a repo"),
     ]

@@ -6,15 +6,14 @@ from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
-from hubgate.server.errors import NotFound, Unauthorized
-from hubgate.server.http.edge import NOTHING_HERE
+from hubgate.server.edge.endpoint import Handler
+from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import finding, store
@@ -22,7 +21,7 @@ from hubgate.server.hub.repos.finding import Revision
 from hubgate.server.hub.repos.model import MAIN, Repo, RepoType
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.rendering import NO_ERRORS, Pages
-from hubgate.server.web.repo_routes import OfRepo, at_repo, first_of_rest
+from hubgate.server.web.repo_routes import ForType, at_repo, first_of_rest
 
 # More branches or tags than anyone looks through; the others are reached by their address.
 MOST_REFS = 200
@@ -61,15 +60,18 @@ class Frame:
     pages: Pages
     repos: Repos
 
-    def routes(self, method: str, tail: str, handler: OfRepo, action: Action, summary: str) -> list[Route]:
+    def routes(self, method: str, tail: str, endpoint: ForType, summary: str) -> list[Route]:
         """One for every type."""
         routes = []
         for kind in RepoType:
             path = f"/{kind.folder}{{namespace}}/{{repo}}{tail}"
-            handle = _hiding(at_repo(self.repos, kind, path, action, handler))
             about = summary.replace("repo", kind.value, 1)
-            routes.append(Route(method, path, handle, Surface.PAGE, action.rule.name, about, body_cap=16 * KIB))
+            routes.append(Route(method, path, endpoint(kind, path), Surface.PAGE, about, body_cap=16 * KIB))
         return routes
+
+    def views(self, tail: str, handler: Handler[Repo], summary: str) -> list[Route]:
+        """Pages for those who may see the repo."""
+        return self.routes("GET", tail, at_repo(self.repos, Action.REPO_SEE, handler), summary)
 
     def show(
         self,
@@ -115,17 +117,3 @@ class Frame:
         branches.sort(key=lambda name: name != MAIN.removeprefix("refs/heads/"))
         known = spot.rev in branches or spot.rev in tags
         return {"branches": branches, "tags": tags, "other": "" if known else spot.rev}
-
-
-def _hiding(handler: Handler) -> Handler:
-    """A repo that a visitor may not know of, and one that is not there: the same page, signed in or not."""
-
-    async def handle(request: HubRequest) -> ASGIApp:
-        try:
-            return await handler(request)
-        except (NotFound, Unauthorized) as error:
-            if error.code == "RepoNotFound":
-                raise NotFound(NOTHING_HERE) from None
-            raise
-
-    return handle

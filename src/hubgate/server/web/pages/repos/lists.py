@@ -4,8 +4,9 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
+from hubgate.server.edge.endpoint import THE_HUB, Endpoint, PublicHandler, without_subject
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import Wanted
@@ -19,7 +20,7 @@ SORTS = (("lastModified", "Recently changed"), ("createdAt", "Newest"))
 
 
 def routes(frame: Frame) -> list[Route]:
-    def of_type(kind: RepoType) -> Handler:
+    def of_type(kind: RepoType) -> PublicHandler:
         path = f"/{kind.plural}"
 
         async def every(request: HubRequest) -> Response:
@@ -47,9 +48,10 @@ def routes(frame: Frame) -> list[Route]:
 
         return every
 
-    # Asked of each repo on the list (access/sight.py).
-    see = Action.REPO_SEE.rule.name
+    def endpoint(kind: RepoType) -> Endpoint:
+        return Endpoint(Action.REPO_LIST, THE_HUB, without_subject(of_type(kind)))
+
     return [
-        Route("GET", f"/{kind.plural}", of_type(kind), Surface.PAGE, see, f"Every {kind.value} you may see")
+        Route("GET", f"/{kind.plural}", endpoint(kind), Surface.PAGE, f"Every {kind.value} you may see")
         for kind in RepoType
     ]

@@ -2,21 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import actor_of, caller_of
-from hubgate.server.access.policy import require
-from hubgate.server.errors import Forbidden, Unprocessable
+from hubgate.server.access.caller import Caller, actor_of, caller_of
+from hubgate.server.access.resource import Account, Organization
+from hubgate.server.edge.endpoint import Endpoint, Locator, Target, own
+from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.hub.repos import creating, store
-from hubgate.server.hub.repos.model import RepoType
+from hubgate.server.hub.repos import creating
+from hubgate.server.hub.repos.model import Owner, RepoType
 from hubgate.server.web.pages.repos.frame import Frame
 from hubgate.server.web.pages.repos.owners import owners_for
 from hubgate.server.web.rendering import NO_ERRORS
+from hubgate.server.web.repo_places import owner_for_repos
 
 PATHS = {RepoType.MODEL: "/new", RepoType.DATASET: "/new-dataset", RepoType.SPACE: "/new-space"}
 LICENSES = (
@@ -61,54 +64,47 @@ def routes(frame: Frame) -> list[Route]:
             sdks=SDKS,
         )
 
-    def asking(kind: RepoType) -> Handler:
-        async def ask(request: HubRequest) -> Response:
-            own = caller_of(request).user.name
-            return show(request, kind, Draft(request.query().get("owner") or own))
+    async def ask(request: HubRequest, caller: Caller, kind: RepoType) -> Response:
+        return show(request, kind, Draft(request.query().get("owner") or caller.user.name))
 
-        return ask
+    async def place(request: HubRequest) -> Target[Owner]:
+        owner = await owner_for_repos(frame.repos, _owner_name(request))
+        return Target(owner, owner.namespace)
 
-    def making(kind: RepoType) -> Handler:
-        async def make(request: HubRequest) -> Response:
-            caller, form = caller_of(request), request.form_fields
-            user = caller.user
-            draft = Draft(
-                form.get("owner") or user.name,
-                form.get("name").strip(),
-                form.get("visibility"),
-                form.get("license"),
-                form.get("sdk"),
-            )
-            wanted = creating.NewRepo(
-                type=kind,
-                name=draft.name,
-                private=draft.visibility == "private",
-                sdk=_one_of(SDKS, draft.sdk) if kind is RepoType.SPACE else "",
-                license=_one_of(LICENSES, draft.license),
-            )
-            owner = await store.owner_named(frame.repos.db, draft.owner)
-            if owner is None:
-                raise Forbidden(f"There is no namespace {draft.owner[:60]} that you may create repos in.")
-            require(caller.identity, Action.REPO_CREATE, owner.namespace)
-            try:
-                repo = await creating.create(frame.repos, user, owner, wanted, actor_of(request))
-            except creating.NameTaken:
-                return show(request, kind, draft, {"name": f"{owner.name}/{draft.name} is taken."})
-            except Unprocessable as error:
-                return show(request, kind, draft, {"name": error.message})
-            return frame.pages.see(repo.path, f"Created {repo.full_name}.")
-
-        return make
-
-    page, action = Surface.PAGE, Action.REPO_CREATE.rule.name
-    return [
-        route
-        for kind, path in PATHS.items()
-        for route in (
-            Route("GET", path, asking(kind), page, action, f"The form for a new {kind.value}"),
-            Route("POST", path, making(kind), page, action, f"Make a {kind.value}", body_cap=16 * KIB),
+    async def create(request: HubRequest, owner: Owner, kind: RepoType) -> Response:
+        form = request.form_fields
+        name, visibility = form.get("name").strip(), form.get("visibility")
+        draft = Draft(_owner_name(request), name, visibility, form.get("license"), form.get("sdk"))
+        wanted = creating.NewRepo(
+            type=kind,
+            name=draft.name,
+            private=draft.visibility == "private",
+            sdk=_one_of(SDKS, draft.sdk) if kind is RepoType.SPACE else "",
+            license=_one_of(LICENSES, draft.license),
         )
-    ]
+        try:
+            repo = await creating.create(frame.repos, caller_of(request).user, owner, wanted, actor_of(request))
+        except creating.NameTaken:
+            return show(request, kind, draft, {"name": f"{owner.name}/{draft.name} is taken."})
+        except Unprocessable as error:
+            return show(request, kind, draft, {"name": error.message})
+        return frame.pages.see(repo.path, f"Created {repo.full_name}.")
+
+    def routes_for(kind: RepoType, path: str) -> list[Route]:
+        asking = own(Action.REPO_CREATE, partial(ask, kind=kind))
+        making = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place), partial(create, kind=kind))
+        return [
+            Route("GET", path, asking, Surface.PAGE, f"The form for a new {kind.value}"),
+            Route("POST", path, making, Surface.PAGE, f"Make a {kind.value}", body_cap=16 * KIB),
+        ]
+
+    return [route for kind, path in PATHS.items() for route in routes_for(kind, path)]
+
+
+def _owner_name(request: HubRequest) -> str:
+    """Under the caller's own name unless the form says otherwise; a visitor is asked to sign in."""
+    own_name = caller_of(request).user.name
+    return request.form_fields.get("owner") or own_name
 
 
 def _one_of(choices: tuple[tuple[str, str], ...], given: str) -> str:

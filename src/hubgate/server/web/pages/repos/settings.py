@@ -6,16 +6,18 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
-from hubgate.server.access.policy import require
-from hubgate.server.errors import Conflict, Forbidden, Unprocessable
+from hubgate.server.edge.endpoint import Handler, Target
+from hubgate.server.edge.routes import Route
+from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
-from hubgate.server.hub.repos import configuring, moving, store
+from hubgate.server.hub.repos import configuring, moving
 from hubgate.server.hub.repos.configuring import Changes
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.pages.repos.frame import Frame
 from hubgate.server.web.pages.repos.owners import owners_with
 from hubgate.server.web.rendering import NO_ERRORS
+from hubgate.server.web.repo_places import Move, move_target
+from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 
 GATES = (
     ("", "Open: whoever sees it may read its files"),
@@ -61,14 +63,12 @@ def routes(frame: Frame) -> list[Route]:
         said = "off" if disabled else "on"
         return await configured(request, repo, Changes(discussions_disabled=disabled), f"Discussions are {said} now.")
 
-    async def move(request: HubRequest, repo: Repo) -> Response:
+    async def leaving(request: HubRequest, repo: Repo) -> Target[Move]:
         form = request.form_fields
-        to, name = form.get("owner") or repo.owner_name, form.get("name").strip()
-        owner = await store.owner_named(frame.repos.db, to)
-        if owner is None:
-            raise Forbidden(f"There is no namespace {to[:60]} that you may create repos in.")
-        if owner.id != repo.owner_id:
-            require(caller_of(request).identity, Action.REPO_CREATE, owner.namespace)
+        return await move_target(frame.repos, repo, form.get("owner") or repo.owner_name, form.get("name").strip())
+
+    async def move(request: HubRequest, wanted: Move) -> Response:
+        repo, owner, to, name = wanted.repo, wanted.to, wanted.namespace, wanted.name
         if (owner.id, name) == (repo.owner_id, repo.name):
             return frame.pages.see(f"{repo.path}/settings", f"It already is {repo.full_name}.")
         try:
@@ -80,11 +80,17 @@ def routes(frame: Frame) -> list[Route]:
         done = f"Moved to {moved.full_name}. Links to {repo.full_name} lead here."
         return frame.pages.see(f"{moved.path}/settings", done)
 
-    manage, configure = Action.REPO_MANAGE, Action.REPO_CONFIGURE
+    def manages(handler: Handler[Repo]) -> ForType:
+        return at_repo(frame.repos, Action.REPO_MANAGE, handler)
+
+    def configures(handler: Handler[Repo]) -> ForType:
+        return at_repo(frame.repos, Action.REPO_CONFIGURE, handler)
+
+    moving_away = at_repo_needing(frame.repos, (Action.REPO_MANAGE, Action.REPO_CREATE), leaving, move)
     return [
-        *frame.routes("GET", "/settings", show, configure, "The settings of a repo"),
-        *frame.routes("POST", "/settings/visibility", visibility, manage, "Make a repo public or private"),
-        *frame.routes("POST", "/settings/gate", gate, manage, "Gate a repo, or open it"),
-        *frame.routes("POST", "/settings/discussions", discussions, configure, "Discussions of a repo on or off"),
-        *frame.routes("POST", "/settings/move", move, manage, "Rename or hand over a repo"),
+        *frame.routes("GET", "/settings", configures(show), "The settings of a repo"),
+        *frame.routes("POST", "/settings/visibility", manages(visibility), "Make a repo public or private"),
+        *frame.routes("POST", "/settings/gate", manages(gate), "Gate a repo, or open it"),
+        *frame.routes("POST", "/settings/discussions", configures(discussions), "Discussions of a repo on or off"),
+        *frame.routes("POST", "/settings/move", moving_away, "Rename or hand over a repo"),
     ]

@@ -1,6 +1,6 @@
 """All of them."""
 
-from hubgate.server.http.routes import Route
+from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.web.pages.repos import card, commits, deletion, file, folders, lists, making, settings
 from hubgate.server.web.pages.repos.frame import Frame

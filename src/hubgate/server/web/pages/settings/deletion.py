@@ -5,17 +5,17 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import actor_of
+from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts import own_deletion
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web import session_cookie
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.settings.profile import PATH as _PROFILE
 from hubgate.server.web.rendering import Pages
 
@@ -32,12 +32,12 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             "repos": await repo_store.count_of_owner(accounts.db, person.user.id),
         }
 
-    async def ask(request: HubRequest) -> Response:
-        person = require_own(request, _ACTION).signed_in
+    async def ask(request: HubRequest, caller: Caller) -> Response:
+        person = caller.signed_in
         return pages.page(request, _TEMPLATE, typed="", **await going(person))
 
-    async def delete(request: HubRequest) -> Response:
-        person, form = require_own(request, _ACTION).signed_in, request.form_fields
+    async def delete(request: HubRequest, caller: Caller) -> Response:
+        person, form = caller.signed_in, request.form_fields
         typed, actor = form.get("name"), actor_of(request)
         try:
             await own_deletion.delete_own(accounts, person.user, typed, form.get("password"), actor)
@@ -49,8 +49,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         session_cookie.forget(response, pages.settings)
         return response
 
-    page, action = Surface.PAGE, _ACTION.rule.name
+    page = Surface.PAGE
     return [
-        Route("GET", PATH, ask, page, action, "What deleting your account means"),
-        Route("POST", PATH, delete, page, action, "Delete your account", body_cap=16 * KIB),
+        Route("GET", PATH, own(_ACTION, ask), page, "What deleting your account means"),
+        Route("POST", PATH, own(_ACTION, delete), page, "Delete your account", body_cap=16 * KIB),
     ]

@@ -6,11 +6,13 @@ import msgspec
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.export import export
 from hubgate.server.accounts.model import Person
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.oauth.apps import owning
@@ -23,7 +25,6 @@ from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
 from hubgate.server.web import exchanged
 from hubgate.server.web.api import application_shapes, connected_apps
 from hubgate.server.web.api.repos import wire as repos
-from hubgate.server.web.own_account import require_own
 
 PATH = "/settings/export"
 _ACTION = Action.ACCOUNT_READ_SETTINGS
@@ -54,11 +55,11 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
                 return found
             asked = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, live.CURSOR))
 
-    async def download(request: HubRequest) -> Response:
-        person = require_own(request, _ACTION).signed_in
+    async def download(_: HubRequest, caller: Caller) -> Response:
+        person = caller.signed_in
         text = msgspec.json.format(msgspec.json.encode(await everything(person)), indent=2)
         # A name is ASCII without quotes, so it needs no escaping here.
         headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
         return Response(text, media_type="application/json", headers=headers)
 
-    return [Route("GET", PATH, download, Surface.PAGE, _ACTION.rule.name, "All that is kept about you, as JSON")]
+    return [Route("GET", PATH, own(_ACTION, download), Surface.PAGE, "All that is kept about you, as JSON")]

@@ -3,16 +3,16 @@
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import actor_of
+from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Membership, Person
 from hubgate.server.accounts.names import name_key
 from hubgate.server.accounts.organizations import invitations, members
+from hubgate.server.edge.endpoint import Handler, own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.listing import first_of
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import Pages
@@ -23,8 +23,8 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    async def show(request: HubRequest) -> Response:
-        person = require_own(request, _READ).signed_in
+    async def show(request: HubRequest, caller: Caller) -> Response:
+        person = caller.signed_in
         invited, waiting = first_of(await invitations.of_user(accounts, person.user))
         return pages.page(
             request,
@@ -35,23 +35,23 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             waiting=waiting,
         )
 
-    async def accept(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def accept(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         invitation = await invitations.own(accounts, user, request.param("id"))
         await invitations.accept(accounts, user, invitation, actor_of(request))
         return pages.see(PATH, "You are a member now.")
 
-    async def decline(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def decline(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         await invitations.decline(accounts, await invitations.own(accounts, user, request.param("id")))
         return pages.see(PATH, "Invitation declined.")
 
-    async def ask_leave(request: HubRequest) -> Response:
-        membership = _membership(require_own(request, _WRITE).signed_in, request.param("name"))
+    async def ask_leave(request: HubRequest, caller: Caller) -> Response:
+        membership = _membership(caller.signed_in, request.param("name"))
         return pages.page(request, _LEAVE, section=PATH, membership=membership)
 
-    async def leave(request: HubRequest) -> Response:
-        person = require_own(request, _WRITE).signed_in
+    async def leave(request: HubRequest, caller: Caller) -> Response:
+        person = caller.signed_in
         membership = _membership(person, request.param("name"))
         try:
             await members.remove(accounts, membership.organization, person.user, actor_of(request))
@@ -59,8 +59,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return pages.mend(request, _LEAVE, error, "leave", section=PATH, membership=membership)
         return pages.see(PATH, f"You left {membership.organization.name}.")
 
-    def page(method: str, path: str, handler: Handler, action: Action, summary: str) -> Route:
-        return Route(method, path, handler, Surface.PAGE, action.rule.name, summary, body_cap=16 * KIB)
+    def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
+        return Route(method, path, own(action, handler), Surface.PAGE, summary, body_cap=16 * KIB)
 
     at, invitation = f"{PATH}/{{name}}/leave", f"{PATH}/invitations/{{id}}"
     return [

@@ -3,15 +3,15 @@
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import visitor_of
+from hubgate.server.access.caller import Caller, visitor_of
 from hubgate.server.accounts import passwords_changed
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web import session_cookie
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/password"
@@ -20,12 +20,11 @@ _ACTION = Action.ACCOUNT_CREDENTIALS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    async def show(request: HubRequest) -> Response:
-        require_own(request, _ACTION)
+    async def show(request: HubRequest, _: Caller) -> Response:
         return pages.page(request, _TEMPLATE, section=PATH)
 
-    async def change(request: HubRequest) -> Response:
-        user, form = require_own(request, _ACTION).user, request.form_fields
+    async def change(request: HubRequest, caller: Caller) -> Response:
+        user, form = caller.user, request.form_fields
         current, new = form.get("current_password"), form.get("new_password")
         try:
             cookie = await passwords_changed.change(accounts, user, current, new, visitor_of(request))
@@ -35,8 +34,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         session_cookie.remember(response, pages.settings, cookie)
         return response
 
-    page, action = Surface.PAGE, _ACTION.rule.name
+    page = Surface.PAGE
     return [
-        Route("GET", PATH, show, page, action, "Password"),
-        Route("POST", PATH, change, page, action, "Change the password", body_cap=16 * KIB),
+        Route("GET", PATH, own(_ACTION, show), page, "Password"),
+        Route("POST", PATH, own(_ACTION, change), page, "Change the password", body_cap=16 * KIB),
     ]

@@ -3,14 +3,15 @@
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller
 from hubgate.server.accounts import addresses, own_account
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import User
+from hubgate.server.edge.endpoint import Handler, own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/profile"
@@ -29,12 +30,12 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     def mend(request: HubRequest, user: User, error: HubError, at: str, **given: str) -> Response:
         return pages.mend(request, _TEMPLATE, error, at, section=PATH, values=values_for(user, **given))
 
-    async def profile(request: HubRequest) -> Response:
-        user = require_own(request, _READ).user
+    async def profile(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         return pages.page(request, _TEMPLATE, section=PATH, values=values_for(user))
 
-    async def save(request: HubRequest) -> Response:
-        user, form = require_own(request, _WRITE).user, request.form_fields
+    async def save(request: HubRequest, caller: Caller) -> Response:
+        user, form = caller.user, request.form_fields
         fullname, website = form.get("fullname"), form.get("website")
         try:
             await own_account.set_profile(accounts, user, fullname, website)
@@ -42,16 +43,16 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return mend(request, user, error, "fullname", fullname=fullname, website=website)
         return pages.see(PATH, "Profile saved.")
 
-    async def rename(request: HubRequest) -> Response:
-        user, name = require_own(request, _WRITE).user, request.form_fields.get("username").strip()
+    async def rename(request: HubRequest, caller: Caller) -> Response:
+        user, name = caller.user, request.form_fields.get("username").strip()
         try:
             await own_account.rename(accounts, user, name)
         except FieldErrors as error:
             return mend(request, user, error, "username", username=name)
         return pages.see(PATH, f"Your name is now {name}.")
 
-    async def change_email(request: HubRequest) -> Response:
-        user, form = require_own(request, _CREDENTIALS).user, request.form_fields
+    async def change_email(request: HubRequest, caller: Caller) -> Response:
+        user, form = caller.user, request.form_fields
         email = form.get("email").strip()
         try:
             await addresses.ask_change(accounts, user, email, form.get("password"))
@@ -59,18 +60,18 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return mend(request, user, error, "email", email=email)
         return pages.see(PATH, f"A link is on its way to {email}. Open it there: until then nothing changes.")
 
-    async def confirm_again(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def confirm_again(_: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         if user.email_verified_at is not None:
             return pages.see(PATH, f"{user.email} is verified.")
         await addresses.ask_confirmation(accounts, user)
         return pages.see(PATH, f"A link is on its way to {user.email}.")
 
-    def post(path: str, handler: Handler, action: Action, summary: str) -> Route:
-        return Route("POST", path, handler, Surface.PAGE, action.rule.name, summary, body_cap=16 * KIB)
+    def post(path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
+        return Route("POST", path, own(action, handler), Surface.PAGE, summary, body_cap=16 * KIB)
 
     return [
-        Route("GET", PATH, profile, Surface.PAGE, _READ.rule.name, "Profile, name and e-mail address"),
+        Route("GET", PATH, own(_READ, profile), Surface.PAGE, "Profile, name and e-mail address"),
         post(PATH, save, _WRITE, "Save the profile"),
         post(RENAME, rename, _WRITE, "Take another name"),
         post(EMAIL, change_email, _CREDENTIALS, "Move to another e-mail address"),

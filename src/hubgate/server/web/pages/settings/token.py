@@ -6,16 +6,17 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import AlreadyUsed
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens import personal
+from hubgate.server.edge.endpoint import Handler, own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Handler, Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.settings.tokens import PATH as LIST
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
@@ -30,11 +31,11 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         values = {"token": token, "name": token.name, **values}
         return pages.page(request, f"settings/{template}", errors=errors, section=LIST, here_at=_at(token.id), **values)
 
-    async def one(request: HubRequest) -> Response:
-        return await show(request, require_own(request, _READ).user, "token.html")
+    async def one(request: HubRequest, caller: Caller) -> Response:
+        return await show(request, caller.user, "token.html")
 
-    async def rename(request: HubRequest) -> Response:
-        user, name = require_own(request, _WRITE).user, request.form_fields.get("name")
+    async def rename(request: HubRequest, caller: Caller) -> Response:
+        user, name = caller.user, request.form_fields.get("name")
         try:
             token = await personal.rename(accounts, user.id, request.param("id"), name)
         except FieldErrors as error:
@@ -47,11 +48,11 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         values = {"once": form_once.number_for(accounts, user), "secret": "", "already": "", **values}
         return await show(request, user, "token_refresh.html", errors, **values)
 
-    async def ask_refresh(request: HubRequest) -> Response:
-        return await show_refresh(request, require_own(request, _CREDENTIALS).user)
+    async def ask_refresh(request: HubRequest, caller: Caller) -> Response:
+        return await show_refresh(request, caller.user)
 
-    async def refresh(request: HubRequest) -> Response:
-        user, given = require_own(request, _CREDENTIALS).user, request.form_fields.get(form_once.FIELD)
+    async def refresh(request: HubRequest, caller: Caller) -> Response:
+        user, given = caller.user, request.form_fields.get(form_once.FIELD)
         try:
             use = form_once.check_number(accounts, user, given)
             secret, _ = await personal.refresh(accounts, user, request.param("id"), request.client_ip, use)
@@ -61,17 +62,17 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return await show_refresh(request, user, already=error.message)
         return await show_refresh(request, user, secret=secret)
 
-    async def ask_revoke(request: HubRequest) -> Response:
-        return await show(request, require_own(request, _WRITE).user, "token_revoke.html")
+    async def ask_revoke(request: HubRequest, caller: Caller) -> Response:
+        return await show(request, caller.user, "token_revoke.html")
 
-    async def revoke(request: HubRequest) -> Response:
-        user = require_own(request, _WRITE).user
+    async def revoke(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
         token = await personal.get(accounts, user.id, request.param("id"))
         await personal.revoke(accounts, user.id, token.id)
         return pages.see(LIST, f"{token.name} is revoked.")
 
-    def page(method: str, path: str, handler: Handler, action: Action, summary: str) -> Route:
-        return Route(method, path, handler, Surface.PAGE, action.rule.name, summary, body_cap=16 * KIB)
+    def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
+        return Route(method, path, own(action, handler), Surface.PAGE, summary, body_cap=16 * KIB)
 
     at = _at("{id}")
     return [

@@ -9,21 +9,22 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import AlreadyUsed
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import personal
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import live
 from hubgate.server.scopes import parse_scopes
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.pages.listing import Asked
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
@@ -56,11 +57,11 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
         return {"issued": tokens, "more": asked.shown(found.next_cursor)}
 
-    async def every(request: HubRequest) -> Response:
-        return await show(request, require_own(request, _READ).user)
+    async def every(request: HubRequest, caller: Caller) -> Response:
+        return await show(request, caller.user)
 
-    async def create(request: HubRequest) -> Response:
-        user, form = require_own(request, _CREDENTIALS).user, request.form_fields
+    async def create(request: HubRequest, caller: Caller) -> Response:
+        user, form = caller.user, request.form_fields
         try:
             use = form_once.check_number(accounts, user, form.get(form_once.FIELD))
             name, role = form.get("name"), _role(form)
@@ -73,8 +74,8 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
 
     page = Surface.PAGE
     return [
-        Route("GET", PATH, every, page, _READ.rule.name, "Personal tokens"),
-        Route("POST", PATH, create, page, _CREDENTIALS.rule.name, "Make a token", body_cap=16 * KIB),
+        Route("GET", PATH, own(_READ, every), page, "Personal tokens"),
+        Route("POST", PATH, own(_CREDENTIALS, create), page, "Make a token", body_cap=16 * KIB),
     ]
 
 

@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from hubgate.server.clock import DAY
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
 from hubgate.server.events.kinds import Kind
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.paging import PageRequest, decode_cursor, encode_cursor
 from hubgate.server.web.foreign_text import clean
 from hubgate.server.web.pages.listing import ROWS

@@ -5,12 +5,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubgate.server.access.actions import Action
 from hubgate.server.clock import HOUR, MINUTE, SECOND
+from hubgate.server.edge.endpoint import public
+from hubgate.server.edge.routes import Route
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.schemas import EXTRAS, Schema, members_of
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.api.event_schemas import PATH as SCHEMAS
 from hubgate.server.web.rendering import Pages
@@ -59,8 +59,7 @@ def routes(pages: Pages) -> list[Route]:
             schemas=SCHEMAS,
         )
 
-    public = Action.HUB_PUBLIC.rule.name
-    return [Route("GET", PATH, show, Surface.PAGE, public, "What webhooks send, and every kind of event")]
+    return [Route("GET", PATH, public(show), Surface.PAGE, "What webhooks send, and every kind of event")]
 
 
 def _members(schemas: Mapping[str, Schema]) -> list[tuple[str, str, bool]]:

@@ -8,10 +8,10 @@ from starlette.responses import Response
 from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.form_once import AlreadyUsed
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.events.kinds import Kind
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.web.pages.webhooks import meanwhile
 from hubgate.server.web.pages.webhooks.form import (
     DOMAIN_WORDS,

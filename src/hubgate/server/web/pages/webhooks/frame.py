@@ -8,14 +8,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
+from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
+from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import KIB, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import address_of, organization_route
-from hubgate.server.web.own_account import require_own
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.managing import managing
@@ -77,10 +77,10 @@ class Frame:
         return self._routes(method, path, handler, summary, Action.ACCOUNT_WRITE_WEBHOOKS, Action.ORG_WRITE_WEBHOOKS)
 
     def _routes(
-        self, method: str, path: str, handler: OfOwner, summary: str, own: Action, organizations: Action
+        self, method: str, path: str, handler: OfOwner, summary: str, of_own: Action, organizations: Action
     ) -> list[Route]:
-        async def of_user(request: HubRequest) -> ASGIApp:
-            return await handler(request, Desk(require_own(request, own).user))
+        async def of_user(request: HubRequest, caller: Caller) -> ASGIApp:
+            return await handler(request, Desk(caller.user))
 
         async def of_organization(request: HubRequest, organization: Organization) -> ASGIApp:
             return await handler(request, Desk(caller_of(request).user, organization))
@@ -88,7 +88,7 @@ class Frame:
         full, page = ORGANIZATION + path, Surface.PAGE
         theirs = f"{summary} (an organization's)"
         return [
-            Route(method, OWN + path, of_user, page, own.rule.name, summary, body_cap=_CAP),
+            Route(method, OWN + path, own(of_own, of_user), page, summary, body_cap=_CAP),
             organization_route(
                 self.accounts, method, full, of_organization, page, organizations, theirs, body_cap=_CAP
             ),

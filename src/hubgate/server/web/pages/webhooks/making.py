@@ -7,9 +7,9 @@ from starlette.responses import Response
 from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.form_once import AlreadyUsed
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.pages.webhooks.form import DOMAIN_WORDS, MAKE, Draft, sent, wanted_anew
 from hubgate.server.web.pages.webhooks.frame import Desk, Frame, name_of

@@ -1,7 +1,7 @@
 """All of them."""
 
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.http.routes import Route
+from hubgate.server.edge.routes import Route
 from hubgate.server.web.pages.webhooks import activity, catalogue, editing, making
 from hubgate.server.web.pages.webhooks.frame import Frame
 from hubgate.server.web.rendering import Pages

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.oauth.requests import asking
 from hubgate.server.oauth.requests.model import EXCHANGE
 from hubgate.server.web.app_owner import Desk

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.oauth.apps import owning
 from hubgate.server.web.app_owner import Desk
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame

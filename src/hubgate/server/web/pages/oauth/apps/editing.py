@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import live

@@ -6,9 +6,9 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.accounts import store as account_store
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import live
 from hubgate.server.oauth.exchange.model import Which

@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.form_once import AlreadyUsed
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.exchange import live
 from hubgate.server.oauth.exchange.model import Which

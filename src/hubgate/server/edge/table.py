@@ -1,76 +1,16 @@
-"""The route table: every address of the hub as one row, from which dispatch, OpenAPI and the access matrix follow.
+"""The route table: every address of the hub as one row, from which dispatch, OpenAPI and the access sweep follow.
 
 Matching works on the raw path, segment by segment, before percent-decoding: existing clients send `refs%2Fpr%2F1` as
 one segment and file names with `%3F` in them. A fixed segment wins over a parameter that has the method too;
 `{name}.git` matches a segment by its ending, `{name:path}` takes the rest. Last come rows that are for `otherwise`.
 """
 
-import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 from urllib.parse import unquote
 
-from starlette.types import ASGIApp
-
+from hubgate.server.edge.routes import PARAMETER, Route
 from hubgate.server.errors import BadRequest, MethodNotAllowed
-from hubgate.server.http.headers import Manner
-from hubgate.server.http.request import HubRequest
-from hubgate.server.http.surface import Surface
-
-# Every Starlette response is itself an ASGI application.
-Handler = Callable[[HubRequest], Awaitable[ASGIApp]]
-
-KIB = 1024
-MIB = 1024 * KIB
-
-_PARAMETER = re.compile(r"\{(\w+)(:path)?\}([\w.-]*)\Z")
-
-
-@dataclass(frozen=True)
-class Query:
-    """A documented query parameter."""
-
-    name: str
-    meaning: str
-    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
-    required: bool = False
-
-
-@dataclass(frozen=True)
-class Route:
-    method: str
-    path: str
-    handler: Handler
-    surface: Surface
-    # Which question of access/policy.py guards it; the access matrix demands a row for each route.
-    action: str
-    summary: str
-    query: tuple[Query, ...] = ()
-    body: Any = None
-    body_type: str = "application/json"
-    # Documented answers: status to (meaning, shape of the JSON body or None).
-    answers: Mapping[int, tuple[str, Any]] = field(default_factory=dict)
-    body_cap: int = MIB
-    body_seconds: float = 30.0
-    # A page's POST must carry its CSRF field; only an endpoint with a rule of its own says False.
-    csrf: bool = True
-    # The address may hold a secret, in its path or in where to go next: no other page is told of it.
-    secret_address: bool = False
-    # Its form may end at an app of another origin.
-    leads_away: bool = False
-    # Only for an address that no other row fits, whatever its fixed segments.
-    otherwise: bool = False
-
-    @cached_property
-    def manner(self) -> Manner:
-        return Manner(self.surface, self.secret_address, self.leads_away)
-
-    @cached_property
-    def parameters(self) -> list[str]:
-        """The names in its path, in order."""
-        return [match.group(1) for part in self.path.split("/") if (match := _PARAMETER.match(part))]
 
 
 class Found(NamedTuple):
@@ -155,7 +95,7 @@ class RouteTable:
             if "{" not in segment and "}" not in segment:
                 node = _child(node.fixed, segment)
                 continue
-            parameter = _PARAMETER.match(segment)
+            parameter = PARAMETER.match(segment)
             if parameter is None:
                 raise ValueError(f"{path}: {segment} is neither fixed nor one parameter")
             if parameter.group(2):

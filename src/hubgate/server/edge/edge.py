@@ -1,6 +1,7 @@
 """The outermost ASGI layer: every request passes it, whatever becomes of it.
 
-    route matched -> head checked -> body bounded -> guard -> CSRF (pages' POSTs) -> handler
+    route matched -> head checked -> body bounded -> caller found -> CSRF (pages' POSTs)
+        -> endpoint: resource found, action judged on it, handler
                 a refusal anywhere is rendered for the surface it happens on
 
 It stamps the request id, adds the standard headers, counts, and writes one line to the log. The handler of a client
@@ -17,20 +18,21 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hubgate.server.edge.exchange import Exchange
+from hubgate.server.edge.routes import Route
+from hubgate.server.edge.table import Found, RouteTable
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unavailable
 from hubgate.server.http.csrf import FIELD, Csrf
-from hubgate.server.http.exchange import Exchange
 from hubgate.server.http.headers import StandardHeaders, preflight
 from hubgate.server.http.intake import BoundedBody, check_head
 from hubgate.server.http.peer import Networks, client_address
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Found, Route, RouteTable
 from hubgate.server.http.surface import ErrorShape, Surface, surface_of
 from hubgate.server.logs import request_id_of_context, summary_of
 from hubgate.server.metrics import Metrics
 
-# Decides who is asking and whether they may; raises the refusal.
+# Finds out who is asking; refuses a credential that is not good.
 Guard = Callable[[HubRequest, Route | None], Awaitable[None]]
 
 log = logging.getLogger("hubgate.http")
@@ -101,7 +103,7 @@ class Edge:
         if route.surface is Surface.PAGE and route.method == "POST" and route.csrf:
             request.form_fields = await request.read_form()
             self.csrf.check(request, request.form_fields.get(FIELD))
-        return await route.handler(request)
+        return await route.endpoint(request)
 
     def _found(self, request: HubRequest, exchange: Exchange) -> Found | None:
         found = self.table.find(request.method, request.scope["raw_path"])

@@ -9,9 +9,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Scope, Send
 
 from hubgate.server.clock import iso, system_clock
+from hubgate.server.edge.routes import Route
 from hubgate.server.http.headers import Manner, StandardHeaders
 from hubgate.server.http.intake import BoundedBody
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.logs import RequestLine, log_request
 from hubgate.server.metrics import Metrics

@@ -24,11 +24,11 @@ from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.clock import Clock
+from hubgate.server.edge.routes import Route
 from hubgate.server.errors import BadRequest, Unauthorized
 from hubgate.server.events import depth
 from hubgate.server.http.csrf import SESSION_COOKIE
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.storage.aside import Aside
 from hubgate.server.storage.database import Database
@@ -38,8 +38,6 @@ BAD_CREDENTIAL = "Invalid credentials in Authorization header"
 
 # Who presents a token with this key, if it is good.
 FindCaller = Callable[[bytes], Awaitable[Caller | None]]
-
-_PUBLIC = Action.HUB_PUBLIC.rule.name
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Guard:
             raise BadRequest("Send the token in the Authorization header, not in the address.")
         if route.surface is Surface.PAGE:
             request.state.caller = await self.browser(request)
-        elif route.action == _PUBLIC:
+        elif route.action is Action.HUB_PUBLIC:
             return
         elif route.surface is Surface.FILE and "authorization" not in request.headers:
             request.state.caller = await self.browser(request) if route.method == "GET" else ANONYMOUS

@@ -6,8 +6,10 @@ from typing import Any
 import msgspec
 
 from hubgate import __version__
+from hubgate.server.access.actions import Action
+from hubgate.server.edge.routes import Route
+from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.render import LfsResponse
-from hubgate.server.http.routes import Route, RouteTable
 from hubgate.server.http.surface import ErrorShape
 
 _ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
@@ -66,7 +68,7 @@ def _operation(route: Route, shapes: "_Shapes") -> dict[str, Any]:
     if route.body is not None:
         content = {route.body_type: {"schema": shapes.schema(route.body)}}
         operation["requestBody"] = {"required": True, "content": content}
-    if route.action != "hub.public":
+    if route.action is not Action.HUB_PUBLIC:
         operation["security"] = [{"token": []}]
     return operation
 

@@ -1,0 +1,152 @@
+"""A handler behind its permission: the action it needs, how the resource is found, the judgement, the call (O77).
+
+    Endpoint(Action.ORG_WRITE_MEMBERS, organization(accounts, path), handler)
+
+A route takes an endpoint and nothing else, so a handler that checks nothing is still guarded: it only runs once its
+target was found and the caller may do what the route declares. Public routes say `public(handler)`.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar, final
+
+import msgspec
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import Caller, caller_of
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide, refuse_missing
+from hubgate.server.access.resource import HUB, NOBODY, Account, Collection, Hub, Repo, Resource
+from hubgate.server.http.request import HubRequest
+
+T = TypeVar("T")
+
+# Every Starlette response is itself an ASGI application.
+PublicHandler = Callable[[HubRequest], Awaitable[ASGIApp]]
+Handler = Callable[[HubRequest, T], Awaitable[ASGIApp]]
+
+
+class Check(NamedTuple):
+    """One question for the policy."""
+
+    action: Action
+    resource: Resource
+
+
+class Target(msgspec.Struct, Generic[T], frozen=True):
+    """What a request is about.
+
+    subject     what the handler receives
+    resource    what the endpoint's action is judged on
+    action      which of the declared actions that is, where it depends on the request; None: the endpoint's own
+    also        checks that are needed as well: of each group one must allow it, the first gives the refusal
+    moved_to    the present address, where the request used a former name: reading is redirected there
+    """
+
+    subject: T
+    resource: Resource
+    action: Action | None = None
+    also: tuple[tuple[Check, ...], ...] = ()
+    moved_to: str = ""
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """There is no such resource. Refused as a private one in the same namespace would be, so that names stay secret."""
+
+    stand_in: Repo | Collection
+
+
+@dataclass(frozen=True)
+class Locator(Generic[T]):
+    """How the resource of a request is found. `on` names every kind of resource that `find` may return."""
+
+    on: tuple[type, ...]
+    find: Callable[[HubRequest], Awaitable[Target[T] | Missing]]
+
+
+@final
+class Endpoint:
+    """`further` are the actions, besides `action`, that its locator may choose or add."""
+
+    def __init__(
+        self, action: Action, locator: Locator[T], handler: Handler[T], further: tuple[Action, ...] = ()
+    ) -> None:
+        if not isinstance(locator, Locator):
+            raise TypeError(f"{action} needs a Locator that finds what it is judged on.")
+        self.action = action
+        self.actions = (action, *further)
+        self._locator, self._handler = locator, handler
+        for declared in self.actions:
+            if not set(declared.rule.on) & set(locator.on):
+                raise TypeError(f"{declared.rule.name} is never judged on what this locator finds.")
+        judged = {kind for declared in self.actions for kind in declared.rule.on}
+        if unjudged := set(locator.on) - judged:
+            raise TypeError(f"{action.rule.name} is not judged on {', '.join(kind.__name__ for kind in unjudged)}.")
+
+    async def __call__(self, request: HubRequest) -> ASGIApp:
+        target = await self._locator.find(request)
+        identity = caller_of(request).identity
+        if isinstance(target, Missing):
+            refuse_missing(identity, self.action, target.stand_in)
+        self._require(identity, target)
+        if target.moved_to and request.method in ("GET", "HEAD"):
+            # 307, which existing clients expect of a renamed resource.
+            return RedirectResponse(target.moved_to, 307)
+        return await self._handler(request, target.subject)
+
+    def _require(self, identity: Identity, target: Target[T]) -> None:
+        for group in target.also:
+            for check in group:
+                self._declared(check.action)
+        require_target(identity, self._declared(target.action or self.action), target)
+
+    def _declared(self, action: Action) -> Action:
+        if action not in self.actions:
+            raise TypeError(f"This endpoint does not declare {action.rule.name}.")
+        return action
+
+
+def require_target(identity: Identity, action: Action, target: Target[T]) -> None:
+    """Return if this caller may, otherwise raise the refusal. Endpoints do it; again only where a request took long."""
+    decide(identity, action, target.resource).enforce()
+    for first, *others in target.also:
+        decision = decide(identity, *first)
+        if not decision.allowed and not any(decide(identity, *other).allowed for other in others):
+            raise decision.error()
+
+
+_ANYONE = Target(None, HUB)
+
+
+async def _find_hub(_: HubRequest) -> Target[None]:
+    return _ANYONE
+
+
+THE_HUB: Locator[None] = Locator((Hub,), _find_hub)
+
+
+def without_subject(handler: PublicHandler) -> Handler[None]:
+    async def handle(request: HubRequest, _: None) -> ASGIApp:
+        return await handler(request)
+
+    return handle
+
+
+def public(handler: PublicHandler) -> Endpoint:
+    """For anyone. On the API no credential is even read."""
+    return Endpoint(Action.HUB_PUBLIC, THE_HUB, without_subject(handler))
+
+
+async def _find_own_account(request: HubRequest) -> Target[Caller]:
+    caller = caller_of(request)
+    return Target(caller, NOBODY if caller.person is None else Account(caller.person.user.id))
+
+
+OWN_ACCOUNT = Locator((Account,), _find_own_account)
+
+
+def own(action: Action, handler: Handler[Caller]) -> Endpoint:
+    """About the caller's own account: nobody names another's there. A visitor is asked to sign in."""
+    return Endpoint(action, OWN_ACCOUNT, handler)

@@ -1,0 +1,85 @@
+"""Where a commit over HTTP goes, and what that takes: a branch, an open pull request, or a new one."""
+
+import re
+from dataclasses import dataclass
+
+from hubgate.server.access import resource
+from hubgate.server.access.actions import Action
+from hubgate.server.access.identity import Identity
+from hubgate.server.edge.endpoint import Check, Target, require_target
+from hubgate.server.errors import Forbidden, NotFound
+from hubgate.server.hub.commits.committing import writable_ref
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import store as discussions
+from hubgate.server.hub.discussions.model import Discussion
+from hubgate.server.hub.repos import finding, store
+from hubgate.server.hub.repos.model import REPO_GONE, Repo
+
+ACTIONS = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_OPEN, Action.DISCUSSION_PUSH)
+
+_PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """`pull_request` is the open one that `rev` names."""
+
+    repo: Repo
+    rev: str
+    as_pull_request: bool
+    pull_request: Discussion | None = None
+
+
+async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -> Target[Destination]:
+    """Refuses nothing by itself: before the judgement a caller may not even learn that there is such a repo."""
+    judged, checks = repo.judged(), tuple[Check, ...]()
+    found = None
+    if as_pull_request:
+        checks = (Check(Action.DISCUSSION_OPEN, judged),)
+    elif rev.startswith("refs/pr/"):
+        found = await _open_pull_request(repos, repo, rev)
+        if found is not None:
+            # As with a push: by its author or by a writer.
+            post = resource.Post(judged, found.author_id)
+            checks = (Check(Action.DISCUSSION_PUSH, post), Check(Action.REPO_WRITE, judged))
+    else:
+        checks = (Check(Action.REPO_WRITE, judged),)
+    return Target(Destination(repo, rev, as_pull_request, found), judged, also=(checks,) if checks else ())
+
+
+async def ref_at(repos: Repos, to: Destination) -> str:
+    """The ref that moves; for a new pull request, the branch it is for."""
+    if to.as_pull_request:
+        return await _branch(repos, to)
+    if to.rev.startswith("refs/pr/") and to.pull_request is None:
+        raise _no_revision(to.rev)
+    return writable_ref(await finding.revision(repos, to.repo, to.rev))
+
+
+async def again(repos: Repos, identity: Identity, to: Destination) -> str:
+    """`ref_at`, judged anew once the files are here: that may take hours, and by now a role or the repo may be gone."""
+    present = await store.by_id(repos.db, to.repo.id)
+    if present is None:
+        raise NotFound(REPO_GONE, code="RepoNotFound")
+    now = await target(repos, present, to.rev, as_pull_request=to.as_pull_request)
+    require_target(identity, ACTIONS[0], now)
+    return await ref_at(repos, now.subject)
+
+
+async def _branch(repos: Repos, to: Destination) -> str:
+    if to.repo.discussions_disabled:
+        raise Forbidden("Discussions and pull requests are turned off in this repo.")
+    found = await finding.revision(repos, to.repo, to.rev)
+    if found.ref is None or not found.ref.startswith("refs/heads/"):
+        raise _no_revision(to.rev)
+    return found.ref
+
+
+async def _open_pull_request(repos: Repos, repo: Repo, rev: str) -> Discussion | None:
+    number = _PULL_REQUEST.match(rev)
+    found = await discussions.find(repos.db, repo.id, int(number[1])) if number else None
+    return found if found is not None and found.takes_commits else None
+
+
+def _no_revision(rev: str) -> NotFound:
+    return NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")
