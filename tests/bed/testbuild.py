@@ -17,19 +17,33 @@ from hubgate.cli import hub_settings
 from hubgate.server import failpoint, logs
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
+from hubgate.server.access.resource import HUB
+from hubgate.server.accounts.model import Organization
 from hubgate.server.app import build_app
 from hubgate.server.edge.edge import Edge
-from hubgate.server.edge.endpoint import THE_HUB, Endpoint, PublicHandler, public, without_subject
+from hubgate.server.edge.endpoint import (
+    OWN_ACCOUNT,
+    THE_HUB,
+    Endpoint,
+    Locator,
+    PublicHandler,
+    Target,
+    public,
+    without_subject,
+)
 from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.opened import Hub
 from hubgate.server.paging import next_link, page_of, parse_page
 from hubgate.server.running import serve
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.limiter import Limit
+from hubgate.server.web.named import organization
+from hubgate.server.web.repo_routes import at_repo
 from hubgate.server.worker.supervise import Modules
 
 TABLE = "CREATE TABLE IF NOT EXISTS test_writes (name text PRIMARY KEY, value text NOT NULL)"
@@ -137,7 +151,51 @@ def routes(hub: Hub) -> list[Route]:
         api("POST", "/api/test/limited", limited),
         Route("GET", "/api/test/who", asked, Surface.API, "Only in tests", answers=_DONE),
         api("GET", "/api/test/part/{name}/rest/{tail:path}", _parts),
+        *_careless_routes(hub),
     ]
+
+
+def _careless_routes(hub: Hub) -> list[Route]:
+    """Their handlers check nothing (attack O77)."""
+
+    async def on_organization(_: HubRequest, organization: Organization) -> JsonResponse:
+        return JsonResponse({"changed": organization.name})
+
+    async def on_repo(_: HubRequest, repo: Repo) -> JsonResponse:
+        return JsonResponse({"changed": repo.full_name})
+
+    async def on_hub(_: HubRequest, __: None) -> JsonResponse:
+        return JsonResponse({"changed": "all"})
+
+    async def undeclared(_: HubRequest) -> Target[None]:
+        return Target(None, HUB, Action.HUB_PUBLIC)
+
+    members, repo = "/api/test/organizations/{name}/careless", "/api/test/careless/{namespace}/{repo}"
+    for_admins = Endpoint(Action.ORG_WRITE_MEMBERS, organization(hub.accounts, members, Surface.API), on_organization)
+    for_writers = at_repo(hub.repos, Action.REPO_WRITE, on_repo)(RepoType.MODEL, repo)
+    for_operators = Endpoint(Action.OPERATOR_USE, THE_HUB, on_hub)
+    weaker = Endpoint(Action.OPERATOR_USE, Locator((type(HUB),), undeclared), on_hub)
+    text, done = "Only in tests", _DONE
+    return [
+        Route("POST", members, for_admins, Surface.API, text, answers=done),
+        Route("POST", repo, for_writers, Surface.API, text, answers=done),
+        Route("POST", "/oauth/test/careless", for_operators, Surface.PAGE, text),
+        Route("GET", "/api/test/undeclared", weaker, Surface.API, text, answers=done),
+    ]
+
+
+def bare_route() -> Route:
+    """Cannot be built. mypy agrees, or it would say that the comment is not needed."""
+    return Route("POST", "/api/test/bare", _parts, Surface.API, "Bare")  # type: ignore[arg-type]
+
+
+def mismatched_endpoint() -> Endpoint:
+    """Its handler expects an organization and would be given a caller."""
+
+    async def handler(_: HubRequest, organization: Organization) -> JsonResponse:
+        return JsonResponse({"changed": organization.name})
+
+    return Endpoint(Action.ACCOUNT_READ_SETTINGS, OWN_ACCOUNT, handler)  # type: ignore[arg-type]
 
 
 _DONE = {200: ("Done.", Any)}

@@ -1,8 +1,8 @@
 """Who is calling, and whether they may do a thing: one pure function over three frozen values.
 
 Owns: the caller of a request (`caller`), what limits a credential carries (`identity`), what can be touched
-(`resource`), the registry of actions with the role and scopes each asks for (`actions`), the judgement (`policy`) and how
-a refusal is answered (`decision`).
+(`resource`), the registry of actions with the role and scopes each asks for (`actions`), the judgement (`policy`) and
+how a refusal is answered (`decision`).
 
 Does not own: the rows of credentials (`accounts`, `oauth/tokens`), how a caller is found behind a cookie or a token
 (`edge/guard`), the scopes' names and consent texts (`scopes`), or which address needs which action (its `Route`).

@@ -7,7 +7,7 @@ target was found and the caller may do what the route declares. Public routes sa
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar, final
 
 import msgspec
@@ -42,6 +42,7 @@ class Target(msgspec.Struct, Generic[T], frozen=True):
     resource    what the endpoint's action is judged on
     action      which of the declared actions that is, where it depends on the request; None: the endpoint's own
     also        checks that are needed as well: of each group one must allow it, the first gives the refusal
+    hint        a sentence that is added to such a refusal
     moved_to    the present address, where the request used a former name: reading is redirected there
     """
 
@@ -49,6 +50,7 @@ class Target(msgspec.Struct, Generic[T], frozen=True):
     resource: Resource
     action: Action | None = None
     also: tuple[tuple[Check, ...], ...] = ()
+    hint: str = ""
     moved_to: str = ""
 
 
@@ -73,8 +75,11 @@ class Endpoint:
     def __init__(
         self, action: Action, locator: Locator[T], handler: Handler[T], further: tuple[Action, ...] = ()
     ) -> None:
+        # mypy says the same; an endpoint that slipped past it must not be served.
+        if not isinstance(action, Action):
+            raise TypeError(f"An endpoint needs an Action, not {action!r}.")
         if not isinstance(locator, Locator):
-            raise TypeError(f"{action} needs a Locator that finds what it is judged on.")
+            raise TypeError(f"An endpoint needs a Locator that finds what {action.rule.name} is judged on.")
         self.action = action
         self.actions = (action, *further)
         self._locator, self._handler = locator, handler
@@ -114,7 +119,7 @@ def require_target(identity: Identity, action: Action, target: Target[T]) -> Non
     for first, *others in target.also:
         decision = decide(identity, *first)
         if not decision.allowed and not any(decide(identity, *other).allowed for other in others):
-            raise decision.error()
+            raise replace(decision, reason=f"{decision.reason} {target.hint}".rstrip()).error()
 
 
 _ANYONE = Target(None, HUB)

@@ -25,6 +25,7 @@ from hubgate.server.hub.git.slots import Slots
 from hubgate.server.hub.git.unpacking import MOST_PACK_BYTES
 from hubgate.server.hub.repos import copied_refs, pushing
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.hub.repos.push_rights import NO_PULL_REQUEST
 from hubgate.server.web.git.answers import Fetched, Pushed, begun
 from hubgate.server.web.git.bodies import Body
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
@@ -99,7 +100,8 @@ class _Git:
         own = await discussions.open_pull_request_by(self.repos.db, repo.id, user_id) if user_id else None
         writing = Check(Action.REPO_WRITE, judged)
         pushing_to_own = (Check(Action.DISCUSSION_PUSH, Post(judged, own.author_id)),) if own else ()
-        return Target(repo, judged, also=((writing, *pushing_to_own),))
+        hint = "" if own else f"There is {NO_PULL_REQUEST} of yours either."
+        return Target(repo, judged, also=((writing, *pushing_to_own),), hint=hint)
 
     async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
         service = _service(request)

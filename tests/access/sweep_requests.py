@@ -1,0 +1,168 @@
+"""For every route a request that would work for the owner of what it names, and what the policy says of others."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tests.access.sweep_stage import Sender, Stage
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.decision import ALLOWED, Decision
+from hubgate.server.access.policy import decide
+from hubgate.server.access.resource import HUB, NOBODY, Account, Organization, Repo, Resource
+from hubgate.server.edge.routes import Route
+from hubgate.server.http.surface import Surface
+
+_OID = "0" * 64
+_WATCHED = [{"type": "user", "name": "vic"}]
+_APP = {"name": "Taken", "redirectUris": ["https://evil.example/callback"]}
+_WEBHOOK = {"url": "https://evil.example/hook", "watched": _WATCHED}
+_COMMIT = b'{"key":"header","value":{"summary":"x"}}\n{"key":"file","value":{"path":"x","content":"x"}}\n'
+
+# By the end of a path; the first that fits. Bytes are sent as they are, the rest as JSON.
+_JSON: tuple[tuple[str, Any], ...] = (
+    ("/api/repos/create", {"name": "planted", "organization": "acme"}),
+    ("/api/repos/delete", {"name": "secret", "organization": "acme"}),
+    ("/api/repos/move", {"fromRepo": "acme/secret", "toRepo": "acme/taken"}),
+    ("/commit/{rev:path}", _COMMIT),
+    ("/preupload/{rev:path}", {"files": [{"path": "x", "size": 1, "sample": ""}]}),
+    ("/paths-info/{rev:path}", {"paths": ["config.json"]}),
+    ("/super-squash/{rev:path}", {}),
+    ("/branch/{branch:path}", {}),
+    ("/tag/{rev:path}", {"tag": "planted"}),
+    ("/settings", {"private": False}),
+    ("/objects/batch", {"operation": "upload", "objects": [{"oid": _OID, "size": 1}]}),
+    ("/git-receive-pack", b"0000"),
+    ("/git-upload-pack", b"0000"),
+    ("/role", {"role": "admin"}),
+    ("/exchange/dry-run", {"subjectToken": "vic@example.org"}),
+    ("/applications", _APP),
+    ("/applications/{client_id}", {"name": "Taken"}),
+    ("/connected-apps/{client_id}", {"organizations": []}),
+    ("/tokens/{id}", {"name": "taken"}),
+    ("/webhooks", _WEBHOOK),
+    ("/webhooks/{id}", _WEBHOOK),
+)
+_FORMS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("/new", {"owner": "acme", "name": "planted", "visibility": "public"}),
+    ("/new-dataset", {"owner": "acme", "name": "planted", "visibility": "public"}),
+    ("/new-space", {"owner": "acme", "name": "planted", "visibility": "public", "sdk": "static"}),
+    ("/settings/visibility", {"visibility": "public"}),
+    ("/settings/gate", {"gated": "auto"}),
+    ("/settings/discussions", {"discussions": "on"}),
+    ("/settings/move", {"owner": "acme", "name": "taken"}),
+    ("/settings/members", {"who": "eve", "role": "admin"}),
+    ("/role", {"role": "admin"}),
+    ("/settings/rename", {"name": "taken", "username": "taken"}),
+    ("/settings/profile", {"fullname": "Taken"}),
+    ("/settings/billing", {"can_pay": "on"}),
+    ("/secret", {"secret": "taken"}),
+    ("/tokens/{id}", {"name": "taken"}),
+)
+_TYPES = {
+    "/commit/{rev:path}": "application/x-ndjson",
+    "/git-receive-pack": "application/x-git-receive-pack-request",
+    "/git-upload-pack": "application/x-git-upload-pack-request",
+}
+_QUERIES = {"/info/refs": "?service=git-receive-pack"}
+
+_WRITE, _CONTENT = (Action.REPO_WRITE,), (Action.REPO_READ_CONTENT,)
+# What these requests need besides the first action of their route; of each group one.
+_FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
+    ("POST", "/commit/{rev:path}", _WRITE),
+    ("POST", "/preupload/{rev:path}", _WRITE),
+    ("GET", "/resolve/{rest:path}", _CONTENT),
+    ("GET", "/info/refs", _WRITE),
+    ("POST", "/git-receive-pack", _WRITE),
+    ("POST", "/objects/batch", (Action.REPO_WRITE, Action.DISCUSSION_OPEN)),
+    ("PUT", "/settings", (Action.REPO_MANAGE,)),
+)
+_PATHS = {"rest": "main/config.json", "rev": "main", "branch": "side", "sha": "main", "secret": "x" * 43}
+
+
+class Request(NamedTuple):
+    method: str
+    url: str
+    headers: dict[str, str]
+    content: bytes | None = None
+    json: Any = None
+    data: dict[str, str] | None = None
+
+
+def request(route: Route, stage: Stage, sender: Sender) -> Request:
+    path = _filled(route, stage) + next((query for end, query in _QUERIES.items() if route.path.endswith(end)), "")
+    headers = dict(sender.headers)
+    if route.method in ("GET", "HEAD"):
+        return Request(route.method, path, headers)
+    if route.surface is Surface.PAGE:
+        fields = next((form for end, form in _FORMS if route.path.endswith(end)), {})
+        return Request(route.method, path, headers, data={**fields, "csrf": sender.csrf})
+    body = next((given for end, given in _JSON if route.path.endswith(end)), None)
+    if isinstance(body, bytes):
+        headers["content-type"] = next(kind for end, kind in _TYPES.items() if route.path.endswith(end))
+        return Request(route.method, path, headers, content=body)
+    return Request(route.method, path, headers, json=body)
+
+
+def _filled(route: Route, stage: Stage) -> str:
+    """Every parameter names something that is there and is vic's, or her organization's."""
+    belongings = stage.organizations if of_organization(route) else stage.own
+    segments, before = [], ""
+    for segment in route.path.split("/"):
+        name = re.sub(r"^\{(\w+)(:path)?\}.*", r"\1", segment)
+        value = {"name": "acme", "user": "vic", **_PATHS, **belongings}.get(name, "0" * 24)
+        if name in ("namespace", "repo"):
+            value = _repo_of(route, stage)[0].split("/")[name == "repo"]
+        elif name == "id":
+            value = belongings.get(before, "0" * 24)
+        elif before == "tag" and route.method == "DELETE":
+            value = "v1"
+        segments.append(re.sub(r"\{\w+(:path)?\}", lambda _, value=value: value, segment))
+        before = segment
+    return "/".join(segments)
+
+
+def of_organization(route: Route) -> bool:
+    return route.path.removeprefix("/api").startswith("/organizations/{name}")
+
+
+def _repo_of(route: Route, stage: Stage) -> tuple[str, Repo]:
+    kind = next((kind for kind in ("datasets", "spaces") if f"/{kind}/" in route.path), "models")
+    return stage.repos[kind]
+
+
+def decision(route: Route, stage: Stage, sender: Sender) -> Decision:
+    """What the policy says to this request."""
+    for group in _needs(route, stage, sender):
+        decisions = [decide(sender.identity, action, resource) for action, resource in group]
+        if not any(one.allowed for one in decisions):
+            return decisions[0]
+    return ALLOWED
+
+
+def _needs(route: Route, stage: Stage, sender: Sender) -> Iterator[list[tuple[Action, Resource]]]:
+    resource = _resource(route, stage, sender)
+    yield [(route.action, resource)]
+    for method, end, group in _FURTHER:
+        if route.method == method and route.path.endswith(end) and "{namespace}" in route.path:
+            yield [(action, resource) for action in group]
+
+
+def _resource(route: Route, stage: Stage, sender: Sender) -> Resource:
+    kinds, path = route.action.rule.on, route.path
+    if "{namespace}" in path or path in ("/api/repos/delete", "/api/repos/move"):
+        return _repo_of(route, stage)[1]
+    if Repo in kinds:
+        return Repo.missing()
+    creates = path == "/api/repos/create" or (path.startswith("/new") and route.method == "POST")
+    if of_organization(route) or creates:
+        return Organization(stage.acme_id) if Organization in kinds else HUB
+    if Account in kinds:
+        return Account(sender.identity.user_id) if sender.identity.user_id else NOBODY
+    return HUB
+
+
+def names_anothers(route: Route) -> bool:
+    """Whether it is about the caller's own account and names a thing of another one by its id."""
+    parameters = {"id", "client_id", "delivery"} & set(route.parameters)
+    return Account in route.action.rule.on and "{name}" not in route.path and bool(parameters)

@@ -1,0 +1,175 @@
+"""A hub with something of every kind that belongs to others, and everyone who might try to get at it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import httpx
+from tests.bed.apps import Client, answer_of, approve, make_app, proof
+from tests.bed.exchange import exchanged, make_exchanger
+from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub
+from tests.bed.watching import settle
+
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.resource import Account, Organization, Repo
+from hubgate.server.accounts import by_operator
+from hubgate.server.accounts.model import Organization as OrganizationRow
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.organizations import members
+from hubgate.server.accounts.roles import Role, TokenRole
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.opened import Hub
+from hubgate.server.scopes import NAMES
+
+Roles = Mapping[str, Role]
+
+RECEIVER = "https://receiver.example/hook"
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Somebody with one credential. `works` is False where the credential itself is refused."""
+
+    name: str
+    identity: Identity
+    headers: dict[str, str]
+    csrf: str = ""
+    works: bool = True
+
+    @property
+    def is_browser(self) -> bool:
+        return bool(self.csrf)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Everything is vic's: her own account, and the organization acme of which she is the admin."""
+
+    hub: RunningHub
+    vic: User
+    acme_id: str
+    # By the plural of its type: an organization's private model, a user's private dataset, a public space.
+    repos: dict[str, tuple[str, Repo]]
+    # What the parameters of a path stand for, in vic's account and in her organization.
+    own: dict[str, str]
+    organizations: dict[str, str]
+    senders: list[Sender]
+    # Those who own it all.
+    owners: list[Sender]
+
+
+def stage(hub: RunningHub) -> Stage:
+    vic, fred, rita, carl = (make_user(hub, name) for name in ("vic", "fred", "rita", "carl"))
+    acme = make_organization(hub, "acme", vic, rita="read", carl="contributor", fred="write")
+    token = make_token(hub, vic)
+    owners = [
+        Sender("owner's token", Identity.personal(vic.id, {}, role=TokenRole.WRITE), _bearer(token)),
+        _browser(hub, vic, "owner's session", {acme.id: Role.ADMIN}),
+    ]
+    with api(hub, token) as client:
+        repos = dict(_repos(client, vic, acme.id))
+        own = _belongings(hub, client, vic, "/api/settings")
+        organizations = _belongings(hub, client, vic, "/api/organizations/acme/settings")
+    return Stage(hub, vic, acme.id, repos, own, organizations, list(_senders(hub, acme, fred, rita, carl)), owners)
+
+
+def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str, tuple[str, Repo]]]:
+    for repo_type, name, owner in (
+        ("model", "acme/secret", Organization(acme_id)),
+        ("dataset", "vic/secret", Account(vic.id)),
+        ("space", "acme/open", Organization(acme_id)),
+    ):
+        private = name.endswith("secret")
+        make_repo(client, name, repo_type, private=private)
+        committed(client, name, {"config.json": b"{}"}, repo_type=repo_type)
+        for kind in ("branch", "tag"):
+            body = {"tag": "v1"} if kind == "tag" else {}
+            rev = "main" if kind == "tag" else "side"
+            assert client.post(f"/api/{repo_type}s/{name}/{kind}/{rev}", json=body).status_code == 200
+        yield f"{repo_type}s", (name, Repo(owner, private=private, creator_id=vic.id, label=f"{repo_type} {name}"))
+
+
+def _belongings(hub: RunningHub, client: httpx.Client, vic: User, at: str) -> dict[str, str]:
+    """What parameters of paths below `at` stand for: `{id}` is named after the segment before it."""
+    asked = {"name": "Notebook", "redirectUris": ["https://app.example/callback"], "scopes": ["openid"]}
+    app = client.post(f"{at}/applications", json=asked)
+    assert app.status_code == 201, app.text
+    watched = [{"type": "user", "name": "vic"}]
+    webhook = client.post(f"{at}/webhooks", json={"url": RECEIVER, "watched": watched, "secret": "s3cret"})
+    assert webhook.status_code == 200, webhook.text
+    hook = webhook.json()["webhook"]["id"]
+    make_repo(client, f"vic/change-{at.count('/')}")
+    settle(hub)
+    return {
+        "client_id": app.json()["clientId"],
+        "webhooks": hook,
+        "delivery": client.get(f"{at}/webhooks/{hook}/logs").json()[0]["id"],
+        "tokens": client.get("/api/settings/tokens").json()[0]["id"],
+        "sessions": client.get("/api/settings/sessions").json()[0]["id"],
+    }
+
+
+def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, carl: User) -> Iterator[Sender]:
+    """Of everyone who is not vic: `rita` and `carl` have lower roles, `fred` is leaving, `eve` is a stranger."""
+    eve = make_user(hub, "eve")
+    club = make_organization(hub, "club", eve)
+    in_club = {club.id: Role.ADMIN}
+    yield _browser(hub, None, "anonymous", {})
+    yield Sender("anonymous program", Identity.anonymous(), {})
+    for user, what, roles in (
+        (eve, "stranger", in_club),
+        (rita, "read member", {acme.id: Role.READ}),
+        (carl, "contributor", {acme.id: Role.CONTRIBUTOR}),
+        (fred, "former member", {}),
+    ):
+        yield _browser(hub, user, f"{what}'s session", roles)
+        for role in TokenRole:
+            identity = Identity.personal(user.id, roles, role=role)
+            yield Sender(f"{what}'s {role.value} token", identity, _bearer(make_token(hub, user, role.value)))
+    everything = tuple(sorted(NAMES))
+    app = make_app(hub, eve, name="Everything", scopes=everything)
+    for scopes in [*((name,) for name in everything), everything]:
+        yield _consented(app, eve, in_club, scopes, [])
+    yield _consented(app, rita, {acme.id: Role.READ}, everything, [acme.id])
+    yield _consented(app, fred, {}, everything, [acme.id])
+    exchanger = make_exchanger(hub, club, scopes=everything)
+    given = exchanged(exchanger, "eve@example.org")
+    fenced = Identity.exchanged(
+        eve.id, in_club, client_id=exchanger.id, scopes=given["scope"].split(), organization=club.id
+    )
+    yield Sender("exchanged token", fenced, _bearer(given["access_token"]))
+    dora = make_user(hub, "dora")
+    yield replace(_browser(hub, dora, "disabled user's session", {}), identity=Identity.anonymous())
+    yield Sender("disabled user's token", Identity.anonymous(), _bearer(make_token(hub, dora)), works=False)
+
+    async def take_away(opened: Hub) -> None:
+        await by_operator.disable(opened.accounts, dora)
+        await members.remove(opened.accounts, acme, fred, SYSTEM)
+
+    hub.call(take_away)
+
+
+def _consented(app: Client, user: User, roles: Roles, scopes: Sequence[str], organizations: list[str]) -> Sender:
+    verifier, challenge = proof()
+    address = app.address(
+        scope=" ".join(scopes), code_challenge=challenge, code_challenge_method="S256", prompt="consent"
+    )
+    with browser_of(app.hub, user) as browser:
+        code = answer_of(approve(browser, address, orgs=organizations))["code"]
+    given = app.redeem(code, code_verifier=verifier).json()
+    identity = Identity.consented(user.id, roles, client_id=app.id, scopes=scopes, organizations=organizations)
+    what = scopes[0] if len(scopes) == 1 else "every scope"
+    return Sender(f"{user.name}'s app with {what}", identity, _bearer(given["access_token"]))
+
+
+def _browser(hub: RunningHub, user: User | None, name: str, roles: Roles) -> Sender:
+    identity = Identity.session(user.id, roles) if user else Identity.anonymous()
+    with browser_of(hub, user) as client:
+        csrf = Page(client.get("/docs/api")).hidden("/theme")["csrf"]
+        cookies = "; ".join(f"{cookie}={value}" for cookie, value in client.cookies.items())
+    return Sender(name, identity, {"cookie": cookies}, csrf)
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}

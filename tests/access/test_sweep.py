@@ -1,0 +1,126 @@
+"""Every route with every kind of credential on resources of others: each is answered as the policy says (O77).
+
+The routes come from the app, the requests are such that they would work for the owner, the expectation is the policy's
+decision on the action that the route declares. Nothing that belongs to others changes.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import httpx
+from tests.access.sweep_requests import decision, names_anothers, request
+from tests.access.sweep_stage import Sender, Stage, stage
+from tests.bed.people import wait_for_mail
+from tests.bed.running import RunningHub
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.decision import Decision
+from hubgate.server.app import build_app
+from hubgate.server.edge.routes import Route
+from hubgate.server.http.surface import Surface
+from hubgate.server.opened import Hub
+from hubgate.server.storage.database import Tx
+
+# The time of the last use is noted in these; of the others, every column counts.
+_COLUMNS = {"access_tokens": "id, user_id, name, role", "sessions": "id, user_id"}
+
+
+def test_every_route_answers_as_the_policy_says(hub: RunningHub) -> None:
+    staged = stage(hub)
+    wait_for_mail(hub)
+    before, routes = contents(hub), routes_of(hub)
+    with hub.client() as client:
+        wrong = [line for route in routes for line in mistakes(client, staged, route)]
+        assert not wrong, f"{len(wrong)} wrong answers:\n" + "\n".join(wrong[:40])
+        assert contents(hub) == before
+        # Each of them works for the owner: otherwise it may have been refused for what is wrong with it.
+        in_order = sorted(routes, key=lambda route: (ends_something(route), route.path))
+        malformed = [line for route in in_order for line in complaints(client, staged, route)]
+    assert not malformed, "\n".join(malformed)
+
+
+def mistakes(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]:
+    for sender in filter(partial(is_for, route), staged.senders):
+        said = decision(route, staged, sender)
+        if said.allowed and not may_be_sent(route):
+            continue
+        answer = client.request(**request(route, staged, sender)._asdict())
+        if not is_expected(route, sender, said, answer):
+            expected = "allowed" if said.allowed else f"refused: {said.reason}"
+            yield f"{route.method} {route.path} by {sender.name}: {expected}, got {answer.status_code}"
+
+
+def complaints(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]:
+    if route.path.endswith(("/test", "/replay/{delivery}")) or "/xet-write-token/" in route.path:
+        # The first two wait for a receiver; the last tells everyone what to do instead.
+        return
+    for sender in filter(partial(is_for, route), staged.owners):
+        answer = client.request(**request(route, staged, sender)._asdict())
+        # A form that is shown again passed the judgement.
+        malformed = (400, 405, 413, 415) if route.surface is Surface.PAGE else (400, 405, 413, 415, 422)
+        if answer.status_code in malformed or not is_answered(answer.status_code):
+            yield f"{route.method} {route.path}: {answer.status_code} {answer.text[:200]}"
+
+
+def routes_of(hub: RunningHub) -> list[Route]:
+    """All that are not public."""
+
+    async def work(opened: Hub) -> list[Route]:
+        return [route for route in build_app(opened).table.routes if route.action is not Action.HUB_PUBLIC]
+
+    return hub.call(work)
+
+
+def is_for(route: Route, sender: Sender) -> bool:
+    """Pages take sessions, all else takes tokens (O61); files are read with either."""
+    by_either = route.surface is Surface.FILE and route.method == "GET"
+    return by_either or sender.is_browser == (route.surface is Surface.PAGE)
+
+
+def may_be_sent(route: Route) -> bool:
+    """What the policy allows is not done where it would change something; ids of others are tried."""
+    return route.method == "GET" or route.action.rule.read or names_anothers(route)
+
+
+def is_expected(route: Route, sender: Sender, said: Decision, answer: httpx.Response) -> bool:
+    status = answer.status_code
+    if not sender.works:
+        return status == 401
+    if said.allowed:
+        return status == 404 if names_anothers(route) else is_answered(status)
+    refusal = said.error()
+    if route.surface is not Surface.PAGE:
+        return status == refusal.status
+    if refusal.code == "RepoNotFound":
+        return status == 404
+    if refusal.status == 401 and route.method == "GET":
+        return status == 303 and answer.headers["location"].startswith("/login")
+    return status == refusal.status
+
+
+def is_answered(status: int) -> bool:
+    """501 answers the locks of git-lfs, which this hub does not have."""
+    return status < 500 or status == 501
+
+
+def ends_something(route: Route) -> int:
+    """Requests after which others have nothing left to work on come last, the largest at the very end."""
+    for rank, words in ((3, ("settings/delete",)), (2, ("rename", "move", "repos/delete"))):
+        if any(word in route.path for word in words):
+            return rank
+    return int(route.method == "DELETE" or any(word in route.path for word in ("delete", "revoke", "/end", "leave")))
+
+
+def contents(hub: RunningHub) -> dict[str, list[str]]:
+    """All that is stored."""
+
+    async def work(opened: Hub) -> dict[str, list[str]]:
+        tables = sorted(await opened.db.tables())
+
+        async def unit(tx: Tx) -> dict[str, list[str]]:
+            rows = {table: await tx.all(f"SELECT {_COLUMNS.get(table, '*')} FROM {table}") for table in tables}
+            return {table: sorted(str(tuple(row)) for row in found) for table, found in rows.items()}
+
+        return await opened.db.read_long(unit)
+
+    return hub.call(work)
