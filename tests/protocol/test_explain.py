@@ -168,7 +168,7 @@ def test_strangers_see_nothing_and_unknown_ids_look_the_same(hub: RunningHub) ->
     mine, ours = make_app(hub, olga, name="Sesame"), make_app(hub, organization=acme, name="Sesame")
     for client in (mine, ours):
         with browser_of(hub, olga) as owner:
-            refused = owner.get(client.address(scope="fly"))
+            refused = owner.get(client.address(scope="fly.away"))
             path = f"/oauth/explain/{refused.headers['x-request-id']}"
             assert "Sesame" in explained(owner, path)
         for who in (None, ada, bob):
@@ -183,7 +183,7 @@ def test_strangers_see_nothing_and_unknown_ids_look_the_same(hub: RunningHub) ->
                     assert f"You are <bdi>@{who.name}</bdi>." in theirs.text
                     assert "reload in a moment: an error takes a second to arrive." in theirs.text
                     assert "Otherwise sign in as its owner." in theirs.text
-                for word in ("Sesame", client.id, "fly", "invalid_scope"):
+                for word in ("Sesame", client.id, "fly.away", "invalid_scope"):
                     assert word not in theirs.text
                 assert same(theirs) == same(unknown)
 

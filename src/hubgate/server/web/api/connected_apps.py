@@ -47,20 +47,17 @@ class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True):
 
 def routes(oauth: OAuth) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        found = await changing.page_of_user(oauth, user.id, parse_page(request.query(), changing.CURSOR))
+        found = await changing.page_of_user(oauth, caller.user.id, parse_page(request.query(), changing.CURSOR))
         return listed(request, oauth.base_url, found, described)
 
     async def one(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        return JsonResponse(described(await changing.get(oauth, user.id, request.param("client_id"))))
+        return JsonResponse(described(await changing.get(oauth, caller.user.id, request.param("client_id"))))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
         given = await request.read_json(ConnectedAppChanges)
         changed = await changing.change(
             oauth,
-            person,
+            caller.signed_in,
             request.param("client_id"),
             None if given.scopes is UNSET else given.scopes,
             None if given.organizations is UNSET else given.organizations,
@@ -68,8 +65,7 @@ def routes(oauth: OAuth) -> list[Route]:
         return JsonResponse(described(changed))
 
     async def revoke(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        await changing.revoke(oauth, user.id, request.param("client_id"))
+        await changing.revoke(oauth, caller.user.id, request.param("client_id"))
         return Response(status_code=204)
 
     api, at_one = Surface.API, f"{PATH}/{{client_id}}"

@@ -118,8 +118,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
     exchanges = _Exchanges(oauth, accounts)
 
     async def of_caller(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        found = await live.of_member(oauth, user.id, parse_page(request.query(), live.CURSOR))
+        found = await live.of_member(oauth, caller.user.id, parse_page(request.query(), live.CURSOR))
         return listed(request, oauth.base_url, found, described)
 
     def route(method: str, path: str, handler: OfOwner, summary: str, answers: dict[int, Any], **more: Any) -> Route:

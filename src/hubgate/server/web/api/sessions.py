@@ -22,13 +22,11 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 def routes(accounts: Accounts) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        found = await browsers.page_of_user(accounts, user.id, parse_page(request.query(), browsers.CURSOR))
+        found = await browsers.page_of_user(accounts, caller.user.id, parse_page(request.query(), browsers.CURSOR))
         return listed(request, accounts.base_url, found, described)
 
     async def end(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        if not await browsers.end(accounts, user.id, request.param("id")):
+        if not await browsers.end(accounts, caller.user.id, request.param("id")):
             raise NotFound("There is no such session. It may have ended.")
         return Response(status_code=204)
 

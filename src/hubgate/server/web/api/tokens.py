@@ -37,13 +37,11 @@ class TokenChanges(msgspec.Struct, forbid_unknown_fields=True):
 
 def routes(accounts: Accounts) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        found = await personal.page_of_user(accounts, user.id, parse_page(request.query(), personal.CURSOR))
+        found = await personal.page_of_user(accounts, caller.user.id, parse_page(request.query(), personal.CURSOR))
         return listed(request, accounts.base_url, found, described)
 
     async def one(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        return JsonResponse(described(await personal.get(accounts, user.id, request.param("id"))))
+        return JsonResponse(described(await personal.get(accounts, caller.user.id, request.param("id"))))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
         user = caller.user
@@ -51,8 +49,7 @@ def routes(accounts: Accounts) -> list[Route]:
         return JsonResponse(described(await personal.rename(accounts, user.id, request.param("id"), changes.name)))
 
     async def revoke(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        await personal.revoke(accounts, user.id, request.param("id"))
+        await personal.revoke(accounts, caller.user.id, request.param("id"))
         return Response(status_code=204)
 
     async def refuse(_: HubRequest, __: Caller) -> Response:

@@ -30,8 +30,7 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        found = shown_of(request, await changing.of_user(oauth, user.id))
+        found = shown_of(request, await changing.of_user(oauth, caller.user.id))
         return pages.page(
             request,
             "settings/connected.html",
@@ -86,8 +85,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         return pages.see(address_of(connected.client_id), "Saved. Takes effect at its next request.")
 
     async def ask_revoke(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        connected = await changing.get(oauth, user.id, request.param("client_id"))
+        connected = await changing.get(oauth, caller.user.id, request.param("client_id"))
         tokens = await changing.count_tokens(oauth, connected)
         return show(request, "settings/connected_revoke.html", connected, tokens=tokens)
 

@@ -33,8 +33,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         }
 
     async def ask(request: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
-        return pages.page(request, _TEMPLATE, typed="", **await going(person))
+        return pages.page(request, _TEMPLATE, typed="", **await going(caller.signed_in))
 
     async def delete(request: HubRequest, caller: Caller) -> Response:
         person, form = caller.signed_in, request.form_fields

@@ -42,8 +42,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.see(PATH, "You are a member now.")
 
     async def decline(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        await invitations.decline(accounts, await invitations.own(accounts, user, request.param("id")))
+        await invitations.decline(accounts, await invitations.own(accounts, caller.user, request.param("id")))
         return pages.see(PATH, "Invitation declined.")
 
     async def ask_leave(request: HubRequest, caller: Caller) -> Response:

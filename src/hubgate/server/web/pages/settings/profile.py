@@ -31,8 +31,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.mend(request, _TEMPLATE, error, at, section=PATH, values=values_for(user, **given))
 
     async def profile(request: HubRequest, caller: Caller) -> Response:
-        user = caller.user
-        return pages.page(request, _TEMPLATE, section=PATH, values=values_for(user))
+        return pages.page(request, _TEMPLATE, section=PATH, values=values_for(caller.user))
 
     async def save(request: HubRequest, caller: Caller) -> Response:
         user, form = caller.user, request.form_fields
