@@ -13,13 +13,12 @@ from bench.harness import Table
 from bench.load import REPEAT, Request
 from bench.operations import Operation, Subject, compared
 from bench.sign_ins import PEOPLE, made_user, some_at_once
-from hubgate.server.accounts.model import User, Visitor
+from hubgate.server.accounts.model import Owner, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import owning, privileges
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.oauth.exchange.exchanging import exchange
 from hubgate.server.opened import Hub
 

@@ -14,14 +14,13 @@ from tests.bed.apps import proof
 from bench.load import Request
 from hubgate.server.accounts import signup
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.model import Organization, Person, User, Visitor
+from hubgate.server.accounts.model import Organization, Owner, Person, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.oauth.authorize.request import QUERY, AuthorizationRequest, ReturnAddress
 from hubgate.server.oauth.consent import deciding
 from hubgate.server.oauth.consent import store as consent_store

@@ -15,7 +15,7 @@ from tests.bed.processes import HUBGATE, environment, hubgate
 from bench.cores import pinned
 from bench.ground import Ground
 from bench.sign_ins import made_user, some_at_once
-from hubgate.server.accounts.model import User
+from hubgate.server.accounts.model import Owner, User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
@@ -31,7 +31,7 @@ from hubgate.server.settings import load
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.managing import managing
-from hubgate.server.webhooks.managing.managing import Owner, Wanted
+from hubgate.server.webhooks.managing.managing import Wanted
 
 SQLITE, POSTGRES = "hubgate deliver, SQLite", "hubgate deliver, PostgreSQL"
 # As many lanes as there are repos: of one repo a webhook gets the next event when it has had the one before.

@@ -10,11 +10,10 @@ import httpx
 from tests.bed.people import Page, browser_of
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.model import Organization, Owner, User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.opened import Hub
 
 REDIRECT = "https://app.example/callback"

@@ -3,14 +3,13 @@
 import json
 from urllib.parse import quote, urlencode
 
-from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.model import Organization, Owner, User
 from hubgate.server.accounts.organizations import settings as organizations
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import DAY
 from hubgate.server.ids import new_id
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.oauth.cimd import store as documents
 from hubgate.server.oauth.cimd.rules import check_document
 from hubgate.server.oauth.consent import store as consents

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 from tests.browser.cast_apps import EVERY_SCOPE
 
-from hubgate.server.accounts.model import Organization, Visitor
+from hubgate.server.accounts.model import Organization, Owner, Visitor
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import HubError
 from hubgate.server.oauth.apps import owning, privileges
 from hubgate.server.oauth.apps.model import App, Exchange
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.oauth.exchange.exchanging import exchange
 from hubgate.server.opened import Hub
 

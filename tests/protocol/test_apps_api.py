@@ -14,10 +14,10 @@ from tests.bed.people import api, browser_of, make_organization, make_token, mak
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import own_account
+from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.errors import Forbidden
 from hubgate.server.oauth.apps import owning
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.opened import Hub
 
 OWN = "/api/settings/applications"

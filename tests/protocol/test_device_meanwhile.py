@@ -16,11 +16,10 @@ from tests.bed.people import Page, api, browser_of, make_organization, make_toke
 from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts import by_operator
-from hubgate.server.accounts.model import User
+from hubgate.server.accounts.model import Owner, User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import owning, privileges
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.scopes import Risk, Scope
 
 ALL = " ".join(SCOPES)

@@ -13,11 +13,11 @@ from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, settle
 
-from hubgate.server.accounts.model import Organization
+from hubgate.server.accounts.model import Organization, Owner
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Forbidden
 from hubgate.server.webhooks.managing import managing, removing
-from hubgate.server.webhooks.managing.managing import Owner, Wanted
+from hubgate.server.webhooks.managing.managing import Wanted
 
 PATH = "/api/organizations/acme/settings/webhooks"
 WATCHED = [{"type": "org", "name": "acme"}]

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.cli.admin import leaf, named
+from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.errors import Conflict
 from hubgate.server.oauth.apps import owning, privileges
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App, Exchange
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.opened import Hub
 
 

@@ -91,3 +91,11 @@ def person_of(rows: Sequence[Row]) -> Person:
 
 def _by_name(membership: Membership) -> str:
     return membership.organization.name.lower()
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Of apps or webhooks: a user or an organization, one of the two."""
+
+    user_id: str | None = None
+    org_id: str | None = None

@@ -13,6 +13,7 @@ from typing import Any
 
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.form_once import OneUse, use_up
+from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.organizations.changing import begin_by_id_as_admin
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
@@ -34,17 +35,6 @@ MOST_SECRETS = 5
 MOST_USERS_SHOWN = 50
 LONGEST_AUDITED = 4000
 _ABSENT = "There is no such app."
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A user, or an organization; one of the two."""
-
-    user_id: str | None = None
-    org_id: str | None = None
-
-    def owns(self, app: App) -> bool:
-        return (app.owner_id, app.org_id) == (self.user_id, self.org_id)
 
 
 async def create(
@@ -94,7 +84,7 @@ async def of_owner(oauth: OAuth, owner: Owner) -> Sequence[App]:
 async def get(oauth: OAuth, owner: Owner, client_id: str) -> App:
     """Another owner's app is as if it were not there."""
     app = await store.find(oauth.db, client_id)
-    if app is None or not owner.owns(app):
+    if app is None or (app.owner_id, app.org_id) != (owner.user_id, owner.org_id):
         raise NotFound(_ABSENT)
     return app
 

@@ -7,6 +7,7 @@ from msgspec import UNSET, to_builtins
 from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.edge.endpoint import Handler
 from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
@@ -17,7 +18,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.api import application_shapes as shapes
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.app_owner import Desk, OfOwner, organizations_route, own_route
+from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext
 
 _ONE, _SECRET = "/{client_id}", "/{client_id}/secret"
 _REFUSALS = {
@@ -36,55 +37,55 @@ class _Applications:
     def __init__(self, oauth: OAuth) -> None:
         self._oauth = oauth
 
-    async def every(self, _: HubRequest, desk: Desk) -> Response:
-        found = await owning.of_owner(self._oauth, desk.owner)
-        return JsonResponse([shapes.described(app, desk.organization) for app in found])
+    async def every(self, _: HubRequest, context: OwnerContext) -> Response:
+        found = await owning.of_owner(self._oauth, context.owner)
+        return JsonResponse([shapes.described(app, context.organization) for app in found])
 
-    async def one(self, request: HubRequest, desk: Desk) -> Response:
-        return JsonResponse(shapes.described(await self._app(request, desk), desk.organization))
+    async def one(self, request: HubRequest, context: OwnerContext) -> Response:
+        return JsonResponse(shapes.described(await self._app(request, context), context.organization))
 
-    async def create(self, request: HubRequest, desk: Desk) -> Response:
-        given = await request.read_json(shapes.NewOrganizationApp if desk.organization else shapes.NewApp)
+    async def create(self, request: HubRequest, context: OwnerContext) -> Response:
+        given = await request.read_json(shapes.NewOrganizationApp if context.organization else shapes.NewApp)
         draft = shapes.applied(shapes.BLANK, given)
         draft = replace(draft, confidential=given.confidential)
-        app, secret = await owning.create(self._oauth, desk.owner, draft, desk.actor)
-        return JsonResponse(_with_secret(app, desk, secret), 201)
+        app, secret = await owning.create(self._oauth, context.owner, draft, context.actor)
+        return JsonResponse(_with_secret(app, context, secret), 201)
 
-    async def change(self, request: HubRequest, desk: Desk) -> Response:
-        given = await request.read_json(shapes.OrganizationAppChanges if desk.organization else shapes.AppChanges)
-        app = await self._app(request, desk)
-        _refuse_fixed(given, app, desk)
-        changed = await owning.update(self._oauth, app, lambda latest: shapes.applied(latest, given), desk.actor)
-        return JsonResponse(shapes.described(changed, desk.organization))
+    async def change(self, request: HubRequest, context: OwnerContext) -> Response:
+        given = await request.read_json(shapes.OrganizationAppChanges if context.organization else shapes.AppChanges)
+        app = await self._app(request, context)
+        _refuse_fixed(given, app, context)
+        changed = await owning.update(self._oauth, app, lambda latest: shapes.applied(latest, given), context.actor)
+        return JsonResponse(shapes.described(changed, context.organization))
 
-    async def delete(self, request: HubRequest, desk: Desk) -> Response:
-        await owning.delete(self._oauth, await self._app(request, desk), desk.actor)
+    async def delete(self, request: HubRequest, context: OwnerContext) -> Response:
+        await owning.delete(self._oauth, await self._app(request, context), context.actor)
         return Response(status_code=204)
 
-    async def refresh_secret(self, request: HubRequest, desk: Desk) -> Response:
+    async def refresh_secret(self, request: HubRequest, context: OwnerContext) -> Response:
         overlap = (await request.read_json(shapes.NewSecret)).overlap_seconds if await request.body() else 0
-        app = await self._app(request, desk)
-        secret = await owning.refresh_secret(self._oauth, app, overlap, desk.actor)
-        return JsonResponse(_with_secret(await self._app(request, desk), desk, secret))
+        app = await self._app(request, context)
+        secret = await owning.refresh_secret(self._oauth, app, overlap, context.actor)
+        return JsonResponse(_with_secret(await self._app(request, context), context, secret))
 
-    async def delete_secret(self, request: HubRequest, desk: Desk) -> Response:
-        app = await owning.delete_secret(self._oauth, await self._app(request, desk), desk.actor)
-        return JsonResponse(shapes.described(app, desk.organization))
+    async def delete_secret(self, request: HubRequest, context: OwnerContext) -> Response:
+        app = await owning.delete_secret(self._oauth, await self._app(request, context), context.actor)
+        return JsonResponse(shapes.described(app, context.organization))
 
-    async def _app(self, request: HubRequest, desk: Desk) -> App:
-        return await owning.get(self._oauth, desk.owner, request.param("client_id"))
+    async def _app(self, request: HubRequest, context: OwnerContext) -> App:
+        return await owning.get(self._oauth, context.owner, request.param("client_id"))
 
 
-def _with_secret(app: App, desk: Desk, secret: str | None) -> shapes.RegisteredApp:
-    described = shapes.described(app, desk.organization)
+def _with_secret(app: App, context: OwnerContext, secret: str | None) -> shapes.RegisteredApp:
+    described = shapes.described(app, context.organization)
     described.client_secret = UNSET if secret is None else secret
     return described
 
 
-def _refuse_fixed(given: shapes.AppChanges, app: App, desk: Desk) -> None:
+def _refuse_fixed(given: shapes.AppChanges, app: App, context: OwnerContext) -> None:
     """Sent back as they are, fields that nobody sets here do no harm."""
     said = to_builtins(given)
-    now: dict[str, Any] = to_builtins(shapes.described(app, desk.organization))
+    now: dict[str, Any] = to_builtins(shapes.described(app, context.organization))
     for name in shapes.FIXED:
         if name in said and said[name] != now[name]:
             raise Unprocessable(f"{name} is not changed here.{shapes.FIXED[name]}")
@@ -96,11 +97,13 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
     new: Any = shapes.NewApp if accounts is None else shapes.NewOrganizationApp
     changes: Any = shapes.AppChanges if accounts is None else shapes.OrganizationAppChanges
 
-    def route(method: str, path: str, handler: OfOwner, summary: str, answers: dict[int, Any], **more: Any) -> Route:
+    def route(
+        method: str, path: str, handler: Handler[OwnerContext], summary: str, answers: dict[int, Any], **more: Any
+    ) -> Route:
         more |= {"answers": answers, "body_cap": 256 * KIB}
         if accounts is None:
-            return own_route(method, path, handler, Surface.API, summary, **more)
-        return organizations_route(accounts, method, path, handler, Surface.API, summary, **more)
+            return APPLICATIONS.own_route(method, path, handler, Surface.API, summary, **more)
+        return APPLICATIONS.organization_route(accounts, method, path, handler, Surface.API, summary, **more)
 
     shown = {200: ("The app.", app), **_ABSENT}
     made = {201: ("With its secret, if it has one: here and never again.", app), **_REFUSALS, **_MEND}

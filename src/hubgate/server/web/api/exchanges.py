@@ -10,7 +10,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import LONGEST
-from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.endpoint import Handler, own
 from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import JsonResponse
@@ -25,8 +25,8 @@ from hubgate.server.oauth.exchange.model import Given, Which
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
-from hubgate.server.web.app_owner import Desk, OfOwner, organizations_route
 from hubgate.server.web.exchanged import ExchangedToken, check_ip, described, which_of
+from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext
 
 OWN = "/api/settings/exchanged-tokens"
 _DRY_RUN, _TOKENS = "/{client_id}/exchange/dry-run", "/{client_id}/tokens"
@@ -76,9 +76,9 @@ class _Exchanges:
     def __init__(self, oauth: OAuth, accounts: Accounts) -> None:
         self._oauth, self._accounts = oauth, accounts
 
-    async def try_out(self, request: HubRequest, desk: Desk) -> Response:
+    async def try_out(self, request: HubRequest, context: OwnerContext) -> Response:
         given = await request.read_json(NewDryRun)
-        app = await self._app(request, desk)
+        app = await self._app(request, context)
         verdict = await dry_run(
             self._oauth, app, given.subject_token, given.scope or None, check_ip(given.ip) if given.ip else None
         )
@@ -88,13 +88,13 @@ class _Exchanges:
             return JsonResponse(granted)
         return JsonResponse(DryRun(False, error=verdict.error.code or "invalid_request", reason=verdict.why))
 
-    async def every(self, request: HubRequest, desk: Desk) -> Response:
+    async def every(self, request: HubRequest, context: OwnerContext) -> Response:
         query = request.query()
-        app, which = await self._app(request, desk), await which_of(self._accounts, query)
+        app, which = await self._app(request, context), await which_of(self._accounts, query)
         found = await live.of_app(self._oauth, app, parse_page(query, live.CURSOR), which)
         return listed(request, self._oauth.base_url, found, described)
 
-    async def revoke(self, request: HubRequest, desk: Desk) -> Response:
+    async def revoke(self, request: HubRequest, context: OwnerContext) -> Response:
         given = request.query()
         for name, value in given.items():
             # Passed over in silence, a misspelt or empty limit would end every token there is.
@@ -102,16 +102,16 @@ class _Exchanges:
                 raise BadRequest(f"{name[:60]} is no limit. Say user, since or until; say nothing to revoke all.")
             if not value:
                 raise BadRequest(f"{name} is empty. Say it in full, or leave it out.")
-        app, which = await self._app(request, desk), await which_of(self._accounts, given)
-        return JsonResponse(RevokedTokens(await live.end(self._oauth, app, which, desk.actor)))
+        app, which = await self._app(request, context), await which_of(self._accounts, given)
+        return JsonResponse(RevokedTokens(await live.end(self._oauth, app, which, context.actor)))
 
-    async def revoke_one(self, request: HubRequest, desk: Desk) -> Response:
-        app, which = await self._app(request, desk), Which(token_id=request.param("id"))
-        await live.end(self._oauth, app, which, desk.actor)
+    async def revoke_one(self, request: HubRequest, context: OwnerContext) -> Response:
+        app, which = await self._app(request, context), Which(token_id=request.param("id"))
+        await live.end(self._oauth, app, which, context.actor)
         return Response(status_code=204)
 
-    async def _app(self, request: HubRequest, desk: Desk) -> App:
-        return await owning.get(self._oauth, desk.owner, request.param("client_id"))
+    async def _app(self, request: HubRequest, context: OwnerContext) -> App:
+        return await owning.get(self._oauth, context.owner, request.param("client_id"))
 
 
 def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
@@ -121,8 +121,10 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
         found = await live.of_member(oauth, caller.user.id, parse_page(request.query(), live.CURSOR))
         return listed(request, oauth.base_url, found, described)
 
-    def route(method: str, path: str, handler: OfOwner, summary: str, answers: dict[int, Any], **more: Any) -> Route:
-        return organizations_route(
+    def route(
+        method: str, path: str, handler: Handler[OwnerContext], summary: str, answers: dict[int, Any], **more: Any
+    ) -> Route:
+        return APPLICATIONS.organization_route(
             accounts, method, path, handler, Surface.API, summary, answers={**answers, **_ABSENT}, **more
         )
 

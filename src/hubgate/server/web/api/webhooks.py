@@ -1,15 +1,11 @@
 """`/api/settings/webhooks`, one's own and, under an organization, those of its admins."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.types import ASGIApp
 
-from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.model import Organization
-from hubgate.server.edge.endpoint import own
+from hubgate.server.edge.endpoint import Handler
 from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
@@ -18,16 +14,14 @@ from hubgate.server.paging import parse_page
 from hubgate.server.web.api import webhook_shapes as shapes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
-from hubgate.server.web.named import organization_route
+from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext
 from hubgate.server.webhooks.activity import again, reading
 from hubgate.server.webhooks.activity.store import Filter
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.managing import managing, removing
-from hubgate.server.webhooks.managing.managing import Kept, Owner
+from hubgate.server.webhooks.managing.managing import Kept
 from hubgate.server.webhooks.model import STATES
 
-PATH = "/api/settings/webhooks"
-OF_ORGANIZATION = "/api/organizations/{name}/settings/webhooks"
 _ONE = "/{id}"
 _REFUSALS = {**NO_TOKEN, 403: ("The token lacks the webhooks scope, or you are no admin there.", None)}
 _ABSENT = {**_REFUSALS, 404: ("There is no such webhook, or it is not yours.", None)}
@@ -37,8 +31,6 @@ _FILTERS = (
     Query("repo", "Its name, with the namespace."),
     Query("scope", "Such as repo.content."),
 )
-
-OfOwner = Callable[[HubRequest, Owner], Awaitable[ASGIApp]]
 
 
 def routes(webhooks: Webhooks, accounts: Accounts) -> list[Route]:
@@ -50,62 +42,62 @@ class _Api:
     def __init__(self, webhooks: Webhooks) -> None:
         self._webhooks = webhooks
 
-    async def every(self, _: HubRequest, owner: Owner) -> ASGIApp:
-        found = await managing.every(self._webhooks, owner)
+    async def every(self, _: HubRequest, context: OwnerContext) -> ASGIApp:
+        found = await managing.every(self._webhooks, context.owner)
         return JsonResponse([shapes.described(kept, self._webhooks.secret) for kept in found])
 
-    async def create(self, request: HubRequest, owner: Owner) -> ASGIApp:
+    async def create(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         given = await request.read_json(shapes.NewWebhook)
-        return self._wrapped(await managing.create(self._webhooks, owner, shapes.wanted(given), actor_of(request)))
+        return self._wrapped(await managing.create(self._webhooks, context.owner, shapes.wanted(given), context.actor))
 
-    async def one(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        return self._wrapped(await self._kept(request, owner))
+    async def one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
+        return self._wrapped(await self._kept(request, context))
 
-    async def update(self, request: HubRequest, owner: Owner) -> ASGIApp:
+    async def update(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         given = await request.read_json(shapes.WebhookChanges)
-        wanted, actor = shapes.wanted(given), actor_of(request)
-        return self._wrapped(await managing.update(self._webhooks, owner, request.param("id"), wanted, actor))
+        wanted, actor = shapes.wanted(given), context.actor
+        return self._wrapped(await managing.update(self._webhooks, context.owner, request.param("id"), wanted, actor))
 
-    async def enable(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        return await self._switched(request, owner, on=True)
+    async def enable(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
+        return await self._switched(request, context, on=True)
 
-    async def disable(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        return await self._switched(request, owner, on=False)
+    async def disable(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
+        return await self._switched(request, context, on=False)
 
-    async def delete(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        await removing.delete(self._webhooks, owner, request.param("id"), actor_of(request))
+    async def delete(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
+        await removing.delete(self._webhooks, context.owner, request.param("id"), context.actor)
         return JsonResponse({})
 
-    async def logs(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        kept, query = await self._kept(request, owner), request.query()
+    async def logs(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
+        kept, query = await self._kept(request, context), request.query()
         wanted = reading.check_filter(Filter(query.get("state", ""), query.get("repo", ""), query.get("scope", "")))
         found = await reading.page(self._webhooks, kept.webhook, wanted, parse_page(query, reading.CURSOR))
         return listed(request, self._webhooks.base_url, found, shapes.logged_json)
 
-    async def log(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        kept = await self._kept(request, owner)
+    async def log(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
+        kept = await self._kept(request, context)
         full = await reading.one(self._webhooks, kept.webhook, request.param("delivery"))
         return JsonResponse(shapes.in_full_json(full))
 
-    async def replay(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        kept = await self._kept(request, owner)
+    async def replay(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
+        kept = await self._kept(request, context)
         return await self._sent(kept, await again.replay(self._webhooks, kept.webhook, request.param("delivery")))
 
-    async def test(self, request: HubRequest, owner: Owner) -> ASGIApp:
-        kept = await self._kept(request, owner)
+    async def test(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
+        kept = await self._kept(request, context)
         return await self._sent(kept, await again.test(self._webhooks, kept))
 
     async def _sent(self, kept: Kept, delivery_id: str) -> ASGIApp:
         logged = await again.awaited(self._webhooks, kept.webhook, delivery_id)
         return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
 
-    async def _switched(self, request: HubRequest, owner: Owner, *, on: bool) -> ASGIApp:
+    async def _switched(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
         return self._wrapped(
-            await managing.switch(self._webhooks, owner, request.param("id"), actor_of(request), on=on)
+            await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
         )
 
-    async def _kept(self, request: HubRequest, owner: Owner) -> Kept:
-        return await managing.get(self._webhooks, owner, request.param("id"))
+    async def _kept(self, request: HubRequest, context: OwnerContext) -> Kept:
+        return await managing.get(self._webhooks, context.owner, request.param("id"))
 
     def _wrapped(self, kept: Kept) -> ASGIApp:
         return JsonResponse(shapes.OneWebhook(shapes.described(kept, self._webhooks.secret)))
@@ -114,11 +106,13 @@ class _Api:
 def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
     whose = "your" if accounts is None else "an organization's"
 
-    def route(method: str, path: str, handler: OfOwner, summary: str, answers: dict[int, Any], **more: Any) -> Route:
+    def route(
+        method: str, path: str, handler: Handler[OwnerContext], summary: str, answers: dict[int, Any], **more: Any
+    ) -> Route:
         more |= {"answers": answers, "body_cap": 64 * KIB}
         if accounts is None:
-            return _own(method, path, handler, summary, **more)
-        return _organizations(accounts, method, path, handler, summary, **more)
+            return WEBHOOKS.own_route(method, path, handler, Surface.API, summary, **more)
+        return WEBHOOKS.organization_route(accounts, method, path, handler, Surface.API, summary, **more)
 
     wrapped = {200: ("The webhook.", shapes.OneWebhook), **_ABSENT}
     sent = {
@@ -161,22 +155,3 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
         ),
         route("POST", f"{_ONE}/replay/{{delivery}}", api.replay, f"Send a delivery of {whose} webhook again", sent),
     ]
-
-
-def _own(method: str, path: str, handler: OfOwner, summary: str, **more: Any) -> Route:
-    action = Action.ACCOUNT_READ_WEBHOOKS if method == "GET" else Action.ACCOUNT_WRITE_WEBHOOKS
-
-    async def handle(request: HubRequest, caller: Caller) -> ASGIApp:
-        return await handler(request, Owner(user_id=caller.user.id))
-
-    return Route(method, PATH + path, own(action, handle), Surface.API, summary, **more)
-
-
-def _organizations(accounts: Accounts, method: str, path: str, handler: OfOwner, summary: str, **more: Any) -> Route:
-    action = Action.ORG_READ_WEBHOOKS if method == "GET" else Action.ORG_WRITE_WEBHOOKS
-
-    async def handle(request: HubRequest, organization: Organization) -> ASGIApp:
-        return await handler(request, Owner(org_id=organization.id))
-
-    full = OF_ORGANIZATION + path
-    return organization_route(accounts, method, full, handle, Surface.API, action, summary, **more)

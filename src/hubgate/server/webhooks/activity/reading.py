@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from hubgate.server.accounts.model import Owner
 from hubgate.server.errors import NotFound
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Row, Tx
@@ -12,7 +13,6 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as deliveries
 from hubgate.server.webhooks.delivering.request import SECRET, SIGNATURE, plain_headers, with_webhook
 from hubgate.server.webhooks.managing.checking import Mend
-from hubgate.server.webhooks.managing.managing import Owner
 from hubgate.server.webhooks.model import DELIVERED, NOBODY, STATES, Webhook
 
 CURSOR = (int,)

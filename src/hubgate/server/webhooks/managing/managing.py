@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hubgate.server.accounts.form_once import OneUse, use_up
+from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.errors import NotFound, Unprocessable
@@ -29,14 +30,6 @@ NO_SUCH = "There is no such webhook."
 FAILING_FOR = HOUR
 # What an owner sets, beside the secret and what is watched; called alike on the wire.
 _SET = ("url", "domains", "ordered")
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A user, or an organization; one of the two."""
-
-    user_id: str | None = None
-    org_id: str | None = None
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ One that has sent a million deliveries takes long to delete, and with SQLite nob
 taken from its owner and from the line at once, for good and unseen by everyone; what is left goes in small batches.
 """
 
+from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.managing import auditing, store
-from hubgate.server.webhooks.managing.managing import Owner, held
+from hubgate.server.webhooks.managing.managing import held
 
 # Of its deliveries, those that go with it; of most webhooks that is all.
 AT_ONCE = 500

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 
+from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
 from hubgate.server.webhooks.managing import auditing, store
-from hubgate.server.webhooks.managing.managing import Kept, Owner, held
+from hubgate.server.webhooks.managing.managing import Kept, held
 from hubgate.server.webhooks.model import ENABLED, SUSPENDED, Webhook
 
 

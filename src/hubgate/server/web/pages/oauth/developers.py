@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
-from hubgate.server.accounts.model import Person
+from hubgate.server.accounts.model import Owner, Person
 from hubgate.server.accounts.roles import Role
 from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
 from hubgate.server.edge.endpoint import own, public
@@ -17,7 +17,6 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth import userinfo
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.oauth.cimd.rules import LONGEST_FOUND
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import model as device

@@ -16,7 +16,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.explain import reading
 from hubgate.server.oauth.explain.comparing import compared
-from hubgate.server.web.app_owner import OWN
+from hubgate.server.web.owner_routes import APPLICATIONS
 from hubgate.server.web.rendering import Pages
 
 PATH = "/oauth/explain/{id}"
@@ -41,9 +41,9 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
     async def _root(app: App) -> str:
         if app.org_id is None:
-            return OWN
+            return APPLICATIONS.path
         organization = await account_store.organization(oauth.db, app.org_id)
-        return f"/organizations/{organization.name if organization else ''}{OWN}"
+        return f"/organizations/{organization.name if organization else ''}{APPLICATIONS.path}"
 
     return [Route("GET", PATH, public(show), Surface.PAGE, "Why an app was refused")]
 

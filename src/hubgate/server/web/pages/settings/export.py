@@ -9,14 +9,13 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.export import export
-from hubgate.server.accounts.model import Person
+from hubgate.server.accounts.model import Owner, Person
 from hubgate.server.edge.endpoint import own
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.oauth.apps import owning
-from hubgate.server.oauth.apps.owning import Owner
 from hubgate.server.oauth.consent import changing
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import live

@@ -15,8 +15,9 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.http.request import HubRequest
 from hubgate.server.paging import PageRequest, decode_cursor, encode_cursor
 from hubgate.server.web.foreign_text import clean
+from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import ROWS
-from hubgate.server.web.pages.webhooks.frame import ONE, Desk, Frame
+from hubgate.server.web.pages.webhooks.frame import ONE, Frame
 from hubgate.server.webhooks.activity import again, reading
 from hubgate.server.webhooks.activity.reading import InFull
 from hubgate.server.webhooks.activity.store import Filter, Logged
@@ -55,20 +56,20 @@ class _Rows:
 def routes(frame: Frame) -> list[Route]:
     webhooks = frame.webhooks
 
-    async def one(request: HubRequest, desk: Desk) -> Response:
-        kept, query = await frame.kept(request, desk), request.query()
-        at, webhook = desk.at(kept.webhook), kept.webhook
+    async def one(request: HubRequest, context: OwnerContext) -> Response:
+        kept, query = await frame.kept(request, context), request.query()
+        at, webhook = context.at(kept.webhook.id), kept.webhook
         wanted = Filter(*(query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")))
         values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "wanted": wanted, **await standing(kept)}
         try:
             reading.check_filter(wanted)
         except FieldErrors as error:
             return frame.show_one(
-                request, desk, kept, "activity.html", error.fields, **_listed(at, Filter(), _Rows([]), 0), **values
+                request, context, kept, "activity.html", error.fields, **_listed(at, Filter(), _Rows([]), 0), **values
             )
         rows = await page(webhook, wanted, query.get("cursor", ""))
         count = await reading.count(webhooks, webhook, wanted)
-        return frame.show_one(request, desk, kept, "activity.html", **_listed(at, wanted, rows, count), **values)
+        return frame.show_one(request, context, kept, "activity.html", **_listed(at, wanted, rows, count), **values)
 
     async def standing(kept: Kept) -> dict[str, Any]:
         """How the webhook fares, for the banner."""
@@ -98,12 +99,12 @@ def routes(frame: Frame) -> list[Route]:
         newer = _cursor(_NEWER, older.items[0]) if place is not None and older.items else None
         return _Rows(older.items, newer, _cursor(_OLDER, older.items[-1]) if older.next_cursor else None)
 
-    async def delivery(request: HubRequest, desk: Desk) -> Response:
-        kept = await frame.kept(request, desk)
+    async def delivery(request: HubRequest, context: OwnerContext) -> Response:
+        kept = await frame.kept(request, context)
         full = await reading.one(webhooks, kept.webhook, request.param("delivery"))
         return frame.show_one(
             request,
-            desk,
+            context,
             kept,
             "delivery.html",
             full=full,
@@ -115,33 +116,35 @@ def routes(frame: Frame) -> list[Route]:
             curl=_curl(full),
         )
 
-    async def payload(request: HubRequest, desk: Desk) -> Response:
-        kept = await frame.kept(request, desk)
+    async def payload(request: HubRequest, context: OwnerContext) -> Response:
+        kept = await frame.kept(request, context)
         full = await reading.one(webhooks, kept.webhook, request.param("delivery"))
         if full.payload is None:
             raise NotFound("There is no payload to show: it is no longer kept, or it may not be read any more.")
         name = f"attachment; filename={full.logged.id}.json"
         return Response(full.payload, media_type="application/json", headers={"content-disposition": name})
 
-    async def replay(request: HubRequest, desk: Desk) -> Response:
-        kept, repeated = await frame.kept(request, desk), request.param("delivery")
+    async def replay(request: HubRequest, context: OwnerContext) -> Response:
+        kept, repeated = await frame.kept(request, context), request.param("delivery")
         try:
             new = await again.replay(webhooks, kept.webhook, repeated)
         except (Conflict, Forbidden) as error:
-            return frame.pages.see(f"{desk.at(kept.webhook)}/deliveries/{repeated}", f"Not sent. {error.message}")
-        return await sent(desk, kept, new, "Replayed")
+            return frame.pages.see(f"{context.at(kept.webhook.id)}/deliveries/{repeated}", f"Not sent. {error.message}")
+        return await sent(context, kept, new, "Replayed")
 
-    async def test(request: HubRequest, desk: Desk) -> Response:
-        kept = await frame.kept(request, desk)
+    async def test(request: HubRequest, context: OwnerContext) -> Response:
+        kept = await frame.kept(request, context)
         try:
             new = await again.test(webhooks, kept)
         except Conflict as error:
-            return frame.pages.see(desk.at(kept.webhook), f"Not sent. {error.message}")
-        return await sent(desk, kept, new, "Sent a test" if kept.webhook.url else "Kept a test")
+            return frame.pages.see(context.at(kept.webhook.id), f"Not sent. {error.message}")
+        return await sent(context, kept, new, "Sent a test" if kept.webhook.url else "Kept a test")
 
-    async def sent(desk: Desk, kept: Kept, new: str, deed: str) -> Response:
+    async def sent(context: OwnerContext, kept: Kept, new: str, deed: str) -> Response:
         logged = await again.awaited(webhooks, kept.webhook, new, _WAITS_SECONDS)
-        return frame.pages.see(f"{desk.at(kept.webhook)}/deliveries/{new}", f"{deed}. {_answered(logged)}".strip())
+        return frame.pages.see(
+            f"{context.at(kept.webhook.id)}/deliveries/{new}", f"{deed}. {_answered(logged)}".strip()
+        )
 
     return [
         *frame.views(ONE, one, "What a webhook sent"),

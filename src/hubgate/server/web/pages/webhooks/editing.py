@@ -5,13 +5,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts import form_once
 from hubgate.server.accounts.form_once import AlreadyUsed
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.events.kinds import Kind
 from hubgate.server.http.request import HubRequest
+from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.webhooks import meanwhile
 from hubgate.server.web.pages.webhooks.form import (
     DOMAIN_WORDS,
@@ -23,7 +23,7 @@ from hubgate.server.web.pages.webhooks.form import (
     sent,
     wanted,
 )
-from hubgate.server.web.pages.webhooks.frame import ONE, Desk, Frame, name_of
+from hubgate.server.web.pages.webhooks.frame import ONE, Frame, name_of
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import reading
 from hubgate.server.webhooks.activity.store import Filter
@@ -38,13 +38,13 @@ def routes(frame: Frame) -> list[Route]:
     webhooks = frame.webhooks
 
     def show(
-        request: HubRequest, desk: Desk, kept: Kept, draft: Draft, errors: Mapping[str, str] = NO_ERRORS
+        request: HubRequest, context: OwnerContext, kept: Kept, draft: Draft, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
         now = webhooks.clock()
         until = kept.webhook.old_secret_until
         return frame.show_one(
             request,
-            desk,
+            context,
             kept,
             "settings.html",
             errors,
@@ -54,108 +54,108 @@ def routes(frame: Frame) -> list[Route]:
             overlap_until=until if until is not None and until > now else None,
         )
 
-    async def settings(request: HubRequest, desk: Desk) -> Response:
-        kept = await frame.kept(request, desk)
-        return show(request, desk, kept, drafted(kept))
+    async def settings(request: HubRequest, context: OwnerContext) -> Response:
+        kept = await frame.kept(request, context)
+        return show(request, context, kept, drafted(kept))
 
-    async def save(request: HubRequest, desk: Desk) -> Response:
+    async def save(request: HubRequest, context: OwnerContext) -> Response:
         while True:
             try:
-                return await save_over(request, desk, await frame.kept(request, desk))
+                return await save_over(request, context, await frame.kept(request, context))
             except ChangedMeanwhile:
                 # Looked at again with what it is now.
                 continue
 
-    async def save_over(request: HubRequest, desk: Desk, kept: Kept) -> Response:
+    async def save_over(request: HubRequest, context: OwnerContext, kept: Kept) -> Response:
         form = request.form_fields
         now, seen = drafted(kept), form.get(meanwhile.FIELD)
         draft = meanwhile.merged(sent(form), now, seen)
         try:
             asked = wanted(draft, webhooks.egress, pull=kept.webhook.url is None)
             asked = meanwhile.changes(asked, draft, now, seen)
-            await managing.update(webhooks, desk.owner, kept.webhook.id, asked, actor_of(request), as_of=kept)
+            await managing.update(webhooks, context.owner, kept.webhook.id, asked, context.actor, as_of=kept)
         except FieldErrors as error:
-            return show(request, desk, kept, draft, error.fields)
-        return frame.pages.see(f"{desk.at(kept.webhook)}/settings", "Saved.")
+            return show(request, context, kept, draft, error.fields)
+        return frame.pages.see(f"{context.at(kept.webhook.id)}/settings", "Saved.")
 
-    async def events(request: HubRequest, desk: Desk) -> Response:
-        kept = await frame.kept(request, desk)
+    async def events(request: HubRequest, context: OwnerContext) -> Response:
+        kept = await frame.kept(request, context)
         domains = kept.webhook.domains.split()
         kinds = [(kind, kind.domain in domains) for kind in Kind]
-        return frame.show_one(request, desk, kept, "events.html", kinds=kinds)
+        return frame.show_one(request, context, kept, "events.html", kinds=kinds)
 
-    async def switch(request: HubRequest, desk: Desk, *, on: bool) -> Response:
-        kept = await frame.kept(request, desk)
+    async def switch(request: HubRequest, context: OwnerContext, *, on: bool) -> Response:
+        kept = await frame.kept(request, context)
         if on and kept.webhook.state == SUSPENDED:
-            resumed = await resuming.resume(webhooks, desk.owner, kept.webhook.id, actor_of(request))
+            resumed = await resuming.resume(webhooks, context.owner, kept.webhook.id, context.actor)
             events = f"{resumed.queued:,} event{'' if resumed.queued == 1 else 's'}"
             said = f"Enabled. {events} on the way again." if resumed.queued else "Enabled."
         else:
-            await managing.switch(webhooks, desk.owner, kept.webhook.id, actor_of(request), on=on)
+            await managing.switch(webhooks, context.owner, kept.webhook.id, context.actor, on=on)
             said = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
-        return frame.pages.see(desk.at(kept.webhook), said)
+        return frame.pages.see(context.at(kept.webhook.id), said)
 
-    async def enable(request: HubRequest, desk: Desk) -> Response:
-        return await switch(request, desk, on=True)
+    async def enable(request: HubRequest, context: OwnerContext) -> Response:
+        return await switch(request, context, on=True)
 
-    async def disable(request: HubRequest, desk: Desk) -> Response:
-        return await switch(request, desk, on=False)
+    async def disable(request: HubRequest, context: OwnerContext) -> Response:
+        return await switch(request, context, on=False)
 
     async def show_secret(
-        request: HubRequest, desk: Desk, kept: Kept, errors: Mapping[str, str] = NO_ERRORS, **values: Any
+        request: HubRequest, context: OwnerContext, kept: Kept, errors: Mapping[str, str] = NO_ERRORS, **values: Any
     ) -> Response:
         return frame.show_one(
             request,
-            desk,
+            context,
             kept,
             "secret.html",
             errors,
             overlaps=OVERLAPS,
-            once=form_once.number_for(frame.accounts, desk.user),
+            once=form_once.number_for(frame.accounts, context.user),
             **{"kind": MAKE, "overlap": "0", "secret": "", "already": "", **values},
         )
 
-    async def ask_secret(request: HubRequest, desk: Desk) -> Response:
-        return await show_secret(request, desk, await frame.kept(request, desk))
+    async def ask_secret(request: HubRequest, context: OwnerContext) -> Response:
+        return await show_secret(request, context, await frame.kept(request, context))
 
-    async def set_secret(request: HubRequest, desk: Desk) -> Response:
-        kept, form = await frame.kept(request, desk), request.form_fields
+    async def set_secret(request: HubRequest, context: OwnerContext) -> Response:
+        kept, form = await frame.kept(request, context), request.form_fields
         kind, overlap = form.get("secretKind", MAKE), form.get("overlapSeconds", "0")
         try:
-            use = form_once.check_number(frame.accounts, desk.user, form.get(form_once.FIELD))
+            use = form_once.check_number(frame.accounts, context.user, form.get(form_once.FIELD))
             asked = new_secret(kind, form.get("secret"), overlap)
-            await managing.update(webhooks, desk.owner, kept.webhook.id, asked, actor_of(request), use)
+            await managing.update(webhooks, context.owner, kept.webhook.id, asked, context.actor, use)
         except FieldErrors as error:
-            return await show_secret(request, desk, kept, error.fields, kind=kind, overlap=overlap)
+            return await show_secret(request, context, kept, error.fields, kind=kind, overlap=overlap)
         except AlreadyUsed as error:
-            return await show_secret(request, desk, kept, already=error.message)
+            return await show_secret(request, context, kept, already=error.message)
         if kind == MAKE:
-            return await show_secret(request, desk, kept, secret=asked.secret, overlap=overlap)
-        return frame.pages.see(f"{desk.at(kept.webhook)}/settings", "The secret is set.")
+            return await show_secret(request, context, kept, secret=asked.secret, overlap=overlap)
+        return frame.pages.see(f"{context.at(kept.webhook.id)}/settings", "The secret is set.")
 
-    async def ask_remove(request: HubRequest, desk: Desk) -> Response:
-        return frame.show_one(request, desk, await frame.kept(request, desk), "secret_remove.html")
+    async def ask_remove(request: HubRequest, context: OwnerContext) -> Response:
+        return frame.show_one(request, context, await frame.kept(request, context), "secret_remove.html")
 
-    async def remove(request: HubRequest, desk: Desk) -> Response:
-        kept = await frame.kept(request, desk)
-        await managing.update(webhooks, desk.owner, kept.webhook.id, Wanted(secret=""), actor_of(request))
+    async def remove(request: HubRequest, context: OwnerContext) -> Response:
+        kept = await frame.kept(request, context)
+        await managing.update(webhooks, context.owner, kept.webhook.id, Wanted(secret=""), context.actor)
         said = "The secret is removed. Deliveries are signed with the webhook's own key."
-        return frame.pages.see(f"{desk.at(kept.webhook)}/settings", said)
+        return frame.pages.see(f"{context.at(kept.webhook.id)}/settings", said)
 
     async def ask_delete(
-        request: HubRequest, desk: Desk, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
+        request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
-        kept = await frame.kept(request, desk)
+        kept = await frame.kept(request, context)
         deliveries = await reading.count(webhooks, kept.webhook, Filter())
-        return frame.show_one(request, desk, kept, "delete.html", errors, deliveries=deliveries, typed=typed)
+        return frame.show_one(request, context, kept, "delete.html", errors, deliveries=deliveries, typed=typed)
 
-    async def delete(request: HubRequest, desk: Desk) -> Response:
-        kept, typed = await frame.kept(request, desk), request.form_fields.get("name").strip()
+    async def delete(request: HubRequest, context: OwnerContext) -> Response:
+        kept, typed = await frame.kept(request, context), request.form_fields.get("name").strip()
         name = name_of(kept.webhook)
         if typed != name:
-            return await ask_delete(request, desk, {"name": f"Type {name}, as it is written here."}, typed)
-        await removing.delete(webhooks, desk.owner, kept.webhook.id, actor_of(request))
-        return frame.pages.see(desk.root, f"Deleted the webhook to {name}.")
+            return await ask_delete(request, context, {"name": f"Type {name}, as it is written here."}, typed)
+        await removing.delete(webhooks, context.owner, kept.webhook.id, context.actor)
+        return frame.pages.see(context.root, f"Deleted the webhook to {name}.")
 
     return [
         *frame.views(_SETTINGS, settings, "Settings of a webhook"),

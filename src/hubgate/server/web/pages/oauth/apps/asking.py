@@ -10,7 +10,7 @@ from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.requests import asking
 from hubgate.server.oauth.requests.model import EXCHANGE
-from hubgate.server.web.app_owner import Desk
+from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
 from hubgate.server.web.rendering import NO_ERRORS
 
@@ -20,8 +20,8 @@ _EXCHANGE, _SCOPE = f"{ONE}/ask/{EXCHANGE}", f"{ONE}/ask/scope"
 def routes(frame: Frame) -> list[Route]:
     exchange, scope = _Asking(frame, "exchange"), _Asking(frame, "scope")
     return [
-        frame.organizations_route("GET", _EXCHANGE, exchange.begin, "The form that asks for token exchange"),
-        frame.organizations_route("POST", _EXCHANGE, exchange.ask, "Ask for token exchange"),
+        frame.organization_route("GET", _EXCHANGE, exchange.begin, "The form that asks for token exchange"),
+        frame.organization_route("POST", _EXCHANGE, exchange.ask, "Ask for token exchange"),
         *frame.routes("GET", _SCOPE, scope.begin, "The form that asks for a scope"),
         *frame.routes("POST", _SCOPE, scope.ask, "Ask for a scope"),
     ]
@@ -32,32 +32,34 @@ class _Asking:
     frame: Frame
     what: str
 
-    async def begin(self, request: HubRequest, desk: Desk) -> Response:
-        return await self._show(request, desk)
+    async def begin(self, request: HubRequest, context: OwnerContext) -> Response:
+        return await self._show(request, context)
 
-    async def ask(self, request: HubRequest, desk: Desk) -> Response:
-        app, form = await self.frame.app(request, desk), request.form_fields
+    async def ask(self, request: HubRequest, context: OwnerContext) -> Response:
+        app, form = await self.frame.app(request, context), request.form_fields
         wanted = EXCHANGE if self.what == "exchange" else form.get("wanted").strip()
         reason = form.get("reason")
         try:
-            await asking.ask(self.frame.oauth, app, wanted, reason, desk.user)
+            await asking.ask(self.frame.oauth, app, wanted, reason, context.user)
         except (FieldErrors, TooManyRequests) as error:
-            return await self._show(request, desk, error, wanted=wanted, reason=reason)
-        return self.frame.pages.see(desk.at(app.client_id), "Asked. You get a mail when the operator has decided.")
+            return await self._show(request, context, error, wanted=wanted, reason=reason)
+        return self.frame.pages.see(context.at(app.client_id), "Asked. You get a mail when the operator has decided.")
 
-    async def _show(self, request: HubRequest, desk: Desk, error: HubError | None = None, **given: str) -> Response:
-        app = await self.frame.app(request, desk)
+    async def _show(
+        self, request: HubRequest, context: OwnerContext, error: HubError | None = None, **given: str
+    ) -> Response:
+        app = await self.frame.app(request, context)
         offered = [scope for scope in self.frame.oauth.extra_scopes if scope.name not in app.extra_scopes]
         errors: Mapping[str, str] = NO_ERRORS
         if error is not None:
             errors = error.fields if isinstance(error, FieldErrors) else {"reason": error.message}
         response = self.frame.show(
             request,
-            desk,
+            context,
             f"ask_{self.what}.html",
             errors,
             app=app,
-            at=desk.at(app.client_id),
+            at=context.at(app.client_id),
             offered=offered,
             **{"wanted": offered[0].name if len(offered) == 1 else "", "reason": "", **given},
         )

@@ -12,7 +12,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import live
 from hubgate.server.oauth.explain import reading
 from hubgate.server.oauth.requests import asking
-from hubgate.server.web.app_owner import Desk
+from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.form import MATCHES, filled, lifetimes, scope_choice
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
 from hubgate.server.web.rendering import NO_ERRORS
@@ -20,16 +20,16 @@ from hubgate.server.web.rendering import NO_ERRORS
 
 def routes(frame: Frame) -> list[Route]:
     async def show(
-        request: HubRequest, desk: Desk, app: App, draft: App, errors: Mapping[str, str] = NO_ERRORS
+        request: HubRequest, context: OwnerContext, app: App, draft: App, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
         oauth = frame.oauth
         return frame.show(
             request,
-            desk,
+            context,
             "app.html",
             errors,
             app=app,
-            at=desk.at(app.client_id),
+            at=context.at(app.client_id),
             draft=draft,
             choice=scope_choice(draft, oauth.extra_scopes),
             lifetimes=lifetimes(draft.token_lifetime),
@@ -38,20 +38,20 @@ def routes(frame: Frame) -> list[Route]:
             users=await owning.users_of(oauth, app),
             refusals=await reading.of_app(oauth, app),
             asked=await asking.of_app(oauth, app),
-            live=await live.count(oauth, app) if desk.organization else 0,
+            live=await live.count(oauth, app) if context.organization else 0,
         )
 
-    async def one(request: HubRequest, desk: Desk) -> Response:
-        app = await frame.app(request, desk)
-        return await show(request, desk, app, app)
+    async def one(request: HubRequest, context: OwnerContext) -> Response:
+        app = await frame.app(request, context)
+        return await show(request, context, app, app)
 
-    async def save(request: HubRequest, desk: Desk) -> Response:
-        app, form = await frame.app(request, desk), request.form_fields
+    async def save(request: HubRequest, context: OwnerContext) -> Response:
+        app, form = await frame.app(request, context), request.form_fields
         try:
-            changed = await owning.update(frame.oauth, app, lambda latest: filled(latest, form), desk.actor)
+            changed = await owning.update(frame.oauth, app, lambda latest: filled(latest, form), context.actor)
         except FieldErrors as error:
-            return await show(request, desk, app, filled(app, form), error.fields)
-        return frame.pages.see(desk.at(app.client_id), f"Saved {changed.name}.")
+            return await show(request, context, app, filled(app, form), error.fields)
+        return frame.pages.see(context.at(app.client_id), f"Saved {changed.name}.")
 
     return [
         *frame.routes("GET", ONE, one, "One app"),

@@ -13,8 +13,8 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import live
 from hubgate.server.oauth.exchange.dry_run import dry_run
 from hubgate.server.oauth.exchange.model import Given
-from hubgate.server.web.app_owner import Desk
 from hubgate.server.web.exchanged import check_ip
+from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import Asked
 from hubgate.server.web.pages.oauth.apps.form import ROLES, in_words, lifetimes, limitable_scopes, limited
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
@@ -25,16 +25,16 @@ PATH = f"{ONE}/exchange"
 
 def routes(frame: Frame) -> list[Route]:
     async def show(
-        request: HubRequest, desk: Desk, app: App, errors: Mapping[str, str] = NO_ERRORS, **values: Any
+        request: HubRequest, context: OwnerContext, app: App, errors: Mapping[str, str] = NO_ERRORS, **values: Any
     ) -> Response:
-        at = desk.at(app.client_id)
+        at = context.at(app.client_id)
         asked = Asked(request.query(), f"{at}/exchange")
         members = await live.by_member(frame.oauth, app, asked.page(live.BY_MEMBER))
         blank = {"draft": app, "quota": app.exchange.daily_quota or "", "subject": "", "scope": "", "ip": ""}
         values = {**blank, "verdict": None, **values}
         return frame.show(
             request,
-            desk,
+            context,
             "exchange.html",
             errors,
             app=app,
@@ -49,26 +49,26 @@ def routes(frame: Frame) -> list[Route]:
             **values,
         )
 
-    async def one(request: HubRequest, desk: Desk) -> Response:
-        return await show(request, desk, await frame.app(request, desk))
+    async def one(request: HubRequest, context: OwnerContext) -> Response:
+        return await show(request, context, await frame.app(request, context))
 
-    async def limit(request: HubRequest, desk: Desk) -> Response:
-        app, form = await frame.app(request, desk), request.form_fields
+    async def limit(request: HubRequest, context: OwnerContext) -> Response:
+        app, form = await frame.app(request, context), request.form_fields
         try:
-            await owning.update(frame.oauth, app, lambda latest: limited(latest, form), desk.actor)
+            await owning.update(frame.oauth, app, lambda latest: limited(latest, form), context.actor)
         except FieldErrors as error:
             draft = limited(app, form)
-            return await show(request, desk, app, error.fields, draft=draft, quota=form.get("dailyQuota"))
-        return frame.pages.see(f"{desk.at(app.client_id)}/exchange", "Saved the limits of token exchange.")
+            return await show(request, context, app, error.fields, draft=draft, quota=form.get("dailyQuota"))
+        return frame.pages.see(f"{context.at(app.client_id)}/exchange", "Saved the limits of token exchange.")
 
-    async def try_out(request: HubRequest, desk: Desk) -> Response:
-        app, form = await frame.app(request, desk), request.form_fields
+    async def try_out(request: HubRequest, context: OwnerContext) -> Response:
+        app, form = await frame.app(request, context), request.form_fields
         subject, scope, ip = (form.get(name).strip() for name in ("subjectToken", "scope", "ip"))
         given: dict[str, Any] = {"subject": subject, "scope": scope, "ip": ip}
         if errors := _wrong(subject, ip):
-            return await show(request, desk, app, errors, **given)
+            return await show(request, context, app, errors, **given)
         verdict = await dry_run(frame.oauth, app, subject, scope or None, check_ip(ip) if ip else None)
-        return await show(request, desk, app, verdict=_said(verdict), **given)
+        return await show(request, context, app, verdict=_said(verdict), **given)
 
     def _said(verdict: Any) -> dict[str, Any]:
         if isinstance(verdict, Given):
@@ -76,9 +76,9 @@ def routes(frame: Frame) -> list[Route]:
         return {"member": None, "why": verdict.why, "error": verdict.error.code}
 
     return [
-        frame.organizations_route("GET", PATH, one, "Token exchange of an app"),
-        frame.organizations_route("POST", PATH, limit, "Limit token exchange"),
-        frame.organizations_route("POST", f"{PATH}/dry-run", try_out, "What a token exchange would give"),
+        frame.organization_route("GET", PATH, one, "Token exchange of an app"),
+        frame.organization_route("POST", PATH, limit, "Limit token exchange"),
+        frame.organization_route("POST", f"{PATH}/dry-run", try_out, "What a token exchange would give"),
     ]
 
 

@@ -13,9 +13,9 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import live
 from hubgate.server.oauth.exchange.model import Which
 from hubgate.server.scopes import parse_scopes
-from hubgate.server.web.app_owner import Desk
 from hubgate.server.web.exchanged import which_of
 from hubgate.server.web.named import user_named
+from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import Asked, way_back
 from hubgate.server.web.pages.oauth.apps.exchange import PATH
 from hubgate.server.web.pages.oauth.apps.frame import Frame
@@ -25,32 +25,32 @@ _LIMITS = ("user", "since", "until")
 
 
 def routes(frame: Frame) -> list[Route]:
-    async def of_member(request: HubRequest, desk: Desk) -> Response:
-        app, user = await frame.app(request, desk), await user_named(frame.accounts, request.param("user"))
-        at = desk.at(app.client_id)
+    async def of_member(request: HubRequest, context: OwnerContext) -> Response:
+        app, user = await frame.app(request, context), await user_named(frame.accounts, request.param("user"))
+        at = context.at(app.client_id)
         asked = Asked(request.query(), f"{at}/exchange/members/{user.name}")
         found = await live.of_app(frame.oauth, app, asked.page(live.CURSOR), Which(user_id=user.id))
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
         more = asked.shown(found.next_cursor)
-        return frame.show(request, desk, "exchanged.html", app=app, at=at, user=user, tokens=tokens, **more)
+        return frame.show(request, context, "exchanged.html", app=app, at=at, user=user, tokens=tokens, **more)
 
-    async def revoke_one(request: HubRequest, desk: Desk) -> Response:
-        app = await frame.app(request, desk)
-        await live.end(frame.oauth, app, Which(token_id=request.param("id")), desk.actor)
-        return frame.pages.see(way_back(request, f"{desk.at(app.client_id)}/exchange"), "Revoked the token.")
+    async def revoke_one(request: HubRequest, context: OwnerContext) -> Response:
+        app = await frame.app(request, context)
+        await live.end(frame.oauth, app, Which(token_id=request.param("id")), context.actor)
+        return frame.pages.see(way_back(request, f"{context.at(app.client_id)}/exchange"), "Revoked the token.")
 
-    async def ask(request: HubRequest, desk: Desk) -> Response:
+    async def ask(request: HubRequest, context: OwnerContext) -> Response:
         """For which ones is in the address, as the form that leads here wrote it."""
-        app, given = await frame.app(request, desk), _given(request.query())
+        app, given = await frame.app(request, context), _given(request.query())
         try:
             which = await which_of(frame.accounts, given)
         except FieldErrors as error:
-            return await show(request, desk, app, given, Which(), error.fields)
-        return await show(request, desk, app, given, which)
+            return await show(request, context, app, given, Which(), error.fields)
+        return await show(request, context, app, given, which)
 
     async def show(
         request: HubRequest,
-        desk: Desk,
+        context: OwnerContext,
         app: App,
         given: Mapping[str, str],
         which: Which,
@@ -61,23 +61,23 @@ def routes(frame: Frame) -> list[Route]:
             user = await account_store.user(frame.oauth.db, which.user_id)
             values["user"] = user.name if user else ""
         count = 0 if errors else await live.count(frame.oauth, app, which)
-        at = desk.at(app.client_id)
+        at = context.at(app.client_id)
         return frame.show(
-            request, desk, "exchanged_revoke.html", errors, app=app, at=at, count=count, which=which, **values
+            request, context, "exchanged_revoke.html", errors, app=app, at=at, count=count, which=which, **values
         )
 
-    async def revoke(request: HubRequest, desk: Desk) -> Response:
-        app, form = await frame.app(request, desk), request.form_fields
+    async def revoke(request: HubRequest, context: OwnerContext) -> Response:
+        app, form = await frame.app(request, context), request.form_fields
         given = _given({name: form.get(name) for name in _LIMITS})
         try:
             which = await which_of(frame.accounts, given)
         except FieldErrors as error:
-            return await show(request, desk, app, given, Which(), error.fields)
-        ended = await live.end(frame.oauth, app, which, desk.actor)
+            return await show(request, context, app, given, Which(), error.fields)
+        ended = await live.end(frame.oauth, app, which, context.actor)
         done = f"Revoked {ended:,} token{'' if ended == 1 else 's'}." if ended else "There was nothing left to revoke."
-        return frame.pages.see(f"{desk.at(app.client_id)}/exchange", done)
+        return frame.pages.see(f"{context.at(app.client_id)}/exchange", done)
 
-    route, one = frame.organizations_route, f"{PATH}/tokens/{{id}}/revoke"
+    route, one = frame.organization_route, f"{PATH}/tokens/{{id}}/revoke"
     return [
         route("GET", f"{PATH}/members/{{user}}", of_member, "The live exchanged tokens for a member"),
         route("POST", one, revoke_one, "Revoke an exchanged token"),

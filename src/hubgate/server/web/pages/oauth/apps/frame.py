@@ -7,17 +7,20 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.edge.endpoint import Handler
 from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.web.app_owner import Desk, OfOwner, organizations_route, own_route
+from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 ONE = "/{client_id}"
 _CAP = 256 * KIB
+# Pages that show how things stand; looking at any other is looking at a form.
+_VIEWS = ("", ONE, f"{ONE}/exchange", f"{ONE}/exchange/members/{{user}}")
 
 
 @dataclass(frozen=True)
@@ -26,18 +29,20 @@ class Frame:
     oauth: OAuth
     accounts: Accounts
 
-    def routes(self, method: str, path: str, handler: OfOwner, summary: str) -> list[Route]:
-        own = own_route(method, path, handler, Surface.PAGE, summary, body_cap=_CAP)
-        return [own, self.organizations_route(method, path, handler, summary)]
+    def routes(self, method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
+        form = path not in _VIEWS
+        own = APPLICATIONS.own_route(method, path, handler, Surface.PAGE, summary, form=form, body_cap=_CAP)
+        return [own, self.organization_route(method, path, handler, summary)]
 
-    def organizations_route(self, method: str, path: str, handler: OfOwner, summary: str) -> Route:
-        summary = f"{summary} (an organization's)"
-        return organizations_route(self.accounts, method, path, handler, Surface.PAGE, summary, body_cap=_CAP)
+    def organization_route(self, method: str, path: str, handler: Handler[OwnerContext], summary: str) -> Route:
+        given, summary = (method, path, handler, Surface.PAGE), f"{summary} (an organization's)"
+        form = path not in _VIEWS
+        return APPLICATIONS.organization_route(self.accounts, *given, summary, form=form, body_cap=_CAP)
 
     def show(
         self,
         request: HubRequest,
-        desk: Desk,
+        context: OwnerContext,
         template: str,
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
@@ -46,12 +51,12 @@ class Frame:
             request,
             f"apps/{template}",
             errors=errors,
-            frame="organization/base.html" if desk.organization else "settings/base.html",
-            section=desk.root,
-            root=desk.root,
-            organization=desk.organization,
+            frame="organization/base.html" if context.organization else "settings/base.html",
+            section=context.root,
+            root=context.root,
+            organization=context.organization,
             **values,
         )
 
-    async def app(self, request: HubRequest, desk: Desk) -> App:
-        return await owning.get(self.oauth, desk.owner, request.param("client_id"))
+    async def app(self, request: HubRequest, context: OwnerContext) -> App:
+        return await owning.get(self.oauth, context.owner, request.param("client_id"))

@@ -12,7 +12,7 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.web.app_owner import Desk
+from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.form import BLANK, MATCHES, filled, lifetimes, scope_choice
 from hubgate.server.web.pages.oauth.apps.frame import Frame
 from hubgate.server.web.pages.oauth.quickstart import snippets
@@ -21,41 +21,43 @@ from hubgate.server.web.rendering import NO_ERRORS
 
 
 def routes(frame: Frame) -> list[Route]:
-    async def every(request: HubRequest, desk: Desk) -> Response:
-        found = await owning.of_owner(frame.oauth, desk.owner)
-        return frame.show(request, desk, "list.html", shown=shown_of(request, found[::-1]))
+    async def every(request: HubRequest, context: OwnerContext) -> Response:
+        found = await owning.of_owner(frame.oauth, context.owner)
+        return frame.show(request, context, "list.html", shown=shown_of(request, found[::-1]))
 
     def show(
-        request: HubRequest, desk: Desk, draft: App, errors: Mapping[str, str] = NO_ERRORS, already: str = ""
+        request: HubRequest, context: OwnerContext, draft: App, errors: Mapping[str, str] = NO_ERRORS, already: str = ""
     ) -> Response:
         return frame.show(
             request,
-            desk,
+            context,
             "new.html",
             errors,
             draft=draft,
             choice=scope_choice(draft, ()),
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
-            once=form_once.number_for(frame.accounts, desk.user),
+            once=form_once.number_for(frame.accounts, context.user),
             already=already,
         )
 
-    async def begin(request: HubRequest, desk: Desk) -> Response:
-        return show(request, desk, BLANK)
+    async def begin(request: HubRequest, context: OwnerContext) -> Response:
+        return show(request, context, BLANK)
 
-    async def create(request: HubRequest, desk: Desk) -> Response:
+    async def create(request: HubRequest, context: OwnerContext) -> Response:
         form = request.form_fields
         draft = replace(filled(BLANK, form), confidential=form.get("secret") != "no")
         try:
-            use = form_once.check_number(frame.accounts, desk.user, form.get(form_once.FIELD))
-            app, secret = await owning.create(frame.oauth, desk.owner, draft, desk.actor, use)
+            use = form_once.check_number(frame.accounts, context.user, form.get(form_once.FIELD))
+            app, secret = await owning.create(frame.oauth, context.owner, draft, context.actor, use)
         except FieldErrors as error:
-            return show(request, desk, draft, error.fields)
+            return show(request, context, draft, error.fields)
         except AlreadyUsed as error:
-            return show(request, desk, BLANK, already=error.message)
+            return show(request, context, BLANK, already=error.message)
         ready = snippets(frame.oauth.base_url, app)
-        return frame.show(request, desk, "made.html", app=app, secret=secret, snippets=ready, at=desk.at(app.client_id))
+        return frame.show(
+            request, context, "made.html", app=app, secret=secret, snippets=ready, at=context.at(app.client_id)
+        )
 
     return [
         *frame.routes("GET", "", every, "The apps one builds"),

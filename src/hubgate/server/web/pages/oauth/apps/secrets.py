@@ -14,7 +14,7 @@ from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.exchange import live
 from hubgate.server.oauth.exchange.model import Which
 from hubgate.server.storage.database import Tx
-from hubgate.server.web.app_owner import Desk
+from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.form import OVERLAPS
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
 from hubgate.server.web.rendering import NO_ERRORS
@@ -23,57 +23,59 @@ _SECRET = f"{ONE}/secret"
 
 
 def routes(frame: Frame) -> list[Route]:
-    async def show(request: HubRequest, desk: Desk, errors: Mapping[str, str] = NO_ERRORS, **values: Any) -> Response:
-        app = await frame.app(request, desk)
+    async def show(
+        request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, **values: Any
+    ) -> Response:
+        app = await frame.app(request, context)
         return frame.show(
             request,
-            desk,
+            context,
             "secret.html",
             errors,
             app=app,
-            at=desk.at(app.client_id),
+            at=context.at(app.client_id),
             overlaps=OVERLAPS,
-            once=form_once.number_for(frame.accounts, desk.user),
-            live=await live.count(frame.oauth, app) if desk.organization else 0,
+            once=form_once.number_for(frame.accounts, context.user),
+            live=await live.count(frame.oauth, app) if context.organization else 0,
             **{"overlap": "0", "secret": "", "already": "", "ended": 0, "ending": False, **values},
         )
 
-    async def ask(request: HubRequest, desk: Desk) -> Response:
-        return await show(request, desk)
+    async def ask(request: HubRequest, context: OwnerContext) -> Response:
+        return await show(request, context)
 
-    async def refresh(request: HubRequest, desk: Desk) -> Response:
-        app, form = await frame.app(request, desk), request.form_fields
+    async def refresh(request: HubRequest, context: OwnerContext) -> Response:
+        app, form = await frame.app(request, context), request.form_fields
         overlap, ending, ended = form.get("overlapSeconds", "0"), form.get("endTokens") == "on", 0
 
         async def end_tokens(tx: Tx) -> None:
             nonlocal ended
-            ended = await live.end_in(tx, app, Which(), desk.actor, frame.oauth.clock())
+            ended = await live.end_in(tx, app, Which(), context.actor, frame.oauth.clock())
 
         try:
-            use = form_once.check_number(frame.accounts, desk.user, form.get(form_once.FIELD))
-            along = end_tokens if ending and desk.organization else None
+            use = form_once.check_number(frame.accounts, context.user, form.get(form_once.FIELD))
+            along = end_tokens if ending and context.organization else None
             seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
-            secret = await owning.refresh_secret(frame.oauth, app, seconds, desk.actor, use, along)
+            secret = await owning.refresh_secret(frame.oauth, app, seconds, context.actor, use, along)
         except FieldErrors as error:
-            return await show(request, desk, error.fields, overlap=overlap, ending=ending)
+            return await show(request, context, error.fields, overlap=overlap, ending=ending)
         except AlreadyUsed as error:
-            return await show(request, desk, already=error.message)
-        return await show(request, desk, secret=secret, overlap=overlap, ended=ended)
+            return await show(request, context, already=error.message)
+        return await show(request, context, secret=secret, overlap=overlap, ended=ended)
 
-    async def end(request: HubRequest, desk: Desk) -> Response:
-        app, last_four = await frame.app(request, desk), request.form_fields.get("lastFour")
-        await owning.end_old_secret(frame.oauth, app, last_four, desk.actor)
-        return frame.pages.see(desk.at(app.client_id), f"The secret that ends in {last_four} no longer works.")
+    async def end(request: HubRequest, context: OwnerContext) -> Response:
+        app, last_four = await frame.app(request, context), request.form_fields.get("lastFour")
+        await owning.end_old_secret(frame.oauth, app, last_four, context.actor)
+        return frame.pages.see(context.at(app.client_id), f"The secret that ends in {last_four} no longer works.")
 
-    async def ask_delete(request: HubRequest, desk: Desk) -> Response:
-        app = await frame.app(request, desk)
+    async def ask_delete(request: HubRequest, context: OwnerContext) -> Response:
+        app = await frame.app(request, context)
         secrets = await owning.secrets_of(frame.oauth, app)
-        at = desk.at(app.client_id)
-        return frame.show(request, desk, "secret_delete.html", app=app, at=at, secrets=len(secrets))
+        at = context.at(app.client_id)
+        return frame.show(request, context, "secret_delete.html", app=app, at=at, secrets=len(secrets))
 
-    async def delete(request: HubRequest, desk: Desk) -> Response:
-        app = await owning.delete_secret(frame.oauth, await frame.app(request, desk), desk.actor)
-        return frame.pages.see(desk.at(app.client_id), f"{app.name} is public. Its secret no longer works.")
+    async def delete(request: HubRequest, context: OwnerContext) -> Response:
+        app = await owning.delete_secret(frame.oauth, await frame.app(request, context), context.actor)
+        return frame.pages.see(context.at(app.client_id), f"{app.name} is public. Its secret no longer works.")
 
     return [
         *frame.routes("GET", _SECRET, ask, "What a new secret means"),

@@ -1,0 +1,113 @@
+"""Routes about what a user or an organization owns, apps and webhooks, at both addresses: `/settings/webhooks` is the
+caller's own, `/organizations/{name}/settings/webhooks` that of an organization the caller administers.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.access.resource import Account
+from hubgate.server.access.resource import Organization as OrganizationResource
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.model import Organization, Owner, User
+from hubgate.server.audit.model import Actor
+from hubgate.server.edge.endpoint import Endpoint, Handler, Locator, Target
+from hubgate.server.edge.routes import Route
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.named import address_of, moved_to, organization_named
+
+
+@dataclass(frozen=True)
+class OwnerContext:
+    """The owner, and who is working on what it owns."""
+
+    user: User
+    actor: Actor
+    # The page that lists it.
+    root: str
+    organization: Organization | None = None
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(org_id=self.organization.id) if self.organization else Owner(user_id=self.user.id)
+
+    def at(self, thing_id: str) -> str:
+        return f"{self.root}/{thing_id}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the settings. Of each pair of actions the first is for users, the second for organizations."""
+
+    path: str
+    reading: tuple[Action, Action]
+    writing: tuple[Action, Action]
+
+    @property
+    def of_organization(self) -> str:
+        return "/organizations/{name}" + self.path
+
+    def own_route(
+        self,
+        method: str,
+        path: str,
+        handler: Handler[OwnerContext],
+        surface: Surface,
+        summary: str,
+        *,
+        form: bool = False,
+        **more: Any,
+    ) -> Route:
+        """`form`: looking at a form takes the permission to send it."""
+        action = self._actions(method, form)[0]
+        full = _prefix(surface) + self.path + path
+        return Route(method, full, Endpoint(action, Locator((Account,), self._own), handler), surface, summary, **more)
+
+    def organization_route(
+        self,
+        accounts: Accounts,
+        method: str,
+        path: str,
+        handler: Handler[OwnerContext],
+        surface: Surface,
+        summary: str,
+        *,
+        form: bool = False,
+        **more: Any,
+    ) -> Route:
+        action = self._actions(method, form)[1]
+        full = _prefix(surface) + self.of_organization + path
+
+        async def find(request: HubRequest) -> Target[OwnerContext]:
+            found = await organization_named(accounts, request, surface)
+            root = address_of(self.of_organization, found.name)
+            context = OwnerContext(caller_of(request).user, actor_of(request), root, found)
+            return Target(context, OrganizationResource(found.id), moved_to=moved_to(request, full, found.name))
+
+        locator = Locator((OrganizationResource,), find)
+        return Route(method, full, Endpoint(action, locator, handler), surface, summary, **more)
+
+    async def _own(self, request: HubRequest) -> Target[OwnerContext]:
+        user = caller_of(request).user
+        return Target(OwnerContext(user, actor_of(request), self.path), Account(user.id))
+
+    def _actions(self, method: str, form: bool) -> tuple[Action, Action]:
+        return self.reading if method == "GET" and not form else self.writing
+
+
+APPLICATIONS = Section(
+    "/settings/applications",
+    (Action.ACCOUNT_READ_SETTINGS, Action.ORG_READ_APPS),
+    (Action.ACCOUNT_WRITE_SETTINGS, Action.ORG_WRITE_APPS),
+)
+WEBHOOKS = Section(
+    "/settings/webhooks",
+    (Action.ACCOUNT_READ_WEBHOOKS, Action.ORG_READ_WEBHOOKS),
+    (Action.ACCOUNT_WRITE_WEBHOOKS, Action.ORG_WRITE_WEBHOOKS),
+)
+
+
+def _prefix(surface: Surface) -> str:
+    return "/api" if surface is Surface.API else ""
