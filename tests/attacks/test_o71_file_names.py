@@ -162,7 +162,7 @@ def test_o71_names_that_are_not_utf8_never_break_an_answer(hub: RunningHub, ada:
             sound(ada.get(f"/ada/tiny/{verb}/odd/{path}"), 400)
 
 
-def test_o71_names_and_revisions_of_a_request_reach_no_header(hub: RunningHub, ada: httpx.Client) -> None:
+def test_o71_names_and_revisions_in_a_request_leave_headers_valid(hub: RunningHub, ada: httpx.Client) -> None:
     committed(ada, "ada/tiny", {"folder/file.txt": b"x"})
     for name in (*CONTROLS, *UNUSUAL):
         sent = quote(name, safe="")
