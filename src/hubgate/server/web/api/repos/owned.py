@@ -1,25 +1,38 @@
-"""`/api/settings/repositories`, and the same for an organization: its repos of every type, with what they take up."""
+"""`/api/settings/repositories`, and the same for an organization: repos of every type, with the storage they use.
+
+Every signed-in caller may ask for the repos of any organization and is answered with those that they may see.
+"""
+
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
+from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.clock import iso
+from hubgate.server.errors import Unauthorized
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.routes import Handler, Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.listing import listing
+from hubgate.server.hub.listing.listing import Storage
 from hubgate.server.hub.listing.store import Wanted
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.named import at_organization
 
+_Answers = Mapping[int, tuple[str, Any]]
+_NAMED: _Answers = {
+    307: ("The organization was renamed: it is there.", None),
+    404: ("There is no such organization.", None),
+}
 _MINE = "/api/settings/repositories"
 _ITS = "/api/organizations/{name}/settings/repositories"
 
@@ -31,29 +44,39 @@ class OwnedRepo(msgspec.Struct, rename="camel"):
     visibility: str
     # The bytes of its large files.
     storage: int
+    # Of the storage of all repos of this owner that the caller may see.
+    storage_percent: float
 
 
 def routes(repos: Repos, accounts: Accounts) -> list[Route]:
     async def mine(request: HubRequest) -> JsonResponse:
         return await of_owner(request, caller_of(request).user.id)
 
-    async def its(request: HubRequest, organization: Organization) -> JsonResponse:
+    async def its(request: HubRequest) -> ASGIApp:
+        # Before the organization is looked up: an anonymous caller is answered the same for every name.
+        if caller_of(request).person is None:
+            raise Unauthorized("Sign in first.")
+        return await of_organization(request)
+
+    async def found(request: HubRequest, organization: Organization) -> JsonResponse:
         return await of_owner(request, organization.id)
 
     async def of_owner(request: HubRequest, owner_id: str) -> JsonResponse:
         asked = parse_page(request.query(), listing.CURSOR)
-        page = await listing.listed(repos, caller_of(request).identity, Wanted(owner_id=owner_id), asked)
-        ids = [repo.id for repo in page.items]
-        sizes = await repos.db.read_long(lambda tx: lfs_store.used_storage_of(tx, ids))
-        return listed(request, repos.base_url, page, lambda repo: _described(repo, sizes.get(repo.id, 0)))
+        identity = caller_of(request).identity
+        page = await listing.listed(repos, identity, Wanted(owner_id=owner_id), asked)
+        storage = await listing.storage(repos, identity, owner_id, page.items)
+        return listed(request, repos.base_url, page, lambda repo: _described(repo, storage))
+
+    of_organization = at_organization(accounts, _ITS, Surface.API, found)
 
     return [
         _route(_MINE, mine, "Your repos"),
-        _route(_ITS, at_organization(accounts, _ITS, Surface.API, its), "Repos of an organization"),
+        _route(_ITS, its, "Repos of an organization", _NAMED),
     ]
 
 
-def _route(path: str, handler: Handler, summary: str) -> Route:
+def _route(path: str, handler: Handler, summary: str, more: _Answers | None = None) -> Route:
     return Route(
         "GET",
         path,
@@ -61,12 +84,18 @@ def _route(path: str, handler: Handler, summary: str) -> Route:
         Surface.API,
         # Asked of each repo on the list (access/sight.py).
         Action.REPO_SEE.rule.name,
-        f"{summary}, of every type, with what they take up",
+        f"{summary} that you may see, of every type, with the storage they use",
         query=PAGING,
-        answers={200: ("One page.", list[OwnedRepo]), 401: ("There is no token, or it is no longer good.", None)},
+        answers={
+            200: ("One page, the latest change first.", list[OwnedRepo]),
+            401: ("There is no token, or it is no longer good.", None),
+            **(more or {}),
+        },
     )
 
 
-def _described(repo: Repo, storage: int) -> OwnedRepo:
+def _described(repo: Repo, storage: Storage) -> OwnedRepo:
     visibility = "private" if repo.private else "public"
-    return OwnedRepo(repo.full_name, repo.type, iso(repo.updated_at), visibility, storage)
+    return OwnedRepo(
+        repo.full_name, repo.type, iso(repo.updated_at), visibility, storage.of(repo), storage.percent_of(repo)
+    )
