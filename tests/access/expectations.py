@@ -32,7 +32,7 @@ repo.handle_access_requests  open            A    F    F    A    A    A    F    
 repo.handle_access_requests  private         A    F    F    A    A    A    H    H
 repo.ask_access              open            A    A    A    A    A    A    A    F
 repo.ask_access              private         A    A    A    A    A    A    H    H
-repo.list_owned              always          A    A    A    -    A    A    F    F
+repo.list_owned              always          A    A    A    -    A    A    A    F
 repo.create                  always          A    F    A    -    A    A    F    F
 discussion.open              open            A    A    A    A    A    A    A    F
 discussion.open              private         A    A    A    A    A    A    H    H

@@ -33,7 +33,13 @@ class HubProcess:
     """`hubgate serve` (or the test build of it) on a random port."""
 
     def __init__(
-        self, folder: Path, *flags: str, program: Sequence[str] = (*HUBGATE, "serve"), port: int = 0, **variables: str
+        self,
+        folder: Path,
+        *flags: str,
+        program: Sequence[str] = (*HUBGATE, "serve"),
+        port: int = 0,
+        umask: int = -1,
+        **variables: str,
     ) -> None:
         self.folder = folder
         self._errors = (folder / "stderr.log").open("ab")
@@ -45,6 +51,7 @@ class HubProcess:
             stderr=self._errors,
             # A group of its own, so that one signal can reach the whole hub as Ctrl-C in a terminal does.
             start_new_session=True,
+            umask=umask,
         )
         self.url = self._address()
 

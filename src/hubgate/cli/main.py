@@ -94,7 +94,9 @@ def _run_users(command: Command, arguments: list[str]) -> int:
 def _run_hubs(command: Command, arguments: list[str]) -> int:
     from hubgate.server.errors import HubError, StartupError, StorageUnavailable
     from hubgate.server.logs import redacted
+    from hubgate.server.storage.datadir import create_private_files
 
+    create_private_files()
     module = importlib.import_module(command.module)
     options = _parsed(command, module, arguments)
     try:

@@ -58,7 +58,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     settings = hub.settings
     csrf = Csrf(hub.secret, settings.base_url)
     pages = Pages(settings, csrf)
-    guard = Guard(hub.db, hub.clock, {TokenKind.OAUTH: Bearers(hub.oauth).find})
+    guard = Guard(hub.db, hub.clock, {TokenKind.OAUTH: Bearers(hub.oauth).find}, settings.secure)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
         *discovery.routes(settings.base_url),

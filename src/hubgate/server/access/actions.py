@@ -77,10 +77,8 @@ class Action(Enum):
     )
     # Asking shares the user's name and e-mail with the repo's owner: no app may do it for them.
     REPO_ASK_ACCESS = Rule("repo.ask_access", _REPO, "ask for access", _PERSONAL)
-    # Any token of a member may ask; the list leaves out what it may not see.
-    REPO_LIST_OWNED = Rule(
-        "repo.list_owned", _NAMESPACE, "list the repos here with their sizes", _ANY, role=_MEMBER, read=True
-    )
+    # Any token may ask; the list leaves out what it may not see.
+    REPO_LIST_OWNED = Rule("repo.list_owned", _NAMESPACE, "list the repos here with their sizes", _ANY, read=True)
     REPO_CREATE = Rule("repo.create", _NAMESPACE, "create repos here", role=_CONTRIBUTOR, scopes=_CREATE)
 
     # Open also covers a commit that makes its own pull request; comment covers reactions.

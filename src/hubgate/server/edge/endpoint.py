@@ -16,9 +16,11 @@ from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
-from hubgate.server.access.identity import Identity
+from hubgate.server.access.decision import ask_to_sign_in
+from hubgate.server.access.identity import Identity, Kind
 from hubgate.server.access.policy import decide, refuse_missing
-from hubgate.server.access.resource import HUB, NOBODY, Account, Collection, Hub, Repo, Resource
+from hubgate.server.access.resource import HUB, NOBODY, Account, Collection, Hub, Organization, Repo, Resource
+from hubgate.server.access.rule import Credential
 from hubgate.server.http.request import HubRequest
 
 T = TypeVar("T")
@@ -83,6 +85,10 @@ class Endpoint:
         self.action = action
         self.actions = (action, *further)
         self._locator, self._handler = locator, handler
+        # For a visitor nothing is looked up and no body is read where the answer is known: only what belongs to repos
+        # and collections may be public or hidden.
+        by_owner = action.rule.credential is not Credential.NONE and not further
+        self._asks_to_sign_in = by_owner and set(action.rule.on) <= {Account, Organization, Hub}
         for declared in self.actions:
             if not set(declared.rule.on) & set(locator.on):
                 raise TypeError(f"{declared.rule.name} is never judged on what this locator finds.")
@@ -91,8 +97,10 @@ class Endpoint:
             raise TypeError(f"{action.rule.name} is not judged on {', '.join(kind.__name__ for kind in unjudged)}.")
 
     async def __call__(self, request: HubRequest) -> ASGIApp:
-        target = await self._locator.find(request)
         identity = caller_of(request).identity
+        if self._asks_to_sign_in and identity.kind is Kind.ANONYMOUS:
+            raise ask_to_sign_in(self.action.rule.does).error()
+        target = await self._locator.find(request)
         if isinstance(target, Missing):
             refuse_missing(identity, self.action, target.stand_in)
         self._require(identity, target)

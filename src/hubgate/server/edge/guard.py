@@ -27,7 +27,7 @@ from hubgate.server.clock import Clock
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import BadRequest, Unauthorized
 from hubgate.server.events import depth
-from hubgate.server.http.csrf import SESSION_COOKIE
+from hubgate.server.http.cookies import SESSION, read_cookie
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.storage.aside import Aside
@@ -46,6 +46,8 @@ class Guard:
     clock: Clock
     # Kinds of token that other packages issue.
     others: Mapping[TokenKind, FindCaller] = field(default_factory=dict)
+    # Whether the public address is https, which decides the name of the session cookie.
+    secure: bool = False
 
     @cached_property
     def aside(self) -> Aside:
@@ -72,7 +74,7 @@ class Guard:
 
     async def browser(self, request: HubRequest) -> Caller:
         """The user of a page. A cookie that is no longer good is as none."""
-        cookie = request.cookies.get(SESSION_COOKIE)
+        cookie = read_cookie(request, SESSION, secure=self.secure)
         now = self.clock()
         found = await browsers.find(self.db, cookie, now) if cookie else None
         if found is None:

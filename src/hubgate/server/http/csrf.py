@@ -7,19 +7,17 @@ Nothing is stored.
 
 import base64
 import binascii
-import re
 import secrets
 from dataclasses import dataclass
 
 from starlette.responses import Response
 
 from hubgate.server.errors import Forbidden
+from hubgate.server.http.cookies import SESSION, VISITOR, is_doubled, read_cookie, set_cookie
 from hubgate.server.http.request import HubRequest
 from hubgate.server.secret import ServerSecret
 
 FIELD = "csrf"
-SESSION_COOKIE = "token"
-VISITOR_COOKIE = "csrf"
 _PURPOSE = "csrf"
 _REFUSAL = "This form is out of date or came from another site. Go back, reload the page and send it again."
 
@@ -40,25 +38,20 @@ class Csrf:
         mac = self.secret.mac(_PURPOSE, cookie.encode())
         return base64.urlsafe_b64encode(mac).decode(), None if known else cookie
 
-    @property
-    def _visitor_cookie(self) -> str:
-        """Over TLS a name that no neighbouring host can set for us."""
-        return f"__Host-{VISITOR_COOKIE}" if self.secure else VISITOR_COOKIE
-
     def _is_ours(self, origin: str | None, host: str) -> bool:
         """The public address, or the address the browser itself used (a hub may be reached by several names)."""
         return origin is None or origin == self.base_url or origin.partition("://")[2] == host
 
     def _bound_cookie(self, request: HubRequest) -> str | None:
-        given = request.headers.get("cookie", "")
-        for name in (SESSION_COOKIE, self._visitor_cookie):
-            # Sent twice, one of them was planted by somebody else.
-            if len(re.findall(rf"(?:^|;)\s*{name}=", given)) > 1:
-                return None
-        return request.cookies.get(SESSION_COOKIE) or request.cookies.get(self._visitor_cookie)
+        names = (SESSION, VISITOR)
+        if any(is_doubled(request, name, secure=self.secure) for name in names):
+            # One of the two was planted by somebody else.
+            return None
+        found = (read_cookie(request, name, secure=self.secure) for name in names)
+        return next((cookie for cookie in found if cookie), None)
 
     def set_visitor_cookie(self, response: Response, value: str) -> None:
-        response.set_cookie(self._visitor_cookie, value, path="/", secure=self.secure, httponly=True, samesite="lax")
+        set_cookie(response, VISITOR, value, secure=self.secure)
 
     def check(self, request: HubRequest, given: str) -> None:
         # Browsers say where a request comes from; one that says "elsewhere" needs no further look.

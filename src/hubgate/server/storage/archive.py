@@ -73,6 +73,7 @@ def restore(database_url: str, data_dir: Path, archive: Path) -> None:
         left = sorted(path.name for path in data_dir.iterdir() if path.name != datadir.LOCK_NAME)
         if left:
             raise StartupError(f"{data_dir} is not empty: it holds {left[0]}. Restore into an empty folder.")
+        datadir.make_private(data_dir)
         scratch = Path(tempfile.mkdtemp(dir=data_dir, prefix=datadir.RESTORE_PREFIX))
         try:
             _unpack(archive, scratch)
@@ -166,8 +167,15 @@ def _unpack(archive: Path, target: Path) -> None:
             parts = PurePosixPath(member.name).parts
             if not parts or parts[0] not in allowed:
                 raise StartupError(f"{archive} is not a backup of hubgate: it holds {member.name}.")
-            # The filter refuses absolute names, `..`, links out of the folder and devices.
-            tar.extract(member, target, filter="data")
+            tar.extract(member, target, filter=_private)
+
+
+def _private(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo:
+    """Python's filter refuses absolute names, `..`, links out of the folder and devices, but preserves modes. Archives
+    of older versions contain files that everyone may read.
+    """
+    checked = tarfile.data_filter(member, target)
+    return checked.replace(mode=0o600, deep=False) if checked.isfile() else checked
 
 
 def _verify(unpacked: Path, archive: Path) -> None:

@@ -1,29 +1,76 @@
-"""The data folder: made private, proven writable, and marked as in use while a server holds it."""
+"""The data folder: private to the hub's user, proven writable, and marked as in use while a server uses it."""
 
 import contextlib
 import fcntl
+import logging
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from hubgate.server.errors import StartupError
 
+log = logging.getLogger("hubgate.storage")
+
 LOCK_NAME = "in-use.lock"
 TIDYING_NAME = "tidying.lock"
 
 RESTORE_PREFIX = ".restore-"
-OUR_NAMES = {LOCK_NAME, TIDYING_NAME, "hubgate.db", "secret.key", "repos", "lfs", "mail"}
+# One of these shows that a folder is a hub's.
+OUR_NAMES = {LOCK_NAME, TIDYING_NAME, "hubgate.db", "secret.key", "repos", "lfs"}
+# So does this one alone: a command may send mail before the first start. But /var, the default folder from /, has one.
+_MAIL = "mail"
+_OUR_FOLDERS = {"repos", "lfs", _MAIL, "lost+found"}
+_PRIVATE = 0o700
+
+
+def create_private_files() -> None:
+    """From here on everything this process and its children create is readable by their user alone."""
+    os.umask(0o077)
 
 
 def make_ready(data_dir: Path) -> None:
     make_writable(data_dir)
     found = {path.name for path in data_dir.iterdir()} - {"lost+found"}
-    if found and not found & OUR_NAMES and not any(name.startswith(RESTORE_PREFIX) for name in found):
-        # From / the default folder would be /var, say.
+    ours = found <= {_MAIL} or found & OUR_NAMES or any(name.startswith(RESTORE_PREFIX) for name in found)
+    if not ours:
         raise StartupError(f"{data_dir} is not empty and holds no hub. Choose another folder: --data-dir.")
     if any(data_dir.glob(RESTORE_PREFIX + "*")):
         raise StartupError(f"A restore into {data_dir} was cut short. Run it again, or choose another folder.")
+    make_private(data_dir)
+
+
+def make_private(data_dir: Path) -> None:
+    """Close a data folder that other users can open. A folder that also holds others' folders is only reported: should
+    somebody have chosen /var or a home folder, other programs would stop working.
+    """
+    mode = stat.S_IMODE(data_dir.stat().st_mode)
+    if not mode & ~_PRIVATE:
+        return
+    foreign = [path.name for path in data_dir.iterdir() if _is_foreign_folder(path)]
+    cure = f"Run: chmod 700 {data_dir}"
+    if foreign:
+        log.warning(
+            "Other users can open the data folder %s (mode %o), which also holds %s. %s",
+            data_dir,
+            mode,
+            min(foreign),
+            cure,
+        )
+        return
+    try:
+        data_dir.chmod(_PRIVATE)
+    except OSError as error:
+        log.warning("Other users can open the data folder %s (mode %o): %s. %s", data_dir, mode, error.strerror, cure)
+    else:
+        log.warning(
+            "Other users could open the data folder %s (mode %o). It is now private (mode 700).", data_dir, mode
+        )
+
+
+def _is_foreign_folder(path: Path) -> bool:
+    return path.name not in _OUR_FOLDERS and not path.name.startswith(".") and path.is_dir()
 
 
 def make_writable(data_dir: Path) -> None:

@@ -4,10 +4,10 @@ import base64
 
 from starlette.responses import Response
 
+from hubgate.server.http.cookies import FLASH, delete_cookie, read_cookie, set_cookie
 from hubgate.server.http.request import HubRequest
 from hubgate.server.secret import ServerSecret
 
-COOKIE = "flash"
 _PURPOSE = "flash"
 _MAC = 32
 _SECONDS = 120
@@ -16,12 +16,12 @@ _SECONDS = 120
 def leave(response: Response, secret: ServerSecret, text: str, *, secure: bool) -> None:
     body = text.encode()
     value = base64.urlsafe_b64encode(secret.mac(_PURPOSE, body) + body).decode()
-    response.set_cookie(COOKIE, value, max_age=_SECONDS, path="/", secure=secure, httponly=True, samesite="lax")
+    set_cookie(response, FLASH, value, secure=secure, max_age=_SECONDS)
 
 
-def read(request: HubRequest, secret: ServerSecret) -> str:
-    """Nothing unless we wrote it: a neighbouring host may set cookies for us."""
-    cookie = request.cookies.get(COOKIE)
+def read(request: HubRequest, secret: ServerSecret, *, secure: bool) -> str:
+    """Empty unless we wrote it: on http a neighbouring host may set cookies for us."""
+    cookie = read_cookie(request, FLASH, secure=secure)
     if not cookie:
         return ""
     try:
@@ -32,5 +32,5 @@ def read(request: HubRequest, secret: ServerSecret) -> str:
         return ""
 
 
-def forget(response: Response) -> None:
-    response.delete_cookie(COOKIE, path="/")
+def forget(response: Response, *, secure: bool) -> None:
+    delete_cookie(response, FLASH, secure=secure)

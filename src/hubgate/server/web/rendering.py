@@ -95,7 +95,7 @@ class Pages:
     ) -> Response:
         """`errors` are sentences by field of a form that has to be mended. Without a `status` they make it 422."""
         csrf_value, new_cookie = self._csrf.field_for(request)
-        done = flash.read(request, self._csrf.secret)
+        done = flash.read(request, self._csrf.secret, secure=self.settings.secure)
         html = self._templates.get_template(template).render(
             values,
             errors=errors,
@@ -109,7 +109,7 @@ class Pages:
         )
         response = HTMLResponse(html, status or (422 if errors else 200))
         if done:
-            flash.forget(response)
+            flash.forget(response, secure=self.settings.secure)
         if new_cookie is not None and _has_all_its_cookies(request):
             self._csrf.set_visitor_cookie(response, new_cookie)
         return response

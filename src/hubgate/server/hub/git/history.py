@@ -109,7 +109,7 @@ def _changed_by(commit: pygit2.Commit) -> set[str] | None:
 def _deltas(diff: pygit2.Diff | tuple[()]) -> Iterator[str]:
     if isinstance(diff, pygit2.Diff):
         for delta in diff.deltas:
-            yield from {delta.old_file.path, delta.new_file.path}
+            yield from {file.raw_path.decode(errors="replace") for file in (delta.old_file, delta.new_file)}
 
 
 def _with_folders(path: str) -> Iterator[str]:

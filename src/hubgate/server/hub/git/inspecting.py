@@ -37,7 +37,7 @@ class Findings:
     too_large: dict[str, int] = field(default_factory=dict)
     bad_pointers: dict[str, str] = field(default_factory=dict)
     too_much: list[str] = field(default_factory=list)
-    bad_names: list[str] = field(default_factory=list)
+    bad_names: dict[str, str] = field(default_factory=dict)
     too_many: bool = False
 
 
@@ -66,7 +66,7 @@ async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: J
             pointers = await in_thread(_read, quarantine, objects, findings, scales)
             if pointers and len(findings.bad_pointers) < MOST_BAD_POINTERS:
                 findings.bad_pointers |= await judge(pointers)
-    findings.bad_names += [sha.hex() for sha in scales.bad_names]
+    findings.bad_names |= {sha.hex(): fault for sha, fault in scales.bad_names.items()}
     return findings
 
 

@@ -1,7 +1,7 @@
-"""Which paths a commit made over HTTP may hold. Pushes are checked by git itself (`fsck`), by the same ideas.
+"""Which paths a commit over HTTP may contain. Pushes are checked by git (`fsck`) and `weighing`, by the same rules.
 
-What is refused could escape from a checkout on somebody's machine: parent folders, absolute paths, anything a file
-system takes for `.git`.
+A path is refused if it could escape from a checkout (parent folders, absolute paths, anything a file system reads as
+`.git`) or break a header, a log or a terminal (control characters).
 """
 
 import re
@@ -14,6 +14,9 @@ LONGEST_PART = 255
 # Folders in one another.
 DEEPEST = 100
 
+# C0, DEL and C1: line breaks, and the start of terminal commands.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+
 # Windows knows .git by its short name too, and drops dots and spaces at the end, and what stands after a colon.
 _DOT_GIT = re.compile(r"(\.git|git~[0-9]+)[. ]*(:.*)?\Z", re.IGNORECASE)
 
@@ -25,8 +28,10 @@ def check_path(path: str) -> str:
         raise Unprocessable(f"This is no relative path to a file: {shown}.")
     if "\\" in path:
         raise Unprocessable(f"Use / between folders, not a backslash: {shown}.")
-    if any(ord(character) < 32 or ord(character) == 127 for character in path):
-        raise Unprocessable(f"A path has no control characters: {shown}.")
+    if CONTROLS.search(path):
+        raise Unprocessable(
+            f"A file name cannot contain control characters, such as line breaks: {shown}. Rename the file."
+        )
     try:
         length = len(path.encode())
     except UnicodeEncodeError:

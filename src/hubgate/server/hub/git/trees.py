@@ -118,7 +118,10 @@ def walk(
     start = bisect_left(range(len(tree)), passed, key=lambda at: _sorted_as(tree[at])) if passed else 0
     for at in range(start, len(tree)):
         item = tree[at]
-        place = Place(f"{inside}{item.name}", str(item.id), int(item.filemode))
+        own_name = _name(item)
+        if own_name is None:
+            continue
+        place = Place(f"{inside}{own_name}", str(item.id), int(item.filemode))
         was_shown = bool(passed) and at == start and _sorted_as(item) == passed
         if not was_shown:
             yield place
@@ -130,6 +133,16 @@ def walk(
 def mark_of(entry: Entry) -> str:
     """Where a list goes on after this entry: a folder's has a slash at its end."""
     return f"{entry.path}/" if entry.type is EntryType.DIRECTORY else entry.path
+
+
+def _name(item: pygit2.Object) -> str | None:
+    """None if it is not UTF-8. No push brings such a name, but a folder copied from elsewhere may hold one; no address
+    over HTTP leads to it, and JSON cannot spell it.
+    """
+    try:
+        return (item.raw_name or b"").decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _sorted_as(item: pygit2.Object) -> bytes:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 import pygit2
 
-from hubgate.server.hub.git.paths import DEEPEST, LONGEST_PART
+from hubgate.server.hub.git.paths import CONTROLS, DEEPEST, LONGEST_PART
 
 MOST_FILES = 1_000_000
+# Trees whose names are reported: one is enough to refuse a push.
+MOST_BAD_NAMES = 1_000
 
 _ENTRY = re.compile(rb"([0-7]{1,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _FOLDER = (b"40000", b"040000")
@@ -42,9 +44,9 @@ class _Open:
 
 @dataclass
 class Scales:
-    """Each tree is read once, however often it is named. `bad_names` are trees with a name that only git can say."""
+    """Each tree is read once, however often it is named. `bad_names`: what is wrong with a name, by its tree."""
 
-    bad_names: set[bytes] = field(default_factory=set)
+    bad_names: dict[bytes, str] = field(default_factory=dict)
     _known: dict[bytes, Weight] = field(default_factory=dict)
 
     def weigh(self, odb: pygit2.Odb, sha: bytes) -> Weight:
@@ -75,16 +77,22 @@ class Scales:
         except KeyError:
             # Whether everything is there is asked elsewhere.
             return _Open(sha, 0, [])
-        if not _can_be_said([name for _, name, _ in entries]):
-            self.bad_names.add(sha)
+        fault = _name_fault([name for _, name, _ in entries])
+        if fault is not None and len(self.bad_names) < MOST_BAD_NAMES:
+            self.bad_names[sha] = fault
         folders = [inside for mode, _, inside in entries if mode in _FOLDER]
         return _Open(sha, len(entries) - len(folders), folders)
 
 
-def _can_be_said(names: list[bytes]) -> bool:
-    """The hub speaks JSON about files: every name is UTF-8, and none is longer than disks take."""
+def _name_fault(names: list[bytes]) -> str | None:
+    """Names appear in JSON, in headers and on pages: each is UTF-8 without control characters, and fits on a disk."""
     try:
-        b"/".join(names).decode()
+        joined = b"/".join(names).decode()
     except UnicodeDecodeError:
-        return False
-    return not names or max(map(len, names)) <= LONGEST_PART
+        return "contains a file name that is not UTF-8. Rename the file."
+    if CONTROLS.search(joined):
+        name = next(part for part in joined.split("/") if CONTROLS.search(part))
+        return f"contains a file name with control characters, such as line breaks: {name[:200]!r}. Rename the file."
+    if names and max(map(len, names)) > LONGEST_PART:
+        return f"contains a file name of more than {LONGEST_PART} bytes. Rename the file."
+    return None

@@ -1,10 +1,12 @@
 """One page of a list of repos, as far as this caller may see."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.sight import sight_of
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.listing import store
 from hubgate.server.hub.listing.store import Wanted
 from hubgate.server.hub.repos.model import Repo, RepoType
@@ -36,6 +38,28 @@ async def recent(repos: Repos, identity: Identity, most: int) -> list[Repo]:
         pages = [await store.page(tx, Wanted(type=kind.value), sight, None, most) for kind in RepoType]
         found = [repo for page in pages for repo in page]
         return sorted(found, key=lambda repo: (repo.updated_at, repo.id), reverse=True)[:most]
+
+    return await repos.db.read_long(read)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The bytes of large files: of each repo by its id, and of all that the caller may see."""
+
+    by_repo: Mapping[str, int]
+    total: int
+
+    def of(self, repo: Repo) -> int:
+        return self.by_repo.get(repo.id, 0)
+
+    def percent_of(self, repo: Repo) -> float:
+        return round(100 * self.of(repo) / self.total, 2) if self.total else 0.0
+
+
+async def storage(repos: Repos, identity: Identity, owner_id: str, shown: Sequence[Repo]) -> Storage:
+    async def read(tx: Tx) -> Storage:
+        sizes = await lfs_store.used_storage_of(tx, [repo.id for repo in shown])
+        return Storage(sizes, await store.used_storage(tx, owner_id, sight_of(identity)))
 
     return await repos.db.read_long(read)
 

@@ -97,6 +97,21 @@ async def counts(tx: Tx, owner_id: str, sight: Sight) -> dict[str, int]:
     return {row["type"]: int(row["n"]) for row in rows}
 
 
+async def used_storage(tx: Tx, owner_id: str, sight: Sight) -> int:
+    """The bytes of large files in all repos of an owner that a caller may see: a share of more would reveal the size of
+    private ones.
+    """
+    values: dict[str, str | int] = {"owner_id": owner_id}
+    row = await tx.one(
+        f"""
+        SELECT COALESCE(SUM(l.size), 0) AS n FROM lfs_links l JOIN repos r ON r.id = l.repo_id
+        WHERE r.owner_id = :owner_id AND {_visible(sight, values)}
+        """,
+        values,
+    )
+    return int(row["n"]) if row else 0
+
+
 def _containing(part: str) -> str:
     escaped = part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"

@@ -14,7 +14,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import inspecting, receiving
 from hubgate.server.hub.git.inspecting import Findings
 from hubgate.server.hub.git.objects import Pointer
-from hubgate.server.hub.git.paths import DEEPEST, LONGEST_PART
+from hubgate.server.hub.git.paths import DEEPEST
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
 from hubgate.server.hub.git.receiving import Asked, Outcome
 from hubgate.server.hub.git.unpacking import CannotUnpack, unpack
@@ -134,7 +134,7 @@ def _fault(repos: Repos, findings: Findings, sha: str) -> str:
         )
     if sha in findings.too_much:
         return f"goes deeper than {DEEPEST} folders, or holds more than {MOST_FILES:,} files."
-    return findings.bad_pointers.get(sha, f"holds a file name that is not UTF-8 or has more than {LONGEST_PART} bytes.")
+    return findings.bad_pointers.get(sha) or findings.bad_names[sha]
 
 
 async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:

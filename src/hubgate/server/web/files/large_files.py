@@ -24,7 +24,7 @@ from hubgate.server.hub.lfs.parts import Cut
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
-from hubgate.server.web.files.harmless import OTHERWISE
+from hubgate.server.web.files.media_types import BYTES
 from hubgate.server.web.files.sending import Sender
 from hubgate.server.web.repo_routes import REFUSALS, ForType, at_repo, at_repo_needing
 
@@ -128,7 +128,7 @@ def routes(repos: Repos) -> list[Route]:
         grant = _granted(repos, request, "download")
         if not await _is_here(repos, grant.repo_id, grant.oid, grant.size):
             raise NotFound("The repo or this file of it was deleted meanwhile.", code="EntryNotFound")
-        headers = {"content-type": OTHERWISE, "etag": f'"{grant.oid}"'}
+        headers = {"content-type": BYTES, "etag": f'"{grant.oid}"'}
         return sender.file(request, repos.large_files.at(grant.oid), grant.size, headers)
 
     batching = at_repo_needing(repos, _BATCH, _batch_needs, batch)

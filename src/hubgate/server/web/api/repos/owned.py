@@ -1,4 +1,10 @@
-"""`/api/settings/repositories`, and the same for an organization: its repos of every type, with what they take up."""
+"""`/api/settings/repositories`, and the same for an organization: repos of every type, with the storage they use.
+
+Every signed-in caller may ask for the repos of any organization and is answered with those that they may see.
+"""
+
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -13,8 +19,8 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.listing import listing
+from hubgate.server.hub.listing.listing import Storage
 from hubgate.server.hub.listing.store import Wanted
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import parse_page
@@ -22,6 +28,11 @@ from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.named import organization
 
+_Answers = Mapping[int, tuple[str, Any]]
+_NAMED: _Answers = {
+    307: ("The organization was renamed: it is there.", None),
+    404: ("There is no such organization.", None),
+}
 _MINE = "/api/settings/repositories"
 _ITS = "/api/organizations/{name}/settings/repositories"
 
@@ -33,6 +44,8 @@ class OwnedRepo(msgspec.Struct, rename="camel"):
     visibility: str
     # The bytes of its large files.
     storage: int
+    # Of the storage of all repos of this owner that the caller may see.
+    storage_percent: float
 
 
 def routes(repos: Repos, accounts: Accounts) -> list[Route]:
@@ -44,30 +57,33 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
 
     async def of_owner(request: HubRequest, owner_id: str) -> JsonResponse:
         asked = parse_page(request.query(), listing.CURSOR)
-        page = await listing.listed(repos, caller_of(request).identity, Wanted(owner_id=owner_id), asked)
-        ids = [repo.id for repo in page.items]
-        sizes = await repos.db.read_long(lambda tx: lfs_store.used_storage_of(tx, ids))
-        return listed(request, repos.base_url, page, lambda repo: _described(repo, sizes.get(repo.id, 0)))
+        identity = caller_of(request).identity
+        page = await listing.listed(repos, identity, Wanted(owner_id=owner_id), asked)
+        storage = await listing.storage(repos, identity, owner_id, page.items)
+        return listed(request, repos.base_url, page, lambda repo: _described(repo, storage))
 
-    members = organization(accounts, _ITS, Surface.API)
+    action = Action.REPO_LIST_OWNED
+    of_organization = Endpoint(action, organization(accounts, _ITS, Surface.API), its)
     return [
-        _route(_MINE, own(Action.REPO_LIST_OWNED, mine), "Your repos"),
-        _route(_ITS, Endpoint(Action.REPO_LIST_OWNED, members, its), "Repos of an organization, for its members"),
+        _route(_MINE, own(action, mine), "Your repos", {}),
+        _route(_ITS, of_organization, "Repos of an organization", _NAMED),
     ]
 
 
-def _route(path: str, endpoint: Endpoint, summary: str) -> Route:
+def _route(path: str, endpoint: Endpoint, summary: str, more: _Answers) -> Route:
     return Route(
         "GET",
         path,
         endpoint,
         Surface.API,
-        f"{summary}, of every type, with what they take up",
+        f"{summary} that you may see, of every type, with the storage they use",
         query=PAGING,
-        answers={200: ("One page.", list[OwnedRepo]), **NO_TOKEN, 403: ("You are not a member.", None)},
+        answers={200: ("One page, the latest change first.", list[OwnedRepo]), **NO_TOKEN, **more},
     )
 
 
-def _described(repo: Repo, storage: int) -> OwnedRepo:
+def _described(repo: Repo, storage: Storage) -> OwnedRepo:
     visibility = "private" if repo.private else "public"
-    return OwnedRepo(repo.full_name, repo.type, iso(repo.updated_at), visibility, storage)
+    return OwnedRepo(
+        repo.full_name, repo.type, iso(repo.updated_at), visibility, storage.of(repo), storage.percent_of(repo)
+    )

@@ -17,6 +17,7 @@ from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.card import split_readme
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.web.files.media_types import is_image
 from hubgate.server.web.files.resolving import BEFORE_THE_GATE
 from hubgate.server.web.markdown import ENDINGS, Place, rendered
 from hubgate.server.web.pages.repos.folders import DEEPEST
@@ -24,7 +25,6 @@ from hubgate.server.web.pages.repos.frame import Frame, Spot
 
 LARGEST_TEXT = 256 * 1024
 MOST_LINES = 5_000
-_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".ico")
 # They turn the text around, so that it reads otherwise than it runs.
 _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -77,7 +77,7 @@ def routes(frame: Frame) -> list[Route]:
 
 
 async def seen(frame: Frame, spot: Spot, entry: Entry, *, plain: bool) -> View:
-    if _ends(spot.path, _IMAGES):
+    if is_image(spot.path):
         return View(image=spot.to("resolve", spot.path))
     if entry.pointer:
         return View(reason="Large files are not shown here.")

@@ -1,0 +1,58 @@
+"""Cookies that a session, a form or a message depends on: their names, and how they are read.
+
+On https their names begin with `__Host-`: browsers accept such a cookie only with Secure and Path=/ and without Domain,
+so neither a sibling subdomain nor plain http can plant one (login CSRF, session fixation). On http browsers refuse the
+prefix, so the plain name is used. A hub accepts only the one name that the scheme of its public address calls for.
+"""
+
+from starlette.responses import Response
+
+from hubgate.server.http.request import HubRequest
+
+SESSION = "token"
+VISITOR = "csrf"
+FLASH = "flash"
+
+_PREFIX = "__Host-"
+# RFC 6265, section 5.4: what may stand around a pair.
+_SPACES = " \t"
+
+
+def cookie_name(name: str, *, secure: bool) -> str:
+    return f"{_PREFIX}{name}" if secure else name
+
+
+def read_cookie(request: HubRequest, name: str, *, secure: bool) -> str | None:
+    """None if it was not sent, or sent twice: then one of the two was planted."""
+    values = _values(request, cookie_name(name, secure=secure))
+    return values[0] or None if len(values) == 1 else None
+
+
+def is_doubled(request: HubRequest, name: str, *, secure: bool) -> bool:
+    return len(_values(request, cookie_name(name, secure=secure))) > 1
+
+
+def _values(request: HubRequest, name: str) -> list[str]:
+    """Read from the header itself: a parser that strips every kind of whitespace would accept a name that the browser
+    did not recognize as prefixed, such as one after a no-break space.
+    """
+    pairs = (pair.strip(_SPACES).partition("=") for pair in request.headers.get("cookie", "").split(";"))
+    return [value for found, equals, value in pairs if equals and found == name]
+
+
+def set_cookie(response: Response, name: str, value: str, *, secure: bool, max_age: int | None = None) -> None:
+    """Without `max_age` until the browser is closed."""
+    response.set_cookie(
+        cookie_name(name, secure=secure),
+        value,
+        max_age=max_age,
+        path="/",
+        secure=secure,
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def delete_cookie(response: Response, name: str, *, secure: bool) -> None:
+    """With the attributes it was set with: browsers ignore a deletion that breaks the rules of the prefix."""
+    response.delete_cookie(cookie_name(name, secure=secure), path="/", secure=secure, httponly=True, samesite="lax")
