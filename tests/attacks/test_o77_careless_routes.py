@@ -75,5 +75,5 @@ def test_o77_an_action_is_declared_only_on_what_it_is_judged_on() -> None:
 
 def test_o77_a_locator_cannot_choose_an_action_that_is_not_declared(hub: RunningHub) -> None:
     """The answer is 500 instead of a judgement by a weaker rule."""
-    with hub.client() as client:
+    with api(hub, make_token(hub, make_user(hub, "eve"))) as client:
         assert client.get("/api/test/undeclared").status_code == 500

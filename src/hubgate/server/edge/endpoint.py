@@ -19,7 +19,7 @@ from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.access.decision import ask_to_sign_in
 from hubgate.server.access.identity import Identity, Kind
 from hubgate.server.access.policy import decide, refuse_missing
-from hubgate.server.access.resource import HUB, NOBODY, Account, Collection, Hub, Organization, Repo, Resource
+from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Repo, Resource
 from hubgate.server.access.rule import Credential
 from hubgate.server.http.request import HubRequest
 
@@ -154,7 +154,7 @@ def public(handler: PublicHandler) -> Endpoint:
 
 async def _find_own_account(request: HubRequest) -> Target[Caller]:
     caller = caller_of(request)
-    return Target(caller, NOBODY if caller.person is None else Account(caller.person.user.id))
+    return Target(caller, Account(caller.user.id))
 
 
 OWN_ACCOUNT = Locator((Account,), _find_own_account)
