@@ -156,8 +156,9 @@ def test_var_is_not_mistaken_for_a_hubs_folder(tmp_path: Path) -> None:
     """From / it is the default folder."""
     for name in ("mail", "log"):
         (tmp_path / "var" / name).mkdir(parents=True)
+    command = [*HUBGATE, "serve", "--port", "0"]
     done = subprocess.run(
-        [*HUBGATE, "serve", "--port", "0"], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=30, check=False
     )
     assert done.returncode == 1
     assert "holds no hub" in done.stderr
