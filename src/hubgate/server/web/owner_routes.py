@@ -2,8 +2,11 @@
 caller's own, `/organizations/{name}/settings/webhooks` that of an organization the caller administers.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
@@ -17,6 +20,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import address_of, moved_to, organization_named
+from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,9 @@ class Section:
     def of_organization(self) -> str:
         return "/organizations/{name}" + self.path
 
-    def own_route(
+    def route(
         self,
+        accounts: Accounts | None,
         method: str,
         path: str,
         handler: Handler[OwnerContext],
@@ -60,41 +65,30 @@ class Section:
         form: bool = False,
         **more: Any,
     ) -> Route:
-        """`form`: looking at a form takes the permission to send it."""
-        action = self._actions(method, form)[0]
-        full = _prefix(surface) + self.path + path
-        return Route(method, full, Endpoint(action, Locator((Account,), self._own), handler), surface, summary, **more)
+        """An organization's, which `accounts` find; the caller's own without them. Looking at a `form` takes the
+        permission to send it.
+        """
+        of_user, of_organization = self.reading if method == "GET" and not form else self.writing
+        prefix, at = "/api" if surface is Surface.API else "", self.path if accounts is None else self.of_organization
+        full = prefix + at + path
+        if accounts is None:
+            endpoint = Endpoint(of_user, Locator((Account,), self._find_own), handler)
+        else:
+            endpoint = Endpoint(of_organization, self._organizations(accounts, full, surface), handler)
+        return Route(method, full, endpoint, surface, summary, **more)
 
-    def organization_route(
-        self,
-        accounts: Accounts,
-        method: str,
-        path: str,
-        handler: Handler[OwnerContext],
-        surface: Surface,
-        summary: str,
-        *,
-        form: bool = False,
-        **more: Any,
-    ) -> Route:
-        action = self._actions(method, form)[1]
-        full = _prefix(surface) + self.of_organization + path
+    async def _find_own(self, request: HubRequest) -> Target[OwnerContext]:
+        user = caller_of(request).user
+        return Target(OwnerContext(user, actor_of(request), self.path), Account(user.id))
 
+    def _organizations(self, accounts: Accounts, full: str, surface: Surface) -> Locator[OwnerContext]:
         async def find(request: HubRequest) -> Target[OwnerContext]:
             found = await organization_named(accounts, request, surface)
             root = address_of(self.of_organization, found.name)
             context = OwnerContext(caller_of(request).user, actor_of(request), root, found)
             return Target(context, OrganizationResource(found.id), moved_to=moved_to(request, full, found.name))
 
-        locator = Locator((OrganizationResource,), find)
-        return Route(method, full, Endpoint(action, locator, handler), surface, summary, **more)
-
-    async def _own(self, request: HubRequest) -> Target[OwnerContext]:
-        user = caller_of(request).user
-        return Target(OwnerContext(user, actor_of(request), self.path), Account(user.id))
-
-    def _actions(self, method: str, form: bool) -> tuple[Action, Action]:
-        return self.reading if method == "GET" and not form else self.writing
+        return Locator((OrganizationResource,), find)
 
 
 APPLICATIONS = Section(
@@ -109,5 +103,22 @@ WEBHOOKS = Section(
 )
 
 
-def _prefix(surface: Surface) -> str:
-    return "/api" if surface is Surface.API else ""
+def show(
+    pages: Pages,
+    request: HubRequest,
+    context: OwnerContext,
+    template: str,
+    errors: Mapping[str, str] = NO_ERRORS,
+    **values: Any,
+) -> Response:
+    """A page in the settings of the owner."""
+    return pages.page(
+        request,
+        template,
+        errors=errors,
+        frame="organization/base.html" if context.organization else "settings/base.html",
+        section=context.root,
+        root=context.root,
+        organization=context.organization,
+        **values,
+    )

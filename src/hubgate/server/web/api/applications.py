@@ -101,9 +101,7 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
         method: str, path: str, handler: Handler[OwnerContext], summary: str, answers: dict[int, Any], **more: Any
     ) -> Route:
         more |= {"answers": answers, "body_cap": 256 * KIB}
-        if accounts is None:
-            return APPLICATIONS.own_route(method, path, handler, Surface.API, summary, **more)
-        return APPLICATIONS.organization_route(accounts, method, path, handler, Surface.API, summary, **more)
+        return APPLICATIONS.route(accounts, method, path, handler, Surface.API, summary, **more)
 
     shown = {200: ("The app.", app), **_ABSENT}
     made = {201: ("With its secret, if it has one: here and never again.", app), **_REFUSALS, **_MEND}

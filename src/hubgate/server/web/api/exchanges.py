@@ -124,7 +124,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
     def route(
         method: str, path: str, handler: Handler[OwnerContext], summary: str, answers: dict[int, Any], **more: Any
     ) -> Route:
-        return APPLICATIONS.organization_route(
+        return APPLICATIONS.route(
             accounts, method, path, handler, Surface.API, summary, answers={**answers, **_ABSENT}, **more
         )
 

@@ -110,9 +110,7 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
         method: str, path: str, handler: Handler[OwnerContext], summary: str, answers: dict[int, Any], **more: Any
     ) -> Route:
         more |= {"answers": answers, "body_cap": 64 * KIB}
-        if accounts is None:
-            return WEBHOOKS.own_route(method, path, handler, Surface.API, summary, **more)
-        return WEBHOOKS.organization_route(accounts, method, path, handler, Surface.API, summary, **more)
+        return WEBHOOKS.route(accounts, method, path, handler, Surface.API, summary, **more)
 
     wrapped = {200: ("The webhook.", shapes.OneWebhook), **_ABSENT}
     sent = {

@@ -11,7 +11,7 @@ from hubgate.server.edge.endpoint import Handler
 from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext
+from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext, show
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.managing import managing
@@ -45,11 +45,10 @@ class Frame:
     def _routes(
         self, method: str, path: str, handler: Handler[OwnerContext], summary: str, *, form: bool = False
     ) -> list[Route]:
-        given = (method, path, handler, Surface.PAGE)
-        theirs = f"{summary} (an organization's)"
+        given, theirs = (method, path, handler, Surface.PAGE), f"{summary} (an organization's)"
         return [
-            WEBHOOKS.own_route(*given, summary, body_cap=_CAP, form=form),
-            WEBHOOKS.organization_route(self.accounts, *given, theirs, body_cap=_CAP, form=form),
+            WEBHOOKS.route(None, *given, summary, form=form, body_cap=_CAP),
+            WEBHOOKS.route(self.accounts, *given, theirs, form=form, body_cap=_CAP),
         ]
 
     def show(
@@ -60,16 +59,7 @@ class Frame:
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        return self.pages.page(
-            request,
-            f"webhooks/{template}",
-            errors=errors,
-            frame="organization/base.html" if context.organization else "settings/base.html",
-            section=context.root,
-            root=context.root,
-            organization=context.organization,
-            **values,
-        )
+        return show(self.pages, request, context, f"webhooks/{template}", errors, **values)
 
     def show_one(
         self,

@@ -14,7 +14,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext
+from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext, show
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 ONE = "/{client_id}"
@@ -30,14 +30,19 @@ class Frame:
     accounts: Accounts
 
     def routes(self, method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
-        form = path not in _VIEWS
-        own = APPLICATIONS.own_route(method, path, handler, Surface.PAGE, summary, form=form, body_cap=_CAP)
-        return [own, self.organization_route(method, path, handler, summary)]
+        return [
+            self._route(None, method, path, handler, summary),
+            self.organization_route(method, path, handler, summary),
+        ]
 
     def organization_route(self, method: str, path: str, handler: Handler[OwnerContext], summary: str) -> Route:
-        given, summary = (method, path, handler, Surface.PAGE), f"{summary} (an organization's)"
+        return self._route(self.accounts, method, path, handler, f"{summary} (an organization's)")
+
+    def _route(
+        self, accounts: Accounts | None, method: str, path: str, handler: Handler[OwnerContext], summary: str
+    ) -> Route:
         form = path not in _VIEWS
-        return APPLICATIONS.organization_route(self.accounts, *given, summary, form=form, body_cap=_CAP)
+        return APPLICATIONS.route(accounts, method, path, handler, Surface.PAGE, summary, form=form, body_cap=_CAP)
 
     def show(
         self,
@@ -47,16 +52,7 @@ class Frame:
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        return self.pages.page(
-            request,
-            f"apps/{template}",
-            errors=errors,
-            frame="organization/base.html" if context.organization else "settings/base.html",
-            section=context.root,
-            root=context.root,
-            organization=context.organization,
-            **values,
-        )
+        return show(self.pages, request, context, f"apps/{template}", errors, **values)
 
     async def app(self, request: HubRequest, context: OwnerContext) -> App:
         return await owning.get(self.oauth, context.owner, request.param("client_id"))
