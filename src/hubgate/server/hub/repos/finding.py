@@ -12,6 +12,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import MAIN, Repo
+from hubgate.server.jobs.caller import charge_repo
 
 _SHA = re.compile(r"[0-9a-fA-F]{7,40}\Z")
 _PULL_REQUEST = re.compile(r"refs/pr/[1-9][0-9]{0,9}\Z")
@@ -32,6 +33,7 @@ async def find(repos: Repos, identity: Identity, action: Action, repo_type: str,
         owner = await store.owner_named(repos.db, namespace)
         refuse_missing(identity, action, resource.Repo.missing(owner.namespace if owner else resource.NOBODY))
     require(identity, action, repo.judged())
+    charge_repo(repo.id)
     return repo
 
 

@@ -1,0 +1,171 @@
+"""What others wait for while twelve anonymous clients ask for the far end of a long history and leave (attack O70).
+
+Not one of the subjects of `python -m bench`: it is an attack, not a contest, and its figures are a before and an after.
+`python -m bench.abandoned_history [--commits N] [--dir FOLDER]` prints one line for each phase.
+"""
+
+import argparse
+import contextlib
+import re
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+import httpx
+from tests.bed.git import address, run_git
+from tests.bed.processes import children_of
+from tests.bed.repos import committed, make_repo
+
+from bench.ground import Ground, code_version, ground
+from bench.harness import Budget
+from bench.repo_hubs import SQLITE, RepoHub, hub_with_repos
+
+CLIENTS = 12
+STAYS = 2.0
+# How long reads are timed in each phase, at least; one that waits longer is waited for.
+WINDOW = 12.0
+# More than the memory of recent files holds, so that every read needs a thread.
+FILES = 40_000
+_RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
+
+ATTACKS: dict[str, Callable[[int, int], str]] = {
+    "pages 190 to 201": lambda number, _: f"/api/models/ada/long/commits/main?limit=1000&p={190 + number}",
+    "pages 88 to 99": lambda number, _: f"/api/models/ada/long/commits/main?limit=1000&p={88 + number}",
+    "listings with last commits": lambda number, _: f"/api/models/ada/long/tree/main?expand=true&limit={1 + number}",
+    "history pages": lambda number, _: f"/ada/long/commits/main?page={80 + number}",
+}
+
+
+@dataclass(frozen=True)
+class Phase:
+    name: str
+    # Seconds each.
+    reads: list[float]
+    # MB of all processes of the hub: at the end, and at most while it lasted.
+    resident: float
+    peak: float
+    # Processor seconds the hub and its programs used.
+    processor: float
+
+    def text(self, base: "Phase") -> str:
+        p99 = quantiles(self.reads, n=100)[98] if len(self.reads) > 1 else self.reads[0]
+        ratio = median(self.reads) / median(base.reads)
+        return (
+            f"{self.name:<30} {len(self.reads):>6} {1000 * median(self.reads):>9.2f} {ratio:>6.2f} {1000 * p99:>9.2f} "
+            f"{1000 * max(self.reads):>10.1f} {self.resident:>8.0f} {self.peak:>8.0f} {self.processor:>8.1f}"
+        )
+
+
+HEAD = (
+    f"{'phase':<30} {'reads':>6} {'median ms':>9} {'ratio':>6} {'p99 ms':>9} "
+    f"{'longest ms':>10} {'MB':>8} {'peak MB':>8} {'cpu s':>8}"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.abandoned_history")
+    parser.add_argument("--commits", type=int, default=200_000)
+    parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="where the hub's data goes")
+    options = parser.parse_args()
+    with ground(options.dir, Budget(rounds=1, scale=1.0)) as here, hub_with_repos(here, SQLITE) as hub:
+        print(f"code {code_version()}, {options.commits:,} commits, {CLIENTS} clients that leave after {STAYS} s")
+        _fill(here, hub, options.commits)
+        reads = _paths()
+        _phase(hub, "warm-up", reads, lambda: None)
+        quiet = _phase(hub, "quiet", reads, lambda: None)
+        print(f"{HEAD}\n{quiet.text(quiet)}", flush=True)
+        for name, target in ATTACKS.items():
+            for phase in (
+                _phase(hub, name, reads, lambda target=target: _attack(hub, target)),  # type: ignore[misc]
+                _phase(hub, "  afterwards", reads, lambda: None),
+            ):
+                print(phase.text(quiet), flush=True)
+
+
+def _fill(here: Ground, hub: RepoHub, commits: int) -> None:
+    with hub.client() as ada:
+        make_repo(ada, "long")
+        make_repo(ada, "other")
+        committed(ada, "ada/other", {f"{number % 200}/{number}.txt": b"%d\n" % number for number in range(FILES)})
+    folder = here.subfolder("imported")
+    run_git(folder, "init", "-q", "--bare", ".")
+    done = subprocess.run(
+        ["git", "fast-import", "--quiet"], cwd=folder, input=fast_import(commits), check=True, capture_output=True
+    )
+    assert done.returncode == 0
+    pushed = run_git(folder, "push", "-q", "-f", address(hub.url, "ada/long", hub.token), "main:main", seconds=600)
+    assert pushed.returncode == 0, pushed.stderr
+
+
+def fast_import(commits: int) -> bytes:
+    """A straight line of commits; each writes one of ten files, so that a search for the oldest change is long."""
+    parts = []
+    for number in range(commits):
+        message = b"commit %d\n" % number
+        stamp = b"committer Ada <ada@example.org> %d +0000\n" % (1_600_000_000 + number * 60)
+        change = b"M 100644 inline file-%d.txt\ndata 6\n%06d\n" % (number % 10, number % 1000)
+        parts.append(b"commit refs/heads/main\n" + stamp + b"data %d\n%s" % (len(message), message) + change)
+    return b"".join(parts)
+
+
+def _paths() -> Iterator[str]:
+    """Another file each time."""
+    while True:
+        yield from (f"/ada/other/resolve/main/{number % 200}/{number}.txt" for number in range(FILES))
+
+
+def _phase(hub: RepoHub, name: str, paths: Iterator[str], attack: Callable[[], None]) -> Phase:
+    used, peak, over = hub.server.processor_seconds(), [0.0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            peak[0] = max(peak[0], _resident(hub))
+
+    watching, attacking = threading.Thread(target=watch), threading.Thread(target=attack)
+    watching.start()
+    taken: list[float] = []
+    with httpx.Client(base_url=hub.url, headers=hub.authorization, timeout=300, verify=False) as client:
+        client.get(next(paths))
+        attacking.start()
+        until = time.monotonic() + WINDOW
+        while time.monotonic() < until:
+            began = time.perf_counter()
+            answer = client.get(next(paths))
+            taken.append(time.perf_counter() - began)
+            assert answer.status_code == 200, answer.text
+            # A reader, not a load: what is measured is the wait.
+            time.sleep(0.005)
+    attacking.join()
+    over.set()
+    watching.join()
+    return Phase(name, taken, _resident(hub), peak[0], hub.server.processor_seconds() - used)
+
+
+def _attack(hub: RepoHub, target: Callable[[int, int], str]) -> None:
+    host, port = "127.0.0.1", hub.server.port
+    with contextlib.ExitStack() as stack:
+        for number in range(CLIENTS):
+            connection = stack.enter_context(socket.create_connection((host, port), timeout=60))
+            connection.sendall(f"GET {target(number, port)} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        time.sleep(STAYS)
+
+
+def _resident(hub: RepoHub) -> float:
+    total = 0
+    waiting = [hub.server.pid]
+    while waiting:
+        pid = waiting.pop()
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if found := _RESIDENT.search(Path(f"/proc/{pid}/status").read_text()):
+                total += int(found[1])
+            waiting += children_of(pid)
+    return total / 1024
+
+
+if __name__ == "__main__":
+    main()
