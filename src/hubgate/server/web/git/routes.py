@@ -38,7 +38,7 @@ _DUMB = "This hub speaks git's smart protocol only. Use git 1.6.6 or newer, over
 
 
 def routes(repos: Repos, guard: Guard) -> list[Route]:
-    git = _Git(repos, guard, fetches=Slots(64, 16), pushes=Slots(32, 16))
+    git = _Git(repos, guard, fetches=Slots(64, 16, most_of_repo=32), pushes=Slots(32, 16, most_of_repo=24))
     return [route for kind in RepoType for ending in ("", ".git") for route in git.routes(kind, ending)]
 
 
@@ -96,7 +96,7 @@ class _Git:
         if moved := _led_on(request, kind, ending, repo):
             return moved
         if service == UPLOAD_PACK:
-            async with self.fetches.taken(share_of(request)):
+            async with self.fetches.taken(share_of(request), repo.id):
                 folder = await copied_refs.refresh(self.repos, repo.id)
                 said = await serving.advertisement(folder, _protocol(request))
             # Version 2 begins by itself.
@@ -120,7 +120,7 @@ class _Git:
             finally:
                 await answer.aclose()
 
-        slot, stall = self.fetches.taken(share_of(request)), self.repos.limits.stall_seconds
+        slot, stall = self.fetches.taken(share_of(request), repo.id), self.repos.limits.stall_seconds
         return Fetched(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
 
     async def _push(self, kind: RepoType, request: HubRequest) -> ASGIApp:
@@ -138,7 +138,7 @@ class _Git:
             return (await self.guard.again(request)).identity
 
         async def work() -> Outcome:
-            async with self.pushes.taken(share_of(request)):
+            async with self.pushes.taken(share_of(request), repo.id):
                 return await pushing.push(self.repos, repo, identity, asked, lines.rest(), again)
 
         return Pushed(asked, work, lambda: body.ended, self.repos.limits.silent_seconds)
