@@ -8,7 +8,6 @@ import argparse
 import contextlib
 import re
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 import httpx
-from tests.bed.git import address, run_git
+from tests.bed.git import address, push_import, straight_line
 from tests.bed.processes import children_of
 from tests.bed.repos import committed, make_repo
 
@@ -92,25 +91,7 @@ def _fill(here: Ground, hub: RepoHub, commits: int) -> None:
         make_repo(ada, "long")
         make_repo(ada, "other")
         committed(ada, "ada/other", {f"{number % 200}/{number}.txt": b"%d\n" % number for number in range(FILES)})
-    folder = here.subfolder("imported")
-    run_git(folder, "init", "-q", "--bare", ".")
-    done = subprocess.run(
-        ["git", "fast-import", "--quiet"], cwd=folder, input=fast_import(commits), check=True, capture_output=True
-    )
-    assert done.returncode == 0
-    pushed = run_git(folder, "push", "-q", "-f", address(hub.url, "ada/long", hub.token), "main:main", seconds=600)
-    assert pushed.returncode == 0, pushed.stderr
-
-
-def fast_import(commits: int) -> bytes:
-    """A straight line of commits; each writes one of ten files, so that a search for the oldest change is long."""
-    parts = []
-    for number in range(commits):
-        message = b"commit %d\n" % number
-        stamp = b"committer Ada <ada@example.org> %d +0000\n" % (1_600_000_000 + number * 60)
-        change = b"M 100644 inline file-%d.txt\ndata 6\n%06d\n" % (number % 10, number % 1000)
-        parts.append(b"commit refs/heads/main\n" + stamp + b"data %d\n%s" % (len(message), message) + change)
-    return b"".join(parts)
+    push_import(here.subfolder("imported"), straight_line(commits), address(hub.url, "ada/long", hub.token))
 
 
 def _paths() -> Iterator[str]:

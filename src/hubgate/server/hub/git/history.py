@@ -37,19 +37,20 @@ class Commit:
 @dataclass(frozen=True, slots=True)
 class Page:
     commits: list[Commit]
-    # What the walk would visit next, in order; nothing at its end.
+    # What the walk would visit next, in order; nothing at its end. Then what it must not visit again.
     ahead: list[str]
+    passed: list[str]
 
 
-async def page(folder: Path, starts: Sequence[str], skip: int, most: int) -> Page:
+async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> Page:
     """Newest first, from `starts` on: it costs what is skipped and shown, however long the history is. NotACommit if
     one of `starts` is not a commit.
     """
 
     def work(repo: pygit2.Repository) -> Page:
-        walk = Walk(repo, starts)
+        walk = Walk(repo, starts, passed)
         commits = [described(found) for found in islice(walk, skip, skip + most)]
-        return Page(commits, walk.ahead)
+        return Page(commits, walk.ahead, walk.passed)
 
     return await opened(folder, work)
 

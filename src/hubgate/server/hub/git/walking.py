@@ -20,33 +20,48 @@ class Walk:
 
     libgit2's own walk keeps every commit it has parsed, and sorts nothing without having read all of it. This one keeps
     the ids it has visited and the commits it will visit next.
+
+    To go on elsewhere takes `ahead` and `passed`. Where no commit is older than its parents, those that were visited
+    can only be met again among those of the same second; they are in `passed`. In one straight line none is.
     """
 
-    def __init__(self, repo: pygit2.Repository, starts: Iterable[str]) -> None:
+    def __init__(self, repo: pygit2.Repository, starts: Iterable[str], passed: Iterable[str] = ()) -> None:
         self._repo = repo
         self._order = count()
         self._next: list[tuple[int, int, pygit2.Commit]] = []
-        self._known: set[pygit2.Oid] = set()
+        self._passed = [pygit2.Oid(hex=sha) for sha in passed]
+        self._known: set[pygit2.Oid] = set(self._passed)
         for start in starts:
             try:
                 self._add(pygit2.Oid(hex=start))
             except (KeyError, ValueError):
                 raise NotACommit(start) from None
+        self._second = self._next[0][0] if self._next else 0
+        self._is_line = len(self._next) <= 1 and not self._passed
 
     def __iter__(self) -> Iterator[pygit2.Commit]:
         while self._next:
             checkpoint()
-            _, _, commit = heapq.heappop(self._next)
+            second, _, commit = heapq.heappop(self._next)
+            if second != self._second:
+                self._second, self._passed = second, []
+            self._passed.append(commit.id)
             # First, so that whoever stops here finds the parents among those to come.
             for parent in commit.parent_ids:
                 checkpoint()
                 self._add(parent)
+            self._is_line = self._is_line and len(self._next) <= 1
             yield commit
 
     @property
     def ahead(self) -> list[str]:
         """What comes next, in order."""
         return [str(commit.id) for _, _, commit in sorted(self._next)]
+
+    @property
+    def passed(self) -> list[str]:
+        is_over = self._is_line or not self._next or self._next[0][0] != self._second
+        return [] if is_over else list(map(str, self._passed))
 
     def _add(self, sha: pygit2.Oid) -> None:
         if sha in self._known:

@@ -20,29 +20,33 @@ from hubgate.server.paging import decode_cursor, encode_cursor
 
 # Pages that can be asked for by number. Each costs all pages before it.
 LAST_PAGE = 100
-# Commits a cursor names at most; where more lines run side by side it says instead how many to skip from where it
-# started.
-MOST_STARTS = 100
+# Commits of one kind that a cursor names at most; where more lines run side by side it says instead how many to skip
+# from where it started.
+MOST_IDS = 80
 MOST_SKIPPED = 100_000
 # From here on a program skips them, which can be ended at any moment and leaves no memory behind.
 SKIPPED_HERE = 5_000
 SKIP_SECONDS = 20.0
-# Cursors know no way back. Where dates run backwards a commit may be met again on a later page, in histories made for
-# it without end: so a walk shows no more than twice as many commits as there are.
+# Where a commit is older than its parents these may be met again on a later page, in histories built for that without
+# end: so pages together show no more than twice as many commits as there are.
 _ENOUGH = 2
 _WITHOUT_END = 2**40
 
-_STARTS = re.compile(r"(?:[0-9a-f]{40})+\Z")
+_IDS = re.compile(rf"(?:[0-9a-f]{{40}}){{0,{MOST_IDS}}}\Z")
 _BAD_CURSOR = "This cursor was not made here. Start again from the first page."
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a page begins: `skip` commits after `starts`. `left` is how many are still shown at most."""
+    """Where a page begins: `skip` commits after `starts`, without `passed`. `left` is how many are shown at most."""
 
     starts: Sequence[str]
+    passed: Sequence[str]
     skip: int
     left: int
+
+    def cursor(self) -> str:
+        return encode_cursor((self.left, "".join(self.starts), "".join(self.passed), self.skip))
 
 
 @dataclass(frozen=True)
@@ -56,16 +60,21 @@ def numbered(sha: str, number: int, limit: int, total: int | None) -> Place:
     if number > LAST_PAGE:
         raise BadRequest(f"A page number is at most {LAST_PAGE}. Follow the cursor in the Link header for more.")
     left = _WITHOUT_END if total is None else _ENOUGH * total
-    return Place([sha], number * limit, left)
+    return Place([sha], [], number * limit, left)
 
 
 def from_cursor(text: str) -> Place:
-    left, ids, skip = decode_cursor(text, (int, str, int))
-    if not isinstance(left, int) or not isinstance(ids, str) or not isinstance(skip, int):
+    left, starts, passed, skip = decode_cursor(text, (int, str, str, int))
+    place = Place(_ids(str(starts)), _ids(str(passed)), int(skip), int(left))
+    if not place.starts or not 0 <= place.skip <= MOST_SKIPPED or not 0 < place.left <= _WITHOUT_END:
         raise BadRequest(_BAD_CURSOR)
-    if not _STARTS.match(ids) or len(ids) > 40 * MOST_STARTS or not 0 <= skip <= MOST_SKIPPED or left < 0:
+    return place
+
+
+def _ids(text: str) -> list[str]:
+    if not _IDS.match(text):
         raise BadRequest(_BAD_CURSOR)
-    return Place([ids[at : at + 40] for at in range(0, len(ids), 40)], skip, left)
+    return [text[at : at + 40] for at in range(0, len(text), 40)]
 
 
 async def page_from(repos: Repos, repo: Repo, place: Place, limit: int) -> HistoryPage:
@@ -74,17 +83,16 @@ async def page_from(repos: Repos, repo: Repo, place: Place, limit: int) -> Histo
         if skip > SKIPPED_HERE:
             async with repos.walks.taken(caller_of_context.get().share, repo.id):
                 starts, skip = await history.beyond(folder, starts, skip, SKIP_SECONDS), 0
-        found = await history.page(folder, starts, skip, limit)
+        found = await history.page(folder, starts, skip, limit, place.passed)
     except NotACommit:
         raise BadRequest(_BAD_CURSOR) from None
     left = place.left - len(found.commits)
     if not found.ahead or left <= 0:
         return HistoryPage(found.commits, None)
-    if len(found.ahead) <= MOST_STARTS:
-        return HistoryPage(found.commits, encode_cursor((left, "".join(found.ahead), 0)))
-    passed = place.skip + len(found.commits)
-    wide = encode_cursor((left, "".join(place.starts), passed)) if passed <= MOST_SKIPPED else None
-    return HistoryPage(found.commits, wide)
+    following = Place(found.ahead, found.passed, 0, left)
+    if max(len(found.ahead), len(found.passed)) > MOST_IDS:
+        following = Place(place.starts, place.passed, place.skip + len(found.commits), left)
+    return HistoryPage(found.commits, following.cursor() if following.skip <= MOST_SKIPPED else None)
 
 
 async def total(repos: Repos, repo: Repo, revision: Revision) -> int | None:
