@@ -78,7 +78,7 @@ def client_from(hub: RunningHub, source: str) -> httpx.Client:
 
 def slow_yaml() -> bytes:
     """As much front matter as is read at all: about a second of work."""
-    lines = "\n".join(f"k{number}: [{', '.join('a' for _ in range(30))}]" for number in range(160))
+    lines = "\n".join(f"k{number}: [{', '.join('a' for _ in range(30))}]" for number in range(150))
     return json.dumps({"content": f"---\n{lines}\n---\n"}).encode()
 
 
