@@ -43,26 +43,33 @@ ATTACKS: dict[str, Callable[[int, int], str]] = {
 @dataclass(frozen=True)
 class Phase:
     name: str
-    # Seconds each.
-    reads: list[float]
+    # Seconds each; first those begun before the clients left.
+    early: list[float]
+    late: list[float]
     # MB of all processes of the hub: at the end, and at most while it lasted.
     resident: float
     peak: float
     # Processor seconds the hub and its programs used.
     processor: float
 
+    @property
+    def reads(self) -> list[float]:
+        return self.early + self.late
+
     def text(self, base: "Phase") -> str:
         p99 = quantiles(self.reads, n=100)[98] if len(self.reads) > 1 else self.reads[0]
-        ratio = median(self.reads) / median(base.reads)
+        figures = (median(self.early), median(self.late or self.early), p99, max(self.reads))
+        early, late = (figure / median(base.reads) for figure in figures[:2])
         return (
-            f"{self.name:<30} {len(self.reads):>6} {1000 * median(self.reads):>9.2f} {ratio:>6.2f} {1000 * p99:>9.2f} "
-            f"{1000 * max(self.reads):>10.1f} {self.resident:>8.0f} {self.peak:>8.0f} {self.processor:>8.1f}"
+            f"{self.name:<28} {len(self.reads):>6} {1000 * figures[0]:>8.2f} {early:>7.2f} {1000 * figures[1]:>8.2f} "
+            f"{late:>7.2f} {1000 * p99:>8.1f} {1000 * figures[3]:>8.1f} {self.resident:>6.0f} {self.peak:>7.0f} "
+            f"{self.processor:>6.1f}"
         )
 
 
 HEAD = (
-    f"{'phase':<30} {'reads':>6} {'median ms':>9} {'ratio':>6} {'p99 ms':>9} "
-    f"{'longest ms':>10} {'MB':>8} {'peak MB':>8} {'cpu s':>8}"
+    f"{'phase':<28} {'reads':>6} {'first ms':>8} {'ratio':>7} {'then ms':>8} {'ratio':>7} {'p99 ms':>8} {'most ms':>8} "
+    f"{'MB':>6} {'peak MB':>7} {'cpu s':>6}"
 )
 
 
@@ -109,12 +116,13 @@ def _phase(hub: RepoHub, name: str, paths: Iterator[str], attack: Callable[[], N
 
     watching, attacking = threading.Thread(target=watch), threading.Thread(target=attack)
     watching.start()
-    taken: list[float] = []
+    early, late = list[float](), list[float]()
     with httpx.Client(base_url=hub.url, headers=hub.authorization, timeout=300, verify=False) as client:
         client.get(next(paths))
         attacking.start()
-        until = time.monotonic() + WINDOW
-        while time.monotonic() < until:
+        started = time.monotonic()
+        while time.monotonic() < started + WINDOW:
+            taken = early if time.monotonic() < started + STAYS else late
             began = time.perf_counter()
             answer = client.get(next(paths))
             taken.append(time.perf_counter() - began)
@@ -124,7 +132,7 @@ def _phase(hub: RepoHub, name: str, paths: Iterator[str], attack: Callable[[], N
     attacking.join()
     over.set()
     watching.join()
-    return Phase(name, taken, _resident(hub), peak[0], hub.server.processor_seconds() - used)
+    return Phase(name, early, late, _resident(hub), peak[0], hub.server.processor_seconds() - used)
 
 
 def _attack(hub: RepoHub, target: Callable[[int, int], str]) -> None:

@@ -59,7 +59,7 @@ class Guard:
         caller = await self._caller(request, route)
         if caller is not None:
             request.state.caller = caller
-            charge_to(share_of(request))
+        charge_to(share_of(request))
 
     async def _caller(self, request: HubRequest, route: Route | None) -> Caller | None:
         """None where nobody asks."""

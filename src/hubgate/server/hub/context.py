@@ -25,4 +25,6 @@ class Repos:
     limits: Limits = field(default_factory=Limits)
     turns: Turns = field(default_factory=Turns)
     # For programs that walk through a history.
-    walks: Slots = field(default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again."))
+    walks: Slots = field(
+        default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_of_repo=2)
+    )

@@ -19,12 +19,17 @@ class JobStopped(BaseException):
 
 
 class Job(Generic[T]):
-    """Started at most once. `stop` is called on the loop that awaits `future`; the thread sees it at a checkpoint."""
+    """Started at most once. `stop` is called on the loop that awaits `future`; the thread sees it at a checkpoint, if
+    the job may be interrupted.
+    """
 
-    __slots__ = ("caller", "deadline", "future", "is_stopped", "loop", "repo", "work")
+    __slots__ = ("caller", "deadline", "future", "interruptible", "is_stopped", "loop", "repo", "work")
 
-    def __init__(self, work: Callable[[], T], caller: str, repo: str | None, seconds: float) -> None:
+    def __init__(
+        self, work: Callable[[], T], caller: str, repo: str | None, seconds: float, *, interruptible: bool
+    ) -> None:
         self.work = work
+        self.interruptible = interruptible
         self.caller = caller
         self.repo = repo
         self.deadline = monotonic() + seconds
@@ -76,7 +81,7 @@ _here = _Here()
 def checkpoint() -> None:
     """For loops inside a job. Returns at once unless the job is no longer wanted; outside of a job it does nothing."""
     job = _here.job
-    if job is not None and (job.is_stopped or monotonic() > job.deadline):
+    if job is not None and job.interruptible and (job.is_stopped or job.is_late):
         raise JobStopped
 
 

@@ -46,8 +46,8 @@ class FairPool:
         """
         caller = caller_of_context.get()
         caller.check()
-        job = Job(work, caller.share, caller.repo, seconds)
-        watch = _Watch(self, job, caller, seconds, interruptible=interruptible)
+        job = Job(work, caller.share, caller.repo, seconds, interruptible=interruptible)
+        watch = _Watch(self, job, caller, seconds)
         self._add(job)
         timer = job.loop.call_later(UNWATCHED, watch.begin)
         caller.waiting.add(watch)
@@ -59,7 +59,7 @@ class FairPool:
             caller.waiting.discard(watch)
             if not job.future.done() or job.future.cancelled():
                 self._drop(job)
-                job.is_stopped = interruptible
+                job.is_stopped = True
 
     def _add(self, job: Job[Any]) -> None:
         with self._lock:
@@ -84,9 +84,9 @@ class FairPool:
         self.figures.changed(self.figures)
         return True
 
-    def stop(self, job: Job[Any], error: BaseException, *, interruptible: bool) -> None:
+    def stop(self, job: Job[Any], error: BaseException) -> None:
         """On the loop of the job: never start it or, if it may be interrupted, end it at its next checkpoint."""
-        if not self._drop(job) and not interruptible:
+        if job.future.done() or (not self._drop(job) and not job.interruptible):
             return
         if isinstance(error, ClientDisconnect):
             self.figures.abandoned += 1
@@ -137,8 +137,8 @@ class FairPool:
 class _Watch:
     """Looks after a job that did not end within a moment: for its deadline, and for its client."""
 
-    def __init__(self, pool: FairPool, job: Job[Any], caller: Caller, seconds: float, *, interruptible: bool) -> None:
-        self._pool, self._job, self._caller, self._interruptible = pool, job, caller, interruptible
+    def __init__(self, pool: FairPool, job: Job[Any], caller: Caller, seconds: float) -> None:
+        self._pool, self._job, self._caller = pool, job, caller
         self._seconds = seconds
         self._deadline: Any = None
 
@@ -151,10 +151,10 @@ class _Watch:
             self._deadline.cancel()
 
     def abandon(self) -> None:
-        self._pool.stop(self._job, ClientDisconnect(), interruptible=self._interruptible)
+        self._pool.stop(self._job, ClientDisconnect())
 
     def _expire(self) -> None:
-        self._pool.stop(self._job, too_late(), interruptible=self._interruptible)
+        self._pool.stop(self._job, too_late())
 
 
 def _less(counter: Counter[str], name: str) -> None:
