@@ -82,6 +82,9 @@ def main() -> None:
         print(f"code {code_version()}, {options.commits:,} commits, {CLIENTS} clients that leave after {STAYS} s")
         _fill(here, hub, options.commits)
         reads = _paths()
+        with hub.client() as ada:
+            # The first page of a process compiles its template.
+            ada.get("/ada/long/commits/main").raise_for_status()
         _phase(hub, "warm-up", reads, lambda: None)
         quiet = _phase(hub, "quiet", reads, lambda: None)
         print(f"{HEAD}\n{quiet.text(quiet)}", flush=True)

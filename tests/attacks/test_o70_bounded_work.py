@@ -6,15 +6,11 @@ before another's.
 """
 
 import base64
-import contextlib
 import json
-import select
-import socket
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import httpx
 import pytest
+from tests.bed.breaking_off import OTHER, answered, asking, broken_off, client_from, slow_yaml
 from tests.bed.git import address, push_import, straight_line
 from tests.bed.people import api, make_token, make_user
 from tests.bed.processes import until
@@ -22,8 +18,7 @@ from tests.bed.repos import committed, head_of, make_repo
 from tests.bed.running import RunningHub
 
 COMMITS, FILES = 20_000, 20_000
-CLIENTS = 12
-GREEDY, OTHER = "127.0.0.2", "127.0.0.3"
+CLIENTS = 24
 HISTORY = "/api/models/ada/long/commits/main"
 
 
@@ -41,62 +36,12 @@ def long(hub: RunningHub, tmp_path: Path) -> RunningHub:
     return hub
 
 
-@contextlib.contextmanager
-def asking(
-    hub: RunningHub, targets: Sequence[str], body: bytes = b"", source: str = GREEDY
-) -> Iterator[list[socket.socket]]:
-    """Requests at once on connections of their own; leaving the block breaks them off."""
-    with contextlib.ExitStack() as stack:
-        connections = []
-        for target in targets:
-            connection = stack.enter_context(
-                socket.create_connection(hub.address, timeout=20, source_address=(source, 0))
-            )
-            # An answer first: then the hub has the connection and is waiting for what comes next.
-            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
-            assert b" 200 " in connection.recv(4096)
-            method = "POST" if body else "GET"
-            head = f"{method} {target} HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\n"
-            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            connections.append(connection)
-        yield connections
-
-
-def answered(connections: Sequence[socket.socket]) -> int:
-    return len(select.select(connections, [], [], 0)[0])
-
-
-def statuses(hub: RunningHub, source: str = GREEDY) -> list[int]:
-    """Of the requests from this address that are over, as the log has them; those for the connection left out."""
-    lines = [json.loads(line) for line in hub.log.splitlines() if f'"{source}"' in line]
-    return [line["status"] for line in lines if line["route"] != "/healthz"]
-
-
-def client_from(hub: RunningHub, source: str) -> httpx.Client:
-    return httpx.Client(base_url=hub.url, timeout=60, transport=httpx.HTTPTransport(local_address=source))
-
-
-def slow_yaml() -> bytes:
-    """As much front matter as is read at all: about a second of work."""
-    lines = "\n".join(f"k{number}: [{', '.join('a' for _ in range(30))}]" for number in range(150))
-    return json.dumps({"content": f"---\n{lines}\n---\n"}).encode()
-
-
 SLOW = {
     # Deep, but not too deep to be asked for.
     "127.0.0.11": [f"{HISTORY}?limit=1000&p=19"] * CLIENTS,
     "127.0.0.12": ["/api/models/ada/long?blobs=true"] * CLIENTS,
     "127.0.0.13": [f"/api/models/ada/long/tree/main?expand=true&limit={20 + number}" for number in range(CLIENTS)],
 }
-
-
-def broken_off(hub: RunningHub, targets: Sequence[str], body: bytes = b"", source: str = GREEDY) -> list[int]:
-    """What became of requests whose clients left at once, in the order in which they ended."""
-    with asking(hub, targets, body, source), client_from(hub, OTHER) as other:
-        # Answered after all of them were received.
-        assert other.get("/healthz").status_code == 200
-    until(lambda: len(statuses(hub, source)) == len(targets), 60)
-    return statuses(hub, source)
 
 
 def test_work_is_over_when_its_client_leaves(long: RunningHub) -> None:
@@ -112,7 +57,7 @@ def test_texts_are_not_parsed_for_clients_that_left(on_sqlite: RunningHub) -> No
 
 def test_others_read_while_one_caller_asks_for_everything(long: RunningHub) -> None:
     """More of them than there are threads: the other's file is read before most of them."""
-    with asking(long, ["/api/models/ada/long?blobs=true"] * 24) as greedy, client_from(long, OTHER) as other:
+    with asking(long, ["/api/models/ada/long?blobs=true"] * CLIENTS) as greedy, client_from(long, OTHER) as other:
         for number in range(5):
             assert other.get(f"/ada/other/resolve/main/{number}.txt").text == str(number)
         assert answered(greedy) < 12

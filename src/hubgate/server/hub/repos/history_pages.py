@@ -25,7 +25,7 @@ LAST_PAGE = 100
 MOST_IDS = 80
 MOST_SKIPPED = 100_000
 # From here on a program skips them, which can be ended at any moment and leaves no memory behind.
-SKIPPED_HERE = 5_000
+SKIPPED_HERE = 2_000
 SKIP_SECONDS = 20.0
 # Where a commit is older than its parents these may be met again on a later page, in histories built for that without
 # end: so pages together show no more than twice as many commits as there are.
