@@ -53,6 +53,7 @@ class PrometheusMetrics:
         }
         for each in figures.ALL:
             each.changed = self._jobs_changed
+            self._jobs_changed(each)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         self._requests.labels(route, method, str(status)).inc()

@@ -20,9 +20,9 @@ from hubgate.server.paging import decode_cursor, encode_cursor
 
 # Pages that can be asked for by number. Each costs all pages before it.
 LAST_PAGE = 100
-# Commits of one kind that a cursor names at most; where more lines run side by side it says instead how many to skip
-# from where it started.
-MOST_IDS = 80
+# Commits of one kind that a cursor names at most: it stays below 3 KB, since some proxies refuse headers over 4 KB.
+# Where more lines run side by side it says instead how many to skip from where it started.
+MOST_IDS = 24
 MOST_SKIPPED = 100_000
 # From here on a program skips them, which can be ended at any moment and leaves no memory behind.
 SKIPPED_HERE = 2_000
