@@ -96,7 +96,7 @@ def _steps(here: _Here) -> dict[str, Step]:
     async def unit() -> None:
         old, new = next(there)
         change, now = RefChange(MAIN, old, new), repos.clock()
-        await repos.db.write(lambda tx: moved_in(tx, repos, repo, [change], NO_CARD, now))
+        await repos.db.write(lambda tx: moved_in(tx, repos, repo, [change], NO_CARD, now, {}, 1))
 
     async def nothing() -> None:
         await repos.db.write(lambda tx: store.refs_moved(tx, repo.id))
@@ -128,7 +128,7 @@ def _once(first: Step, then: Step) -> Step:
 
 async def _branch(here: _Here) -> None:
     change, now = RefChange("refs/heads/parts", None, here.shas[0]), here.repos.clock()
-    await here.repos.db.write(lambda tx: moved_in(tx, here.repos, here.repo, [change], None, now))
+    await here.repos.db.write(lambda tx: moved_in(tx, here.repos, here.repo, [change], None, now, {}))
 
 
 def _unsynced(folder: Path, parent: str) -> None:

@@ -31,6 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.events", "server.audit", "server.throttle", "server.mail"),
     ("server.http",),
     ("server.settings", "server.logs", "server.metrics"),
+    ("server.jobs",),
     ("server.storage", "server.egress"),
     ("server.scopes", "server.secret", "server.paging", "server.ids"),
     ("server.setting_values",),

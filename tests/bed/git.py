@@ -82,3 +82,28 @@ def cloned(hub: RunningHub, repo: str, folder: Path, token: str | None = None, *
     done = run_git(folder.parent, "clone", "-q", *options, address(hub.url, repo, token), str(folder))
     assert done.returncode == 0, done.stderr
     return Work(folder)
+
+
+def straight_line(commits: int, files: int = 0) -> bytes:
+    """For `git fast-import`: a history without branches, in which each commit writes one of ten files. The first one
+    brings `files` more, which no other touches.
+    """
+    parts = []
+    for number in range(commits):
+        message = b"commit %d\n" % number
+        stamp = b"committer Ada <ada@example.org> %d +0000\n" % (1_600_000_000 + number * 60)
+        parts.append(b"commit refs/heads/main\n" + stamp + b"data %d\n%s" % (len(message), message))
+        parts.append(b"M 100644 inline file-%d.txt\ndata 6\n%06d\n" % (number % 10, number % 1000))
+        if number == 0:
+            names = (f"many/{which % 100}/{which}.txt".encode() for which in range(files))
+            parts += [b"M 100644 inline %s\ndata 6\n%06d\n" % (name, which) for which, name in enumerate(names)]
+    return b"".join(parts)
+
+
+def push_import(folder: Path, stream: bytes, url: str) -> None:
+    """Send the main branch of what `stream` makes to a repo, whatever is there."""
+    for arguments, given in ((("init", "-q", "--bare", "."), b""), (("fast-import", "--quiet"), stream)):
+        done = run_git(folder, *arguments, given=given)
+        assert done.returncode == 0, done.stderr
+    done = run_git(folder, "push", "-q", "-f", url, "main:main", seconds=600)
+    assert done.returncode == 0, done.stderr

@@ -225,8 +225,10 @@ def test_metrics_are_off_unless_asked_for_and_add_up_all_workers(tmp_path: Path)
     with hub_process(tmp_path, "--workers", "2", "--metrics-listen", f"127.0.0.1:{port}") as hub:
         for _ in range(10):
             httpx.get(f"{hub.url}/healthz")
-        counted = _count(httpx.get(f"http://127.0.0.1:{port}/metrics").text, "/healthz")
-        assert counted == 10
+        figures = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        assert _count(figures, "/healthz") == 10
+        for name in ("running", "queued", "abandoned", "expired"):
+            assert f'hubgate_jobs_{name}{{pool="git"}} 0.0' in figures
         assert httpx.get(f"{hub.url}/metrics").status_code == 404
         assert hub.stop() == 0
 

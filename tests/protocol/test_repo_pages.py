@@ -1,5 +1,8 @@
 """The pages of one repo over HTTP: card, files, one file, history; who sees them, and what hostile content becomes."""
 
+import html
+import re
+
 import httpx
 import pytest
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user
@@ -175,9 +178,15 @@ def test_history_comes_in_pages(hub: RunningHub) -> None:
             committed(client, "ada/long", {"a.txt": b"%d" % number}, summary=f"Step {number}.")
         first, second = (main_of(client.get(f"/ada/long/commits/main?page={page}")) for page in (1, 2))
         assert (first.count("Step "), second.count("Step ")) == (50, 5)
-        assert 'href="?page=2"' in first
-        assert "initial commit" in second
-        assert client.get("/ada/long/commits/main?page=3").status_code == 404
+        (older,) = re.findall(r'href="(\?page=2&amp;cursor=[^"]+)"', first)
+        followed = main_of(client.get(f"/ada/long/commits/main{html.unescape(older)}"))
+        assert followed.count("Step ") == 5
+        for last in (second, followed):
+            assert "initial commit" in last
+            assert 'href="?page=1"' in last
+        for page in (3, 101):
+            assert client.get(f"/ada/long/commits/main?page={page}").status_code == 404
+        assert client.get("/ada/long/commits/main?page=2&cursor=x").status_code == 400
 
 
 def test_branches_and_tags_are_picked_without_script(hub: RunningHub, tiny: str) -> None:

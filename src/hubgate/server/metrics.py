@@ -11,9 +11,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 
 from hubgate.server.errors import StartupError
+from hubgate.server.jobs import figures
+from hubgate.server.jobs.figures import Figures
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+# Of the work in threads, by the names of `jobs.figures.Figures`.
+_JOBS = {
+    "running": "Jobs in threads now.",
+    "queued": "Jobs that wait for a thread.",
+    "abandoned": "Jobs dropped since the process started because their client left.",
+    "expired": "Jobs dropped since the process started because their time was over.",
+}
 
 
 class Metrics(Protocol):
@@ -27,7 +38,7 @@ class NoMetrics:
 
 class PrometheusMetrics:
     def __init__(self) -> None:
-        from prometheus_client import Counter, Histogram
+        from prometheus_client import Counter, Gauge, Histogram
 
         self._requests = Counter("hubgate_requests_total", "Requests answered.", ["route", "method", "status"])
         self._seconds = Histogram(
@@ -36,10 +47,21 @@ class PrometheusMetrics:
             ["route"],
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
         )
+        self._jobs = {
+            name: Gauge(f"hubgate_jobs_{name}", meaning, ["pool"], multiprocess_mode="livesum")
+            for name, meaning in _JOBS.items()
+        }
+        for each in figures.ALL:
+            each.changed = self._jobs_changed
+            self._jobs_changed(each)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+
+    def _jobs_changed(self, found: Figures) -> None:
+        for name, gauge in self._jobs.items():
+            gauge.labels(found.pool).set(getattr(found, name))
 
 
 def for_this_process() -> Metrics:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from hubgate.server.access.identity import Identity
+from hubgate.server.accounts.limits import network_of
 from hubgate.server.accounts.model import Person, User, Visitor
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.accounts.tokens.model import PersonalToken
@@ -63,8 +64,11 @@ def caller_of(request: HubRequest) -> Caller:
 
 
 def share_of(request: HubRequest) -> str:
-    """Whose share a request takes of what there are few of."""
-    return caller_of(request).identity.user_id or request.client_ip
+    """Whose share a request takes of what there are few of: a user's, or that of an address. One customer with IPv6 has
+    billions of those, so they count as one.
+    """
+    ip = request.client_ip
+    return caller_of(request).identity.user_id or (network_of(ip) if ":" in ip else ip)
 
 
 def visitor_of(request: HubRequest) -> Visitor:

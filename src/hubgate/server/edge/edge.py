@@ -5,7 +5,7 @@
                 a refusal anywhere is rendered for the surface it happens on
 
 It stamps the request id, adds the standard headers, counts, and writes one line to the log. The handler of a client
-that went away runs to its end: what it was doing may be half of something.
+that went away runs to its end, since it may be half of something, unless it only reads (`http/client.py`).
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from hubgate.server.edge.exchange import Exchange
 from hubgate.server.edge.routes import Route
 from hubgate.server.edge.table import Found, RouteTable
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unavailable
+from hubgate.server.http import client
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.headers import StandardHeaders, preflight
 from hubgate.server.http.intake import BoundedBody, check_head
@@ -61,10 +62,11 @@ class Edge:
         request = HubRequest(scope, receive)
         request.request_id = exchange.request_id
         request.client_ip = client_address(scope, self.trusted_proxies)
-        token = request_id_of_context.set(request.request_id)
+        token, entered = request_id_of_context.set(request.request_id), client.enter(request)
         try:
             await self._answer(request, exchange)
         finally:
+            client.leave(request, entered)
             exchange.record(self.metrics, request.client_ip)
             request_id_of_context.reset(token)
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from urllib.parse import unquote_to_bytes
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import ANONYMOUS, Caller
+from hubgate.server.access.caller import ANONYMOUS, Caller, share_of
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.tokens import personal
@@ -30,6 +30,7 @@ from hubgate.server.events import depth
 from hubgate.server.http.cookies import SESSION, read_cookie
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.jobs.caller import charge_to
 from hubgate.server.storage.aside import Aside
 from hubgate.server.storage.database import Database
 
@@ -55,22 +56,27 @@ class Guard:
 
     async def __call__(self, request: HubRequest, route: Route | None) -> None:
         """Without a route, for the page that says that there is nothing here."""
+        caller = await self._caller(request, route)
+        if caller is not None:
+            request.state.caller = caller
+        charge_to(share_of(request))
+
+    async def _caller(self, request: HubRequest, route: Route | None) -> Caller | None:
+        """None where nobody asks."""
         if route is None:
-            request.state.caller = await self.browser(request)
-            return
+            return await self.browser(request)
         depth.enter(request.headers.get(depth.HEADER))
         query = request.scope["query_string"]
         if query and route.surface.value.cors and _names_a_token(query):
             # It would stand in logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).
             raise BadRequest("Send the token in the Authorization header, not in the address.")
         if route.surface is Surface.PAGE:
-            request.state.caller = await self.browser(request)
-        elif route.action is Action.HUB_PUBLIC:
-            return
-        elif route.surface is Surface.FILE and "authorization" not in request.headers:
-            request.state.caller = await self.browser(request) if route.method == "GET" else ANONYMOUS
-        else:
-            request.state.caller = await self._bearer(request, route.surface)
+            return await self.browser(request)
+        if route.action is Action.HUB_PUBLIC:
+            return None
+        if route.surface is Surface.FILE and "authorization" not in request.headers:
+            return await self.browser(request) if route.method == "GET" else ANONYMOUS
+        return await self._bearer(request, route.surface)
 
     async def browser(self, request: HubRequest) -> Caller:
         """The user of a page. A cookie that is no longer good is as none."""

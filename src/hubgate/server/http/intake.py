@@ -74,6 +74,7 @@ class BoundedBody:
                 self._length = int(value)
             elif name == b"transfer-encoding":
                 chunked = True
+        self._departure: asyncio.Task[Message] | None = None
         # None without a body: nothing is to be waited for.
         self._over = asyncio.Event() if self._length or chunked else None
 
@@ -100,7 +101,18 @@ class BoundedBody:
 
     async def gone(self) -> Message:
         """The `receive` of a response. It waits for the client to go and never takes a part of the body, which the
-        handler may still be reading while its answer streams (git does)."""
+        handler may still be reading while its answer streams (git does). Any number may wait: the server is asked once,
+        as it tells only one of those who ask at the same time."""
+        if self._departure is None:
+            self._departure = asyncio.ensure_future(self._gone())
+        return await asyncio.shield(self._departure)
+
+    def close(self) -> None:
+        """Nobody waits for the client any more."""
+        if self._departure is not None:
+            self._departure.cancel()
+
+    async def _gone(self) -> Message:
         if self._over is not None:
             await self._over.wait()
         while (message := await self._receive())["type"] != "http.disconnect":

@@ -4,10 +4,11 @@ from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
-from starlette.types import Receive
 
 from hubgate.server.errors import BadRequest, Unprocessable, UnsupportedMedia
 from hubgate.server.http.forms import Fields, parse_fields
+from hubgate.server.http.intake import BoundedBody
+from hubgate.server.jobs.caller import Caller
 
 T = TypeVar("T")
 
@@ -23,10 +24,14 @@ class HubRequest(Request):
     # Its refusal is kept for the owner of the app that sent it.
     is_explained: bool = False
     form_fields: Fields
+    # Whom its work in threads and programs is charged to.
+    jobs_for: Caller
+    bounded: BoundedBody | None = None
 
-    def bound_body(self, receive: Receive) -> None:
-        """From here on the body is read through `receive`."""
-        self._receive = receive
+    def bound_body(self, body: BoundedBody) -> None:
+        """From here on the body is read through `body`, which also knows when the client leaves."""
+        self._receive = self.bounded = body
+        self.jobs_for.leaves_when(body.gone)
 
     @property
     def is_whole(self) -> bool:

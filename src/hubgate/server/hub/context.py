@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hubgate.server.clock import Clock
 from hubgate.server.hub.commits.turns import Turns
 from hubgate.server.hub.git.folders import Folders
+from hubgate.server.hub.git.slots import Slots
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.hub.limits import Limits
 from hubgate.server.secret import ServerSecret
@@ -23,3 +24,7 @@ class Repos:
     regular_upload_max: int
     limits: Limits = field(default_factory=Limits)
     turns: Turns = field(default_factory=Turns)
+    # For programs that walk through a history.
+    walks: Slots = field(
+        default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_of_repo=2)
+    )

@@ -14,6 +14,8 @@ class Limits:
     pushed_objects: int = 2_000_000
     # For all the paths of a request: rules made to be slow are hours of work.
     judging_seconds: float = 10.0
+    # For the number of commits of all refs that one request moves; what is not counted by then is counted later.
+    counting_seconds: float = 10.0
     # A client that takes nothing of a file or a fetch for this long is gone, or wants to keep us busy.
     stall_seconds: float = 5 * 60.0
     # Proxies give up on an answer that is silent for a minute; a push says more often that it is looked at.

@@ -21,6 +21,8 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup, escape
 
+from hubgate.server.jobs.job import checkpoint
+
 # A tenth of a megabyte takes a second. What is longer, or full of what makes parsers go back, is shown as it is.
 LONGEST = 100_000
 MOST_LINES = 10_000
@@ -189,6 +191,18 @@ def _mend(state: Any) -> None:
             child.content = re.sub(r"\A\[([ xX])\] ", lambda box: _BOXES[box[1].lower()], child.content)
 
 
+def _checkpoint(*_: Any) -> bool:
+    """A rule that never applies: asked at every block, it ends the work for a reader who is gone."""
+    checkpoint()
+    return False
+
+
+def _inline_checkpoint(*_: Any) -> bool:
+    """The same within a block, asked at every piece of text."""
+    checkpoint()
+    return False
+
+
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """A short row is filled up to the width of the first, so that a few kilobytes stand for a million cells. From where
     there would be too many on, tables stay text.
@@ -220,6 +234,8 @@ def _slug(heading: str) -> str:
 
 _TABLE = '<div class="table" role="region" tabindex="0" aria-label="Table"><table>'
 _PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+_PARSER.block.ruler.before("table", "checkpoint", _checkpoint, {"alt": ["paragraph", "reference"]})
+_PARSER.inline.ruler.before("text", "checkpoint", _inline_checkpoint)
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 _PARSER.core.ruler.push("mend", _mend)
 _PARSER.add_render_rule("image", _image)

@@ -14,7 +14,7 @@ from typing import Any
 from hubgate.server import logs
 from hubgate.server.audit.retention import Retention as AuditRetention
 from hubgate.server.audit.seal import Sealer
-from hubgate.server.hub.repos import housekeeping
+from hubgate.server.hub.repos import counting, housekeeping
 from hubgate.server.opened import Hub, open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.webhooks.context import Webhooks
@@ -61,6 +61,7 @@ async def run(
         Sweep(hub.db, hub.clock).loop(),
         Loop("mail", every_seconds=5, step=hub.outbox.send_due),
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
+        Loop("commit counts", counting.EVERY_SECONDS, counting.Recount(hub.repos).step),
         Loop("fan-out", IDLE_SECONDS, FanOut(webhooks, deliverer.wake.set).step, lease_seconds=FAN_OUT_LEASE_SECONDS),
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
         *_audit(hub),

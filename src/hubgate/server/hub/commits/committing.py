@@ -60,7 +60,7 @@ async def _on_top(repos: Repos, repo: Repo, user: User, ref: str, request: Reque
         check_parent(request, head)
         new = await written(repos, repo, user, head, request, on_disk)
         try:
-            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True)
+            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True, added=1)
         except RefIsElsewhere:
             continue
         return Committed(new)

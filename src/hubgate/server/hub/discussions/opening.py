@@ -8,6 +8,7 @@ from hubgate.server.hub.commits.model import Committed, Request
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store
 from hubgate.server.hub.discussions.model import Discussion
+from hubgate.server.hub.repos import counting
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
 from hubgate.server.hub.repos.refs import moved_in
@@ -26,6 +27,7 @@ async def commit_as_pull_request(repos: Repos, repo: Repo, user: User, base: str
     on_disk = await landed(repos, repo, head, request.operations)
     sha = await written(repos, repo, user, head, request, on_disk)
     now = repos.clock()
+    counts = await counting.counted(repos, repo, [RefChange(base, head, sha)])
 
     async def unit(tx: Tx) -> int:
         num = await repo_store.next_discussion(tx, repo.id)
@@ -43,7 +45,7 @@ async def commit_as_pull_request(repos: Repos, repo: Repo, user: User, base: str
             created_at=now,
         )
         await store.add(tx, discussion)
-        await moved_in(tx, repos, repo, [RefChange(discussion.ref, None, sha)], None, now)
+        await moved_in(tx, repos, repo, [RefChange(discussion.ref, None, sha)], None, now, counts)
         return num
 
     return Committed(sha, await repos.db.write(unit))

@@ -11,6 +11,7 @@ from pygit2.enums import FileMode
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.git.history import Commit, described
 from hubgate.server.hub.git.objects import LONGEST_POINTER, blob_of, opened, read_pointer
+from hubgate.server.jobs.job import checkpoint
 
 MOST_FILES = 100
 MOST_LINES = 1_000
@@ -58,6 +59,7 @@ async def changes(folder: Path, sha: str, *, content: bool) -> Changes:
         diff = before.diff_to_tree(commit.tree) if before else commit.tree.diff_to_tree(swap=True)
         left, files = MOST_LINES, []
         for delta in islice(diff.deltas, MOST_FILES):
+            checkpoint()
             change = _change(repo, delta, left if content else 0)
             left -= len(change.lines)
             files.append(change)

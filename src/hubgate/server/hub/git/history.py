@@ -1,5 +1,6 @@
 """Walking the history of a commit."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -7,15 +8,18 @@ from pathlib import Path
 from time import monotonic
 
 import pygit2
-from pygit2.enums import SortMode
 
+from hubgate.server.hub.git import program
 from hubgate.server.hub.git.objects import opened
 from hubgate.server.hub.git.recent import Recent
+from hubgate.server.hub.git.walking import NotACommit, Walk
 
 # Beyond this many commits the search for the last change of a path ends, and the oldest one looked at is named.
 DEEPEST = 2_000
 # And after this many seconds: every caller waits for the same few threads.
 LONGEST_SEARCH = 2.0
+# A history is counted so far while its reader waits.
+MOST_COUNTED = 2_000
 # The end of the year 9999: what comes after it has no date. A pushed commit may claim any.
 _LATEST = 253_402_300_799
 
@@ -30,27 +34,63 @@ class Commit:
     author: str
 
 
-async def recent(folder: Path, commit: str, skip: int, most: int) -> list[Commit]:
-    """Newest first, in git's own order: the whole history is not read to show its beginning."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    commits: list[Commit]
+    # What the walk would visit next, in order; nothing at its end. Then what it must not visit again.
+    ahead: list[str]
+    passed: list[str]
 
-    def work(repo: pygit2.Repository) -> list[Commit]:
-        walk = repo.walk(commit, SortMode.NONE)
-        return [described(found) for found in islice(walk, skip, skip + most)]
+
+async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> Page:
+    """Newest first, from `starts` on: it costs what is skipped and shown, however long the history is. NotACommit if
+    one of `starts` is not a commit.
+    """
+
+    def work(repo: pygit2.Repository) -> Page:
+        walk = Walk(repo, starts, passed)
+        commits = [described(found) for found in islice(walk, skip, skip + most)]
+        return Page(commits, walk.ahead, walk.passed)
 
     return await opened(folder, work)
 
 
-# What leads to a commit never changes, and each page of a history asks for its length.
+async def beyond(folder: Path, starts: Sequence[str], skip: int, seconds: float) -> list[str]:
+    """What comes after the first `skip` commits, found by the git program: it uses another processor, leaves no memory
+    behind and ends at once when it is not wanted any more.
+    """
+    if not await are_commits(folder, starts):
+        raise NotACommit(starts[0])
+    command = ["rev-list", "--boundary", f"--max-count={skip}", "--stdin"]
+    given = "".join(f"{start}\n" for start in starts).encode()
+    ahead: list[str] = []
+    async with contextlib.aclosing(program.lines(command, folder, given, seconds)) as printed:
+        async for lines in printed:
+            ahead += [line[1:].decode() for line in lines if line.startswith(b"-")]
+    return ahead
+
+
+async def are_commits(folder: Path, shas: Sequence[str]) -> bool:
+    return await opened(folder, lambda repo: all(isinstance(repo.get(sha), pygit2.Commit) for sha in shas))
+
+
+async def newest(folder: Path, commit: str) -> Commit:
+    return (await page(folder, [commit], 0, 1)).commits[0]
+
+
+# What leads to a commit never changes, and each page of a history asks for its length. -1 is for too many.
 _COUNTED: Recent[tuple[str, str], int] = Recent(most=2 * 1024 * 1024, most_each=8)
 
 
-async def count(folder: Path, commit: str) -> int:
+async def count(folder: Path, commit: str) -> int | None:
+    """None if there are more than MOST_COUNTED. Refs have their number stored; this is for all other commits."""
     key = (str(folder), commit)
     found = _COUNTED.get(key)
     if found is None:
-        found = await opened(folder, lambda repo: sum(1 for _ in repo.walk(commit, SortMode.NONE)))
+        found = await opened(folder, lambda repo: sum(1 for _ in islice(Walk(repo, [commit]), MOST_COUNTED + 1)))
+        found = found if found <= MOST_COUNTED else -1
         _COUNTED.keep(key, found, 8)
-    return found
+    return found if found >= 0 else None
 
 
 async def last_changes(
@@ -59,7 +99,7 @@ async def last_changes(
     """For each path the newest commit in which it became what it is."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        found, oldest = _changes(islice(_walk(repo, commit), deepest), paths, seconds)
+        found, oldest = _changes(islice(Walk(repo, [commit]), deepest), paths, seconds)
         return {path: described(oldest) for path in paths if oldest} | found
 
     return await opened(folder, work)
@@ -69,7 +109,7 @@ async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepes
     """The same, as far as it is found among the latest `deepest` commits."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        return _changes(islice(repo.walk(commit, SortMode.NONE), deepest), paths, LONGEST_SEARCH)[0]
+        return _changes(islice(Walk(repo, [commit]), deepest), paths, LONGEST_SEARCH)[0]
 
     return await opened(folder, work)
 
@@ -116,10 +156,6 @@ def _with_folders(path: str) -> Iterator[str]:
     while path:
         yield path
         path = path.rpartition("/")[0]
-
-
-def _walk(repo: pygit2.Repository, commit: str) -> Iterable[pygit2.Commit]:
-    return repo.walk(commit, SortMode.TOPOLOGICAL | SortMode.TIME)
 
 
 def described(commit: pygit2.Commit) -> Commit:

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from hubgate.server.errors import Unavailable
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.objects import LONGEST_POINTER, Pointer, pointer_text, read_pointer
 from hubgate.server.hub.git.quarantine import Quarantine
@@ -53,21 +54,31 @@ async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: J
     as they come: millions of them fit into a small pack, and not into memory.
     """
     findings, scales = Findings(), Scales()
+    try:
+        async with asyncio.timeout(LONGEST_WORK):
+            await _inspect(quarantine, most, largest_file, judge, findings, scales)
+    except TimeoutError:
+        raise Unavailable("The push takes too long to check. Push it in parts.", retry_after=60) from None
+    findings.bad_names |= {sha.hex(): fault for sha, fault in scales.bad_names.items()}
+    return findings
+
+
+async def _inspect(
+    quarantine: Quarantine, most: int, largest_file: int, judge: JudgePointers, findings: Findings, scales: Scales
+) -> None:
     listed = _listed(quarantine)
     async with aclosing(listed):
         async for objects in listed:
             findings.objects += len(objects)
             if findings.objects > most:
                 findings.too_many = True
-                return findings
+                return
             for item in objects:
                 if item.type == "blob" and item.size > largest_file:
                     findings.too_large[item.sha] = item.size
             pointers = await in_thread(_read, quarantine, objects, findings, scales)
             if pointers and len(findings.bad_pointers) < MOST_BAD_POINTERS:
                 findings.bad_pointers |= await judge(pointers)
-    findings.bad_names |= {sha.hex(): fault for sha, fault in scales.bad_names.items()}
-    return findings
 
 
 async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
@@ -76,9 +87,8 @@ async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
     # The same question that git asks after a push (connected.c).
     command = ["rev-list", "--objects", "--stdin", "--not", "--all", "--quiet"]
     try:
-        async with asyncio.timeout(LONGEST_WORK):
-            await program.run(command, quarantine.folder, wanted, quarantine.with_repo)
-    except (program.GitFailed, TimeoutError) as error:
+        await program.run(command, quarantine.folder, wanted, quarantine.with_repo, seconds=LONGEST_WORK)
+    except (program.GitFailed, Unavailable) as error:
         log.warning("a push does not hang together: %s", error)
         return False
     return True

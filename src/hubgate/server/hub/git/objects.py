@@ -14,7 +14,8 @@ from pygit2.enums import ConfigLevel, FileMode, Option
 
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.git.recent import Recent
-from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.threads import in_read_thread
+from hubgate.server.jobs.job import checkpoint
 
 T = TypeVar("T")
 
@@ -27,8 +28,14 @@ _POINTER = re.compile(
 )
 
 
+# libgit2 remembers commits and trees it has parsed, up to this many bytes in all. A folder is opened for each task, so
+# what it remembers is of use to that task alone, and a walk through a long history would fill any amount.
+_REMEMBERED = 32 * 1024 * 1024
+
+
 def prepare() -> None:
     """For the whole process: nothing outside the folder itself decides how it is read or written."""
+    pygit2.option(Option.SET_CACHE_MAX_SIZE, _REMEMBERED)
     # Whoever writes sees to it, for all objects at once (`syncing`).
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
     pygit2.option(Option.SET_OWNER_VALIDATION, False)
@@ -72,8 +79,8 @@ class Entry:
 
 
 async def opened(folder: Path, work: Callable[[pygit2.Repository], T]) -> T:
-    """`work` in a thread, on the folder."""
-    return await in_thread(lambda: work(repository(folder)))
+    """`work` in a thread, on the folder. It only reads, so it may stop at a checkpoint."""
+    return await in_read_thread(lambda: work(repository(folder)))
 
 
 def repository(folder: Path) -> pygit2.Repository:
@@ -102,6 +109,7 @@ async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
     def work(repo: pygit2.Repository) -> dict[str, str]:
         found = {}
         for sha in shas:
+            checkpoint()
             try:
                 found[sha] = str(repo[sha].peel(pygit2.Commit).id)
             except (KeyError, ValueError, pygit2.GitError):

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 
 from hubgate.server.errors import NotFound
+from hubgate.server.jobs.caller import while_wanted
 
 _ENVIRONMENT = {
     "PATH": os.environ.get("PATH", os.defpath),
@@ -21,6 +23,9 @@ _ENVIRONMENT = {
     "GIT_CONFIG_KEY_0": "safe.directory",
     "GIT_CONFIG_VALUE_0": "*",
 }
+
+
+_NICENESS = 10
 
 
 class GitFailed(Exception):
@@ -55,17 +60,56 @@ async def start(
 
 
 async def run(
-    arguments: Sequence[str], folder: Path, given: bytes = b"", more: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    folder: Path,
+    given: bytes = b"",
+    more: Mapping[str, str] | None = None,
+    *,
+    seconds: float,
+    gently: bool = False,
 ) -> bytes:
-    """What it printed; GitFailed if it did not end well."""
+    """What it printed; GitFailed if it did not end well, Unavailable if it did not end in time. It is ended when the
+    client of a reading request leaves. `gently`: whatever else the machine has to do goes first.
+    """
     process = await start(arguments, folder, more)
     try:
-        out, err = await process.communicate(given)
+        if gently:
+            _give_way(process)
+        out, err = await while_wanted(process.communicate(given), seconds)
     finally:
         await end(process)
     if process.returncode:
         raise GitFailed(arguments[0], process.returncode, err.decode(errors="replace"))
     return out
+
+
+async def lines(
+    arguments: Sequence[str], folder: Path, given: bytes, seconds: float
+) -> AsyncGenerator[list[bytes], None]:
+    """What it prints, as many whole lines as come at once, run gently. Ended and bounded as by `run`; `given` is short
+    enough to be taken at once.
+    """
+    process, until = await start(arguments, folder), monotonic() + seconds
+    try:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("started without pipes")
+        _give_way(process)
+        process.stdin.write(given)
+        process.stdin.close()
+        begun = b""
+        while part := await while_wanted(process.stdout.read(_CHUNK), until - monotonic()):
+            *whole, begun = (begun + part).split(b"\n")
+            yield whole
+        said, status = await complaints(process), await process.wait()
+        if status:
+            raise GitFailed(arguments[0], status, said)
+    finally:
+        await end(process)
+
+
+def _give_way(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
 
 
 # Of what it complains about: enough to find the cause, however much it has to say.

@@ -5,14 +5,18 @@ import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
+from time import monotonic
 
 from hubgate.server.errors import BadRequest, Unavailable
 from hubgate.server.hub.git import program
+from hubgate.server.jobs.caller import while_wanted
 
 log = logging.getLogger("hubgate.git")
 
 # While it works it says so every five seconds; silent for this long, it hangs.
 LONGEST_SILENCE = 5 * 60
+# However slowly its client reads: the largest repos take hours on a slow line.
+LONGEST_ANSWER = 24 * 3600
 _CHUNK = 64 * 1024
 # However large a repo is: files are streamed rather than compared, and of packs only so much is mapped at a time.
 _MEMORY = (
@@ -27,10 +31,7 @@ async def advertisement(folder: Path, protocol: str) -> bytes:
     """What a fetch begins with: in version 2 what is spoken here, before that every ref."""
     process = await _started(["upload-pack", "--strict", "--stateless-rpc", "--advertise-refs"], folder, protocol)
     try:
-        async with asyncio.timeout(LONGEST_SILENCE):
-            out, err = await process.communicate()
-    except TimeoutError:
-        raise Unavailable("Reading the refs takes too long. Try again.") from None
+        out, err = await while_wanted(process.communicate(), LONGEST_SILENCE)
     finally:
         await program.end(process)
     if process.returncode:
@@ -45,7 +46,10 @@ async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> 
     saying = asyncio.create_task(program.complaints(process))
     begun = False
     try:
+        until = monotonic() + LONGEST_ANSWER
         while part := await _read(process):
+            if monotonic() > until:
+                raise Unavailable("The fetch takes too long. Fetch less at once, such as with --depth.")
             begun = True
             yield part
         if feeding.done():

@@ -10,6 +10,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from hubgate.server.hub.git.objects import Entry, EntryType, blob_of, described, entry_in, opened, tree_of
+from hubgate.server.jobs.job import checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,7 @@ async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[Entry]
     """Those of `paths` that there are."""
 
     def work(repo: pygit2.Repository) -> list[Entry]:
-        tree = tree_of(repo, commit)
-        return [entry for path in paths if (entry := entry_in(repo, tree, path))]
+        return list(_found(repo, tree_of(repo, commit), paths))
 
     return await opened(folder, work)
 
@@ -67,8 +67,7 @@ async def starts_at(folder: Path, commit: str, paths: list[str], most: int) -> l
     """Path and the first `most` bytes of those of `paths` that are files in git itself, and not huge: in one task."""
 
     def work(repo: pygit2.Repository) -> list[tuple[str, bytes]]:
-        tree = tree_of(repo, commit)
-        entries = [entry for path in paths if (entry := entry_in(repo, tree, path))]
+        entries = _found(repo, tree_of(repo, commit), paths)
         in_git = [entry for entry in entries if entry.type is EntryType.FILE and entry.pointer is None]
         small = [entry for entry in in_git if entry.size <= LARGEST_STARTED]
         return [(entry.path, blob_of(repo, entry.sha).data[:most]) for entry in small]
@@ -96,6 +95,13 @@ async def files(folder: Path, commit: str) -> list[Entry]:
     return await opened(folder, work)
 
 
+def _found(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[Entry]:
+    for path in paths:
+        checkpoint()
+        if entry := entry_in(repo, tree, path):
+            yield entry
+
+
 def folder_at(repo: pygit2.Repository, commit: str, path: str) -> pygit2.Tree | None:
     tree = tree_of(repo, commit)
     if not path:
@@ -117,6 +123,7 @@ def walk(
     passed = f"{name}{slash}".encode()
     start = bisect_left(range(len(tree)), passed, key=lambda at: _sorted_as(tree[at])) if passed else 0
     for at in range(start, len(tree)):
+        checkpoint()
         item = tree[at]
         own_name = _name(item)
         if own_name is None:
@@ -160,6 +167,7 @@ def _tree(repo: pygit2.Repository, place: Place) -> pygit2.Tree:
 
 def _entries(repo: pygit2.Repository, places: Iterator[Place]) -> Iterator[Entry]:
     for place in places:
+        checkpoint()
         entry = described(repo, place.path, place.sha, place.mode)
         if entry is not None:
             yield entry

@@ -15,6 +15,7 @@ import yaml
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.threads import in_card_thread
 from hubgate.server.hub.repos.model import NO_CARD, Card, RepoType
+from hubgate.server.jobs.job import checkpoint
 
 README = "README.md"
 LONGEST_FRONT_MATTER = 64 * 1024
@@ -106,6 +107,10 @@ class _Loader(yaml.SafeLoader):
         if self.flow_level >= DEEPEST:
             raise ValueError(_TOO_DEEP)
         super().fetch_flow_collection_start(TokenClass)
+
+    def fetch_more_tokens(self) -> Any:
+        checkpoint()
+        return super().fetch_more_tokens()
 
     def fetch_directive(self) -> None:
         # One that shortens tags would make each of them as long as it likes.

@@ -115,7 +115,7 @@ async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequ
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
         raise NameTaken(wanted, repo.owner)
-    await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha)
+    await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha, commits=1)
     for file in kept:
         await file.link(tx, repo.id, repo.created_at)
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)

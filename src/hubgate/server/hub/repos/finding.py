@@ -9,6 +9,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import MAIN, Repo
+from hubgate.server.jobs.caller import charge_repo
 
 _SHA = re.compile(r"[0-9a-fA-F]{7,40}\Z")
 _PULL_REQUEST = re.compile(r"refs/pr/[1-9][0-9]{0,9}\Z")
@@ -26,6 +27,7 @@ async def named(repos: Repos, repo_type: str, namespace: str, name: str) -> Repo
     """The repo of a present or former name; a stand-in to be refused where there is none (`policy.refuse_missing`)."""
     repo = await store.named(repos.db, repo_type, namespace, name)
     if repo is not None:
+        charge_repo(repo.id)
         return repo
     owner = await store.owner_named(repos.db, namespace)
     return resource.Repo.missing(owner.namespace if owner else resource.NOBODY)

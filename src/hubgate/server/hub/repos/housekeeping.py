@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from hubgate.server.clock import DAY, HOUR, SECOND
+from hubgate.server.errors import Unavailable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program, quarantine
 from hubgate.server.hub.git.threads import in_thread
@@ -33,6 +34,7 @@ MOST_LOOSE_SAMPLED = 8
 UPLOADS_LAST = DAY
 # Between the making of a folder and its row.
 MAKING_LASTS = HOUR
+LONGEST_REPACK = 2 * 3600.0
 
 _REPACK = (
     # The index of a pack must be as durable as the packs it lets go.
@@ -76,9 +78,9 @@ class Housekeeping:
         elif await in_thread(self._is_crowded, folder):
             try:
                 await copied_refs.refresh(self.repos, folder.stem)
-                await program.run(_REPACK, folder)
+                await program.run(_REPACK, folder, seconds=LONGEST_REPACK)
                 await in_thread(self._drop, (folder / "objects/pack").glob("*tmp[-_]*"), UPLOADS_LAST)
-            except program.GitFailed as error:
+            except (program.GitFailed, Unavailable) as error:
                 log.warning("the folder %s cannot be packed: %s", folder.name, error)
 
     def _is_crowded(self, folder: Path) -> bool:

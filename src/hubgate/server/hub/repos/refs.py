@@ -4,7 +4,7 @@ The objects are on disk before this is called. One unit of work then takes the r
 other changes of this repo off, moves each ref if it still is where the caller saw it, and writes the event.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server import failpoint
@@ -14,7 +14,7 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.refnames import Names
-from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos import counting, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo
 from hubgate.server.storage.database import Tx
@@ -40,13 +40,18 @@ class RefIsElsewhere(HubError):
         self.stale = tuple(stale)
 
 
-async def move_refs(repos: Repos, repo: Repo, changes: Sequence[RefChange], *, together: bool) -> Moves:
-    """One event for all that moved. `together`: all or none (RefIsElsewhere)."""
+async def move_refs(
+    repos: Repos, repo: Repo, changes: Sequence[RefChange], *, together: bool, added: int | None = None
+) -> Moves:
+    """One event for all that moved. `together`: all or none (RefIsElsewhere). `added`: how many commits longer each
+    history gets, where the caller knows; otherwise they are counted.
+    """
     card = await _card_after(repos, repo, changes)
+    counts = await counting.counted(repos, repo, changes) if added is None else {}
     now = repos.clock()
 
     async def unit(tx: Tx) -> Moves:
-        moves = await moved_in(tx, repos, repo, changes, card, now)
+        moves = await moved_in(tx, repos, repo, changes, card, now, counts, added)
         if together and moves.stale:
             raise RefIsElsewhere(moves.stale)
         return moves
@@ -58,9 +63,18 @@ async def move_refs(repos: Repos, repo: Repo, changes: Sequence[RefChange], *, t
 
 
 async def moved_in(
-    tx: Tx, repos: Repos, repo: Repo, changes: Sequence[RefChange], card: Card | None, now: int
+    tx: Tx,
+    repos: Repos,
+    repo: Repo,
+    changes: Sequence[RefChange],
+    card: Card | None,
+    now: int,
+    counts: Mapping[str, int],
+    added: int | None = None,
 ) -> Moves:
-    """As a part of a larger unit. `card` belongs to the new head, if the head is among the changes."""
+    """As a part of a larger unit. `card` belongs to the new head, if the head is among the changes; `counts` says how
+    many commits lead to the new ids (`counting`).
+    """
     seq = await store.next_seq(tx, repo.id, now)
     if seq is None:
         raise NotFound(REPO_GONE, code="RepoNotFound")
@@ -69,7 +83,10 @@ async def moved_in(
     names = await _names(tx, repo, changes)
     for change in changes:
         free = change.old_sha is not None or names.in_the_way(change.ref) is None
-        won = free and await store.move_ref(tx, repo.id, change.ref, change.old_sha, change.new_sha)
+        commits = counts.get(change.new_sha or "")
+        won = free and await store.move_ref(
+            tx, repo.id, change.ref, change.old_sha, change.new_sha, commits=commits, added=added
+        )
         (moved if won else stale).append(change)
         if won:
             (names.discard if change.new_sha is None else names.add)(change.ref)

@@ -242,24 +242,75 @@ async def refs_mark(tx: Tx | Database, repo_id: str) -> str | None:
     return f"{row['generation']} {row['updated_at']}" if row else None
 
 
-async def move_ref(tx: Tx, repo_id: str, name: str, old: str | None, new: str | None) -> bool:
-    """Whether it was at `old`, and so is at `new` now; None stands for no such ref."""
+async def move_ref(
+    tx: Tx,
+    repo_id: str,
+    name: str,
+    old: str | None,
+    new: str | None,
+    *,
+    commits: int | None = None,
+    added: int | None = None,
+) -> bool:
+    """Whether it was at `old`, and so is at `new` now; None stands for no such ref. `commits` lead to `new`, as far as
+    that is known, or `added` more than to `old`.
+    """
     which = {"repo_id": repo_id, "name": name}
     if old is None:
-        row = await tx.one(_CREATE_REF, {**which, "new": new})
+        row = await tx.one(_CREATE_REF, {**which, "new": new, "commits": commits})
     elif new is None:
         row = await tx.one(_DELETE_REF, {**which, "old": old})
     else:
-        row = await tx.one(_UPDATE_REF, {**which, "old": old, "new": new})
+        numbers = {"commits": commits, "added": added}
+        row = await tx.one(_UPDATE_REF, {**which, **numbers, "old": old, "new": new})
     return row is not None
 
 
 _CREATE_REF = """
-    INSERT INTO refs (repo_id, name, sha) VALUES (:repo_id, :name, :new)
+    INSERT INTO refs (repo_id, name, sha, commits) VALUES (:repo_id, :name, :new, :commits)
     ON CONFLICT (repo_id, name) DO NOTHING RETURNING sha
 """
 _DELETE_REF = "DELETE FROM refs WHERE repo_id = :repo_id AND name = :name AND sha = :old RETURNING sha"
-_UPDATE_REF = "UPDATE refs SET sha = :new WHERE repo_id = :repo_id AND name = :name AND sha = :old RETURNING sha"
+_UPDATE_REF = """
+    UPDATE refs SET sha = :new, commits = COALESCE(CAST(:commits AS BIGINT), commits + CAST(:added AS BIGINT))
+    WHERE repo_id = :repo_id AND name = :name AND sha = :old RETURNING sha
+"""
+
+
+async def commits_of(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, int | None] | None:
+    """Where a ref is, and how many commits lead there, if that is known."""
+    row = await tx.one(
+        "SELECT sha, commits FROM refs WHERE repo_id = :repo_id AND name = :name", {"repo_id": repo_id, "name": name}
+    )
+    return (row["sha"], row["commits"]) if row else None
+
+
+async def known_counts(tx: Tx, repo_id: str) -> dict[str, int]:
+    """How many commits lead to what the refs point at, as far as that is known."""
+    rows = await tx.all(
+        "SELECT sha, commits FROM refs WHERE repo_id = :repo_id AND commits IS NOT NULL", {"repo_id": repo_id}
+    )
+    return {row["sha"]: int(row["commits"]) for row in rows}
+
+
+async def uncounted(tx: Tx, after: tuple[str, str], most: int) -> list[tuple[str, str, str]]:
+    """Repo, name and id of refs whose commits were not counted, from a place on."""
+    rows = await tx.all(
+        """
+        SELECT repo_id, name, sha FROM refs WHERE commits IS NULL AND (repo_id, name) > (:repo_id, :name)
+        ORDER BY repo_id, name LIMIT :most
+        """,
+        {"repo_id": after[0], "name": after[1], "most": most},
+    )
+    return [(row["repo_id"], row["name"], row["sha"]) for row in rows]
+
+
+async def set_count(tx: Tx, repo_id: str, name: str, sha: str, commits: int) -> None:
+    """If it is still there: the number belongs to the id."""
+    await tx.exec(
+        "UPDATE refs SET commits = :commits WHERE repo_id = :repo_id AND name = :name AND sha = :sha",
+        {"repo_id": repo_id, "name": name, "sha": sha, "commits": commits},
+    )
 
 
 async def refs_moved(tx: Tx, repo_id: str) -> None:

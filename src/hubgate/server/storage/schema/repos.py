@@ -61,6 +61,8 @@ repo_names = Table(
     sqlite_with_rowid=False,
 )
 
+_UNCOUNTED = text("commits IS NULL")
+
 # The truth about branches, tags and pull requests; refs on disk are a copy for git (hub/repos/copied_refs.py).
 refs = Table(
     "refs",
@@ -69,6 +71,15 @@ refs = Table(
     # In full, such as refs/heads/main.
     Column("name", Text, primary_key=True),
     Column("sha", Text, nullable=False),
+    # How many commits lead to it; null until they are counted (hub/repos/counting.py).
+    Column("commits", BigInteger),
+    Index(
+        "ix_refs_uncounted",
+        "repo_id",
+        "name",
+        sqlite_where=_UNCOUNTED,
+        postgresql_where=_UNCOUNTED,
+    ),
     sqlite_with_rowid=False,
 )
 

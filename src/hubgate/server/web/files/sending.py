@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubgate.server.access.caller import share_of
+from hubgate.server.errors import Unavailable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import Streamed
 from hubgate.server.hub.git import program
@@ -18,6 +19,7 @@ from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.web.files.ranges import OutOfRange, Span, asked_span
 
 _CHUNK = 256 * 1024
+_LONGEST_SILENCE = 60.0
 # Each costs a change of threads, so they are few; each is held in memory, so they are not larger.
 _CHUNK_OF_FILE = 512 * 1024
 # Servers that know it send the file themselves.
@@ -114,13 +116,22 @@ async def _from_disk(place: Path, part: Span) -> AsyncGenerator[bytes, None]:
         os.close(descriptor)
 
 
+async def _next(out: asyncio.StreamReader) -> bytes:
+    """The program only has to read on: silent for this long, it hangs."""
+    try:
+        async with asyncio.timeout(_LONGEST_SILENCE):
+            return await out.read(_CHUNK)
+    except TimeoutError:
+        raise Unavailable("Reading the file takes too long. Try again.") from None
+
+
 async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Span) -> AsyncGenerator[bytes, None]:
-    async with slots.taken(caller):
+    async with slots.taken(caller, folder.stem):
         process = await program.start(["cat-file", "blob", sha], folder)
         try:
             out = process.stdout or asyncio.StreamReader()
             skip, left = part.start, part.length
-            while left and (chunk := await out.read(_CHUNK)):
+            while left and (chunk := await _next(out)):
                 if skip >= len(chunk):
                     skip -= len(chunk)
                     continue

@@ -38,18 +38,22 @@ class Fetched:
         self._slot, self._parts, self._type, self._longest_stall = slot, parts, content_type, longest_stall
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(receive())
+        sending = asyncio.create_task(self._in_turn(send))
+        try:
+            await asyncio.wait({gone, sending}, return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                raise ClientDisconnect
+            await sending
+        finally:
+            gone.cancel()
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    async def _in_turn(self, send: Send) -> None:
+        """A client that leaves while it waits for its slot does not get one."""
         async with self._slot:
-            gone = asyncio.ensure_future(receive())
-            sending = asyncio.create_task(self._send(send))
-            try:
-                await asyncio.wait({gone, sending}, return_when=asyncio.FIRST_COMPLETED)
-                if not sending.done():
-                    raise ClientDisconnect
-                await sending
-            finally:
-                gone.cancel()
-                sending.cancel()
-                await asyncio.gather(sending, return_exceptions=True)
+            await self._send(send)
 
     async def _send(self, send: Send) -> None:
         parts = self._parts()

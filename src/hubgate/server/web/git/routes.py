@@ -43,7 +43,7 @@ _DUMB = "This hub speaks git's smart protocol only. Use git 1.6.6 or newer, over
 
 
 def routes(repos: Repos, guard: Guard) -> list[Route]:
-    git = _Git(repos, guard, fetches=Slots(64, 16), pushes=Slots(32, 16))
+    git = _Git(repos, guard, fetches=Slots(64, 16, most_of_repo=32), pushes=Slots(32, 16, most_of_repo=24))
     return [route for kind in RepoType for ending in ("", ".git") for route in git.routes(kind, ending)]
 
 
@@ -106,7 +106,7 @@ class _Git:
     async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
         service = _service(request)
         if service == UPLOAD_PACK:
-            async with self.fetches.taken(share_of(request)):
+            async with self.fetches.taken(share_of(request), repo.id):
                 folder = await copied_refs.refresh(self.repos, repo.id)
                 said = await serving.advertisement(folder, _protocol(request))
             # Version 2 begins by itself.
@@ -129,7 +129,7 @@ class _Git:
             finally:
                 await answer.aclose()
 
-        slot, stall = self.fetches.taken(share_of(request)), self.repos.limits.stall_seconds
+        slot, stall = self.fetches.taken(share_of(request), repo.id), self.repos.limits.stall_seconds
         return Fetched(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
 
     async def _push(self, request: HubRequest, repo: Repo) -> ASGIApp:
@@ -146,7 +146,7 @@ class _Git:
             return (await self.guard.again(request)).identity
 
         async def work() -> Outcome:
-            async with self.pushes.taken(share_of(request)):
+            async with self.pushes.taken(share_of(request), repo.id):
                 return await pushing.push(self.repos, repo, identity, asked, lines.rest(), again)
 
         return Pushed(asked, work, lambda: body.ended, self.repos.limits.silent_seconds)

@@ -8,11 +8,13 @@ from hubgate.server.access.actions import Action
 from hubgate.server.clock import SECOND, iso
 from hubgate.server.edge.routes import Query, Route
 from hubgate.server.errors import BadRequest
+from hubgate.server.http.forms import Fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history
-from hubgate.server.hub.repos import finding, store
+from hubgate.server.hub.repos import finding, history_pages, store
+from hubgate.server.hub.repos.history_pages import Place
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import next_link
 from hubgate.server.storage.database import Tx
@@ -33,25 +35,24 @@ def routes(repos: Repos) -> list[Route]:
         # The history of one path is not kept apart: what is left over is a part of a revision that there is not.
         revision = await finding.revision(repos, repo, asked if path else rev)
         limit = min(max(_number(queries.last(fields, "limit"), DEFAULT), 1), MOST)
-        page = _number(queries.last(fields, "p"), 0)
-        folder = repos.folders.of(repo.id)
-        found = await history.recent(folder, revision.sha, page * limit, limit + 1)
-        total = await history.count(folder, revision.sha)
+        total = await history_pages.total(repos, repo, revision)
+        page = await history_pages.page_from(repos, repo, _place(fields, revision.sha, limit, total), limit)
         formatted = "formatted" in queries.every(fields, "expand")
-        shown = found[:limit]
-        avatars = await _avatars(repos, {commit.author for commit in shown})
-        response = JsonResponse([_described(commit, avatars, formatted=formatted) for commit in shown])
-        response.headers["x-total-count"] = str(total)
-        if len(found) > limit:
+        avatars = await _avatars(repos, {commit.author for commit in page.commits})
+        response = JsonResponse([_described(commit, avatars, formatted=formatted) for commit in page.commits])
+        if total is not None:
+            response.headers["x-total-count"] = str(total)
+        if page.next_cursor is not None:
             kept = [(name, value) for name, value in fields.pairs if name != "p"]
-            path = request.scope["raw_path"]
-            response.headers["link"] = next_link(repos.base_url, path, kept, str(page + 1), parameter="p")
+            response.headers["link"] = next_link(repos.base_url, request.scope["raw_path"], kept, page.next_cursor)
         return response
 
-    number = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
+    limit = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
+    number = {"type": "integer", "minimum": 0, "maximum": history_pages.LAST_PAGE}
     query = (
-        Query("limit", f"How many at once: {DEFAULT} unless said, {MOST:,} at most.", number),
-        Query("p", "The page, from 0.", number),
+        Query("limit", f"How many at once: {DEFAULT} unless said, {MOST:,} at most.", limit),
+        Query("cursor", "From the Link header of the page before."),
+        Query("p", "The page, from 0. Each costs all pages before it: follow the Link header instead.", number),
         Query("expand", "formatted: also as HTML; may be repeated."),
     )
     answers = {200: ("The newest first.", list[dict[str, Any]])}
@@ -59,6 +60,15 @@ def routes(repos: Repos) -> list[Route]:
     return api_routes(
         "GET", "/commits/{rev:path}", at_repo(repos, see, commits), "The history of a repo", answers, query=query
     )
+
+
+def _place(fields: Fields, sha: str, limit: int, total: int | None) -> Place:
+    cursor, number = queries.last(fields, "cursor"), queries.last(fields, "p")
+    if cursor and number:
+        raise BadRequest("Send a cursor or a page number, not both.")
+    if cursor:
+        return history_pages.from_cursor(cursor)
+    return history_pages.numbered(sha, _number(number, 0), limit, total)
 
 
 def _number(text: str, otherwise: int) -> int:

@@ -18,6 +18,7 @@ from hubgate.server.hub.git import history, trees
 from hubgate.server.hub.git.objects import Entry, EntryType
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.jobs.caller import only_reads
 from hubgate.server.paging import Page, PageRequest, encode_cursor, parse_page
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.api.repos import queries
@@ -59,6 +60,7 @@ def routes(repos: Repos) -> list[Route]:
     async def paths_info(request: HubRequest, repo: Repo) -> JsonResponse:
         revision = await finding.revision(repos, repo, request.param("rev"))
         asked = await _paths(request)
+        only_reads()
         paths = [asked.paths] if isinstance(asked.paths, str) else asked.paths
         if len(paths) > MOST_PATHS:
             raise BadRequest(_TOO_MANY)

@@ -11,6 +11,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos.card import BadFrontMatter, parsed, split_readme
+from hubgate.server.jobs.caller import only_reads
 
 
 class ReadmeToCheck(msgspec.Struct, rename="camel"):
@@ -45,6 +46,7 @@ def routes() -> list[Route]:
 async def _validate(request: HubRequest) -> JsonResponse:
     asked = await request.read_json(ReadmeToCheck)
     # Anyone may ask, and reading YAML takes its time.
+    only_reads()
     verdict = await in_text_thread(_verdict, asked.content)
     return JsonResponse(verdict, 400 if verdict.errors else 200)
 

@@ -1,12 +1,16 @@
 """`/commits/{rev}` and `/commit/{sha}`: the history, and one step of it."""
 
+from urllib.parse import urlencode
+
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
-from hubgate.server.hub.git import diffs, history
+from hubgate.server.hub.git import diffs
+from hubgate.server.hub.repos import history_pages
+from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, numbered
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.pages.repos.frame import Frame, Spot
 from hubgate.server.web.pages.repos.turning import LAST, turned
@@ -18,19 +22,24 @@ def routes(frame: Frame) -> list[Route]:
     async def log(request: HubRequest, repo: Repo) -> Response:
         rev = request.param("rev")
         spot = Spot(repo, rev, await frame.revision(repo, rev))
-        number = turned(request)
-        found = await history.recent(frame.repos.folders.of(repo.id), spot.sha, (number - 1) * ROWS, ROWS + 1)
-        if not found:
+        number, cursor = turned(request), request.query().get("cursor")
+        if number > LAST_PAGE and not cursor:
             raise NotFound("The list has no such page.")
+        total = await history_pages.total(frame.repos, repo, spot.revision)
+        place = from_cursor(cursor) if cursor else numbered(spot.sha, number - 1, ROWS, total)
+        page = await history_pages.page_from(frame.repos, repo, place, ROWS)
+        if not page.commits:
+            raise NotFound("The list has no such page.")
+        older = urlencode({"page": min(number + 1, LAST), "cursor": page.next_cursor}) if page.next_cursor else ""
         return frame.show(
             request,
             repo,
             "commits.html",
             "files",
             spot=spot,
-            commits=found[:ROWS],
-            number=number,
-            more=len(found) > ROWS and number < LAST,
+            commits=page.commits,
+            newer=f"?page={min(number - 1, LAST_PAGE)}" if number > 1 else "",
+            older=f"?{older}" if older else "",
             **await frame.picker(spot),
         )
 

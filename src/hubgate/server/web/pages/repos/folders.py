@@ -37,7 +37,7 @@ def routes(frame: Frame) -> list[Route]:
             raise NotFound("The list has no such page.")
         paths = [entry.path for entry in found.entries]
         changes = await history.recent_changes(folder, spot.sha, paths, DEEPEST)
-        newest = await history.recent(folder, spot.sha, 0, 1)
+        newest = await history.newest(folder, spot.sha)
         return frame.show(
             request,
             repo,
@@ -48,7 +48,7 @@ def routes(frame: Frame) -> list[Route]:
             is_folder=EntryType.DIRECTORY,
             total=found.total,
             changes=changes,
-            newest=newest[0],
+            newest=newest,
             number=number,
             last=max(1, -(-found.total // ROWS)),
             **await frame.picker(spot),

@@ -1,0 +1,163 @@
+"""What others wait for while twelve anonymous clients ask for the far end of a long history and leave (attack O70).
+
+Not one of the subjects of `python -m bench`: it is an attack, not a contest, and its figures are a before and an after.
+`python -m bench.abandoned_history [--commits N] [--dir FOLDER]` prints one line for each phase.
+"""
+
+import argparse
+import contextlib
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+import httpx
+from tests.bed.git import address, push_import, straight_line
+from tests.bed.processes import children_of
+from tests.bed.repos import committed, make_repo
+
+from bench.ground import Ground, code_version, ground
+from bench.harness import Budget
+from bench.repo_hubs import SQLITE, RepoHub, hub_with_repos
+
+CLIENTS = 12
+STAYS = 2.0
+# How long reads are timed in each phase, at least; one that waits longer is waited for.
+WINDOW = 12.0
+# More than the memory of recent files holds, so that every read needs a thread.
+FILES = 40_000
+_RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
+
+ATTACKS: dict[str, Callable[[int, int], str]] = {
+    "pages 190 to 201": lambda number, _: f"/api/models/ada/long/commits/main?limit=1000&p={190 + number}",
+    "pages 88 to 99": lambda number, _: f"/api/models/ada/long/commits/main?limit=1000&p={88 + number}",
+    "listings with last commits": lambda number, _: f"/api/models/ada/long/tree/main?expand=true&limit={1 + number}",
+    "history pages": lambda number, _: f"/ada/long/commits/main?page={80 + number}",
+}
+
+
+@dataclass(frozen=True)
+class Phase:
+    name: str
+    # Seconds each; first those begun before the clients left.
+    early: list[float]
+    late: list[float]
+    # MB of all processes of the hub: at the end, and at most while it lasted.
+    resident: float
+    peak: float
+    # Processor seconds the hub and its programs used.
+    processor: float
+
+    @property
+    def reads(self) -> list[float]:
+        return self.early + self.late
+
+    def text(self, base: "Phase") -> str:
+        p99 = quantiles(self.reads, n=100)[98] if len(self.reads) > 1 else self.reads[0]
+        figures = (median(self.early), median(self.late or self.early), p99, max(self.reads))
+        early, late = (figure / median(base.reads) for figure in figures[:2])
+        return (
+            f"{self.name:<28} {len(self.reads):>6} {1000 * figures[0]:>8.2f} {early:>7.2f} {1000 * figures[1]:>8.2f} "
+            f"{late:>7.2f} {1000 * p99:>8.1f} {1000 * figures[3]:>8.1f} {self.resident:>6.0f} {self.peak:>7.0f} "
+            f"{self.processor:>6.1f}"
+        )
+
+
+HEAD = (
+    f"{'phase':<28} {'reads':>6} {'first ms':>8} {'ratio':>7} {'then ms':>8} {'ratio':>7} {'p99 ms':>8} {'most ms':>8} "
+    f"{'MB':>6} {'peak MB':>7} {'cpu s':>6}"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.abandoned_history")
+    parser.add_argument("--commits", type=int, default=200_000)
+    parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="where the hub's data goes")
+    options = parser.parse_args()
+    with ground(options.dir, Budget(rounds=1, scale=1.0)) as here, hub_with_repos(here, SQLITE) as hub:
+        print(f"code {code_version()}, {options.commits:,} commits, {CLIENTS} clients that leave after {STAYS} s")
+        _fill(here, hub, options.commits)
+        reads = _paths()
+        with hub.client() as ada:
+            # The first page of a process compiles its template.
+            ada.get("/ada/long/commits/main").raise_for_status()
+        _phase(hub, "warm-up", reads, lambda: None)
+        quiet = _phase(hub, "quiet", reads, lambda: None)
+        print(f"{HEAD}\n{quiet.text(quiet)}", flush=True)
+        for name, target in ATTACKS.items():
+            for phase in (
+                _phase(hub, name, reads, lambda target=target: _attack(hub, target)),  # type: ignore[misc]
+                _phase(hub, "  afterwards", reads, lambda: None),
+            ):
+                print(phase.text(quiet), flush=True)
+
+
+def _fill(here: Ground, hub: RepoHub, commits: int) -> None:
+    with hub.client() as ada:
+        make_repo(ada, "long")
+        make_repo(ada, "other")
+        committed(ada, "ada/other", {f"{number % 200}/{number}.txt": b"%d\n" % number for number in range(FILES)})
+    push_import(here.subfolder("imported"), straight_line(commits), address(hub.url, "ada/long", hub.token))
+
+
+def _paths() -> Iterator[str]:
+    """Another file each time."""
+    while True:
+        yield from (f"/ada/other/resolve/main/{number % 200}/{number}.txt" for number in range(FILES))
+
+
+def _phase(hub: RepoHub, name: str, paths: Iterator[str], attack: Callable[[], None]) -> Phase:
+    used, peak, over = hub.server.processor_seconds(), [0.0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            peak[0] = max(peak[0], _resident(hub))
+
+    watching, attacking = threading.Thread(target=watch), threading.Thread(target=attack)
+    watching.start()
+    early, late = list[float](), list[float]()
+    with httpx.Client(base_url=hub.url, headers=hub.authorization, timeout=300, verify=False) as client:
+        client.get(next(paths))
+        attacking.start()
+        started = time.monotonic()
+        while time.monotonic() < started + WINDOW:
+            taken = early if time.monotonic() < started + STAYS else late
+            began = time.perf_counter()
+            answer = client.get(next(paths))
+            taken.append(time.perf_counter() - began)
+            assert answer.status_code == 200, answer.text
+            # A reader, not a load: what is measured is the wait.
+            time.sleep(0.005)
+    attacking.join()
+    over.set()
+    watching.join()
+    return Phase(name, early, late, _resident(hub), peak[0], hub.server.processor_seconds() - used)
+
+
+def _attack(hub: RepoHub, target: Callable[[int, int], str]) -> None:
+    host, port = "127.0.0.1", hub.server.port
+    with contextlib.ExitStack() as stack:
+        for number in range(CLIENTS):
+            connection = stack.enter_context(socket.create_connection((host, port), timeout=60))
+            connection.sendall(f"GET {target(number, port)} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        time.sleep(STAYS)
+
+
+def _resident(hub: RepoHub) -> float:
+    total = 0
+    waiting = [hub.server.pid]
+    while waiting:
+        pid = waiting.pop()
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if found := _RESIDENT.search(Path(f"/proc/{pid}/status").read_text()):
+                total += int(found[1])
+            waiting += children_of(pid)
+    return total / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The history of a repo page by page. A cursor says which commits come next, so each page costs its own commits only.
+
+A cursor is not trusted. It may name any commits of the repo, which anyone who may see the repo can read by their ids as
+well; what it may not do is make one page cost more than another.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hubgate.server.errors import BadRequest
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import history
+from hubgate.server.hub.git.walking import NotACommit
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.finding import Revision
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.paging import decode_cursor, encode_cursor
+
+# Pages that can be asked for by number. Each costs all pages before it.
+LAST_PAGE = 100
+# Commits of one kind that a cursor names at most: it stays below 3 KB, since some proxies refuse headers over 4 KB.
+# Where more lines run side by side it says instead how many to skip from where it started.
+MOST_IDS = 24
+MOST_SKIPPED = 100_000
+# From here on a program skips them, which can be ended at any moment and leaves no memory behind.
+SKIPPED_HERE = 2_000
+SKIP_SECONDS = 20.0
+# Where a commit is older than its parents these may be met again on a later page, in histories built for that without
+# end: so pages together show no more than twice as many commits as there are.
+_ENOUGH = 2
+_WITHOUT_END = 2**40
+
+_IDS = re.compile(rf"(?:[0-9a-f]{{40}}){{0,{MOST_IDS}}}\Z")
+_BAD_CURSOR = "This cursor was not made here. Start again from the first page."
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a page begins: `skip` commits after `starts`, without `passed`. `left` is how many are shown at most."""
+
+    starts: Sequence[str]
+    passed: Sequence[str]
+    skip: int
+    left: int
+
+    def cursor(self) -> str:
+        return encode_cursor((self.left, "".join(self.starts), "".join(self.passed), self.skip))
+
+
+@dataclass(frozen=True)
+class HistoryPage:
+    commits: list[history.Commit]
+    next_cursor: str | None
+
+
+def numbered(sha: str, number: int, limit: int, total: int | None) -> Place:
+    """A page by its number, from 0."""
+    if number > LAST_PAGE:
+        raise BadRequest(f"A page number is at most {LAST_PAGE}. Follow the cursor in the Link header for more.")
+    left = _WITHOUT_END if total is None else _ENOUGH * total
+    return Place([sha], [], number * limit, left)
+
+
+def from_cursor(text: str) -> Place:
+    left, starts, passed, skip = decode_cursor(text, (int, str, str, int))
+    place = Place(_ids(str(starts)), _ids(str(passed)), int(skip), int(left))
+    if not place.starts or not 0 <= place.skip <= MOST_SKIPPED or not 0 < place.left <= _WITHOUT_END:
+        raise BadRequest(_BAD_CURSOR)
+    return place
+
+
+def _ids(text: str) -> list[str]:
+    if not _IDS.match(text):
+        raise BadRequest(_BAD_CURSOR)
+    return [text[at : at + 40] for at in range(0, len(text), 40)]
+
+
+async def page_from(repos: Repos, repo: Repo, place: Place, limit: int) -> HistoryPage:
+    folder, starts, skip = repos.folders.of(repo.id), place.starts, place.skip
+    try:
+        if skip > SKIPPED_HERE:
+            async with repos.walks.taken(caller_of_context.get().share, repo.id):
+                starts, skip = await history.beyond(folder, starts, skip, SKIP_SECONDS), 0
+        found = await history.page(folder, starts, skip, limit, place.passed)
+    except NotACommit:
+        raise BadRequest(_BAD_CURSOR) from None
+    left = place.left - len(found.commits)
+    if not found.ahead or left <= 0:
+        return HistoryPage(found.commits, None)
+    following = Place(found.ahead, found.passed, 0, left)
+    if max(len(found.ahead), len(found.passed)) > MOST_IDS:
+        following = Place(place.starts, place.passed, place.skip + len(found.commits), left)
+    return HistoryPage(found.commits, following.cursor() if following.skip <= MOST_SKIPPED else None)
+
+
+async def total(repos: Repos, repo: Repo, revision: Revision) -> int | None:
+    """How many commits lead to a revision: stored for a ref. None where that is not known and would take long."""
+    if revision.ref is not None:
+        stored = await store.commits_of(repos.db, repo.id, revision.ref)
+        if stored is not None and stored[1] is not None and _is_at(stored[0], revision):
+            return stored[1]
+    return await history.count(repos.folders.of(repo.id), revision.sha)
+
+
+def _is_at(sha: str, revision: Revision) -> bool:
+    """A tag may point to an object of its own, which points to the commit."""
+    return sha == revision.sha or (revision.ref or "").startswith("refs/tags/")

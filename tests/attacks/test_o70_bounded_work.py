@@ -1,0 +1,121 @@
+"""O70: work that anyone may ask for is bounded, shared fairly, and over when its client leaves.
+
+Callers are told apart by their address: each has a loopback address of its own. Nothing is timed. What counts is how
+much of the work of clients that left is finished all the same, and how many of one caller's requests are answered
+before another's.
+"""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from tests.bed.breaking_off import OTHER, answered, asking, broken_off, client_from, slow_yaml
+from tests.bed.git import address, push_import, straight_line
+from tests.bed.people import api, make_token, make_user
+from tests.bed.processes import until
+from tests.bed.repos import committed, head_of, make_repo
+from tests.bed.running import RunningHub
+
+COMMITS, FILES = 20_000, 20_000
+CLIENTS = 24
+HISTORY = "/api/models/ada/long/commits/main"
+
+
+@pytest.fixture
+def long(hub: RunningHub, tmp_path: Path) -> RunningHub:
+    """Ada's repo `long`, with many commits and many files, and `other` with a few small ones."""
+    token = make_token(hub, make_user(hub, "ada"))
+    with api(hub, token) as ada:
+        make_repo(ada, "long")
+        make_repo(ada, "other")
+        committed(ada, "ada/other", {f"{number}.txt": b"%d" % number for number in range(20)})
+    folder = tmp_path / "imported"
+    folder.mkdir()
+    push_import(folder, straight_line(COMMITS, FILES), address(hub.url, "ada/long", token))
+    return hub
+
+
+SLOW = {
+    # Deep, but not too deep to be asked for.
+    "127.0.0.11": [f"{HISTORY}?limit=1000&p=19"] * CLIENTS,
+    "127.0.0.12": ["/api/models/ada/long?blobs=true"] * CLIENTS,
+    "127.0.0.13": [f"/api/models/ada/long/tree/main?expand=true&limit={20 + number}" for number in range(CLIENTS)],
+}
+
+
+def test_work_is_over_when_its_client_leaves(long: RunningHub) -> None:
+    for source, targets in SLOW.items():
+        assert broken_off(long, targets, source=source).count(200) <= CLIENTS // 2, targets[0]
+    assert '"level":"error"' not in long.log
+    assert '"level":"warning"' not in long.log
+
+
+def test_texts_are_not_parsed_for_clients_that_left(on_sqlite: RunningHub) -> None:
+    assert broken_off(on_sqlite, ["/api/validate-yaml"] * CLIENTS, slow_yaml()).count(200) <= CLIENTS // 2
+
+
+def test_others_read_while_one_caller_asks_for_everything(long: RunningHub) -> None:
+    """More of them than there are threads: the other's file is read before most of them."""
+    with asking(long, ["/api/models/ada/long?blobs=true"] * CLIENTS) as greedy, client_from(long, OTHER) as other:
+        for number in range(5):
+            assert other.get(f"/ada/other/resolve/main/{number}.txt").text == str(number)
+        assert answered(greedy) < 12
+
+
+def test_others_texts_are_parsed_in_turn(on_sqlite: RunningHub) -> None:
+    with asking(on_sqlite, ["/api/validate-yaml"] * CLIENTS, slow_yaml()) as greedy:
+        until(lambda: answered(greedy) >= 1)
+        with client_from(on_sqlite, OTHER) as other:
+            checked = other.post("/api/validate-yaml", json={"content": "---\nlicense: mit\n---\n"})
+        assert checked.json() == {"errors": [], "warnings": []}
+        assert answered(greedy) <= 4
+
+
+def test_a_page_costs_its_own_commits_and_numbers_end_at_a_hundred(long: RunningHub) -> None:
+    with client_from(long, OTHER) as client:
+        assert client.get(f"{HISTORY}?p=100&limit=1").status_code == 200
+        for query in ("p=101", "p=190&limit=1000", "limit=1&p=999999999"):
+            refused = client.get(f"{HISTORY}?{query}")
+            assert refused.status_code == 400, query
+        assert "Link" in refused.json()["error"]
+        answer, seen = client.get(f"{HISTORY}?limit=1000"), list[str]()
+        while True:
+            assert answer.headers["x-total-count"] == str(COMMITS)
+            seen += [commit["title"] for commit in answer.json()]
+            if "next" not in answer.links:
+                break
+            assert "p=" not in answer.links["next"]["url"]
+            answer = client.get(answer.links["next"]["url"])
+        assert seen == [f"commit {number}" for number in reversed(range(COMMITS))]
+        # A deep page by its number is found by a program, and goes on by a cursor.
+        deep = client.get(f"{HISTORY}?limit=1000&p=19")
+        assert [commit["title"] for commit in deep.json()][:1] == ["commit 999"]
+        assert client.get(f"{HISTORY}?limit=1000&p=20").json() == []
+
+
+def test_cursors_that_others_write(long: RunningHub) -> None:
+    def cursor(*parts: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
+
+    with client_from(long, OTHER) as client:
+        head, elsewhere = head_of(client, "ada/long"), head_of(client, "ada/other")
+        assert client.get(f"{HISTORY}?limit=1&cursor={cursor(5, head, '', 0)}").json()[0]["id"] == head
+        for bad in (
+            "x",
+            cursor(5, head),
+            cursor(5, "", "", 0),
+            cursor(5, head[:39], "", 0),
+            cursor(5, "g" * 40, "", 0),
+            cursor(5, "0" * 40, "", 0),
+            cursor(5, elsewhere, "", 0),
+            cursor(5, elsewhere, "", 50_000),
+            cursor(5, head * 25, "", 0),
+            cursor(5, head, head * 25, 0),
+            cursor(5, head, "", -1),
+            cursor(5, head, "", 100_001),
+            cursor(0, head, "", 0),
+            cursor(2**60, head, "", 0),
+            cursor(5, f"--output=x{head[:30]}", "", 50_000),
+        ):
+            assert client.get(f"{HISTORY}?cursor={bad}").status_code == 400, bad

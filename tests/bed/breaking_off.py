@@ -1,0 +1,67 @@
+"""Clients with an address of their own that ask for much at once, and leave before they are answered."""
+
+import contextlib
+import json
+import select
+import socket
+from collections.abc import Iterator, Sequence
+
+import httpx
+from tests.bed.processes import until
+from tests.bed.running import RunningHub
+
+GREEDY, OTHER = "127.0.0.2", "127.0.0.3"
+
+
+def _connected(hub: RunningHub, source: str) -> socket.socket:
+    """After a first answer: the hub has the connection and waits for what comes next."""
+    connection = socket.create_connection(hub.address, timeout=20, source_address=(source, 0))
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
+    assert b" 200 " in connection.recv(4096)
+    return connection
+
+
+@contextlib.contextmanager
+def asking(
+    hub: RunningHub, targets: Sequence[str], body: bytes = b"", source: str = GREEDY, authorization: str = ""
+) -> Iterator[list[socket.socket]]:
+    """Requests at once on connections of their own; leaving the block breaks them off."""
+    method = "POST" if body else "GET"
+    more = f"Authorization: {authorization}\r\n" if authorization else ""
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(_connected(hub, source)) for _ in targets]
+        for connection, target in zip(connections, targets, strict=True):
+            head = f"{method} {target} HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\n{more}"
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        yield connections
+
+
+def answered(connections: Sequence[socket.socket]) -> int:
+    return len(select.select(connections, [], [], 0)[0])
+
+
+def statuses(hub: RunningHub, source: str = GREEDY) -> list[int]:
+    """Of the requests from this address that are over, as the log has them; those for the connection left out."""
+    lines = [json.loads(line) for line in hub.log.splitlines() if f'"{source}"' in line]
+    return [line["status"] for line in lines if line["route"] != "/healthz"]
+
+
+def client_from(hub: RunningHub, source: str) -> httpx.Client:
+    return httpx.Client(base_url=hub.url, timeout=60, transport=httpx.HTTPTransport(local_address=source))
+
+
+def broken_off(
+    hub: RunningHub, targets: Sequence[str], body: bytes = b"", source: str = GREEDY, authorization: str = ""
+) -> list[int]:
+    """What became of requests whose clients left at once, in the order in which they ended."""
+    with asking(hub, targets, body, source, authorization), client_from(hub, OTHER) as other:
+        # Answered after all of them were received.
+        assert other.get("/healthz").status_code == 200
+    until(lambda: len(statuses(hub, source)) == len(targets), 60)
+    return statuses(hub, source)
+
+
+def slow_yaml() -> bytes:
+    """As much front matter as is read at all: about a second of work."""
+    lines = "\n".join(f"k{number}: [{', '.join('a' for _ in range(30))}]" for number in range(150))
+    return json.dumps({"content": f"---\n{lines}\n---\n"}).encode()

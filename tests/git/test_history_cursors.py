@@ -1,0 +1,70 @@
+"""Histories of any shape by their cursors: every commit once, in git's order, whatever happens to the branch."""
+
+from pathlib import Path
+
+import pygit2
+import pytest
+from tests.bed.git import run_git
+from tests.bed.repos import committed
+from tests.git.conftest import Scene
+from tests.unit.test_walking import grown
+
+HISTORY = "/api/models/ada/tiny/commits/main"
+
+
+def pushed(scene: Scene, folder: Path, head: str) -> list[str]:
+    """As git lists it."""
+    done = run_git(folder, "push", "-q", "-f", scene.url(token=scene.token), f"{head}:refs/heads/main")
+    assert done.returncode == 0, done.stderr
+    return run_git(folder, "rev-list", head).stdout.split()
+
+
+def followed(scene: Scene, query: str) -> list[str]:
+    answer, found = scene.client.get(f"{HISTORY}?{query}"), list[str]()
+    while True:
+        assert answer.status_code == 200, answer.text
+        assert len(answer.headers.get("link", "")) < 3_500
+        found += [commit["id"] for commit in answer.json()]
+        if "next" not in answer.links:
+            return found
+        answer = scene.client.get(answer.links["next"]["url"])
+
+
+@pytest.mark.parametrize("limit", [1, 9])
+def test_branches_and_merges(scene: Scene, limit: int) -> None:
+    folder = scene.folder / "grown"
+    expected = pushed(scene, folder, grown(folder, 7))
+    assert followed(scene, f"limit={limit}") == expected
+    assert followed(scene, f"limit={limit}&p=3") == expected[3 * limit :]
+
+
+def test_more_lines_side_by_side_than_a_cursor_names(scene: Scene) -> None:
+    folder = scene.folder / "wide"
+    repo = pygit2.init_repository(str(folder), bare=True)
+    tree, second, tips = repo.TreeBuilder().write(), 1_700_000_000, list[pygit2.Oid]()
+    who = pygit2.Signature("Ada", "ada@example.org", second, 0)
+    root = repo.create_commit(None, who, who, "root", tree, [])
+    for line in range(60):
+        tip = root
+        for step in range(3):
+            who = pygit2.Signature("Ada", "ada@example.org", second + 1 + step, 0)
+            tip = repo.create_commit(None, who, who, f"line {line} step {step}", tree, [tip])
+        tips.append(tip)
+    who = pygit2.Signature("Ada", "ada@example.org", second + 10, 0)
+    expected = pushed(scene, folder, str(repo.create_commit(None, who, who, "all", tree, tips)))
+    found = followed(scene, "limit=13")
+    assert len(found) == len(expected) == 182
+    assert found == expected
+
+
+def test_a_cursor_outlives_the_branch(scene: Scene) -> None:
+    shas = [committed(scene.client, "ada/tiny", {"f": b"%d" % number}) for number in range(6)]
+    first = scene.client.get(f"{HISTORY}?limit=3")
+    committed(scene.client, "ada/tiny", {"f": b"later"})
+    second = scene.client.get(first.links["next"]["url"])
+    assert [commit["id"] for commit in second.json()] == shas[2::-1]
+    assert second.headers["x-total-count"] == "8"
+    scene.client.post("/api/models/ada/tiny/super-squash/main", json={"message": "One"})
+    third = scene.client.get(second.links["next"]["url"])
+    assert [commit["title"] for commit in third.json()] == ["initial commit"]
+    assert "next" not in third.links

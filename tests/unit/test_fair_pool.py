@@ -1,0 +1,218 @@
+"""Threads shared by callers: turns, shares, deadlines, and clients that leave."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+from starlette.requests import ClientDisconnect
+
+from hubgate.server.errors import Unavailable
+from hubgate.server.jobs.caller import Caller, caller_of_context, while_wanted
+from hubgate.server.jobs.job import checkpoint
+from hubgate.server.jobs.pool import FairPool
+
+LONG = 60.0
+
+
+class Gate:
+    """Work that begins, is seen to have begun, and ends when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.most = 0
+        self._running = 0
+        self._lock = threading.Lock()
+        self._opened = threading.Event()
+
+    def work(self, name: str) -> Callable[[], str]:
+        def work() -> str:
+            with self._lock:
+                self.begun.append(name)
+                self._running += 1
+                self.most = max(self.most, self._running)
+            assert self._opened.wait(LONG)
+            with self._lock:
+                self._running -= 1
+            return name
+
+        return work
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+def begin(
+    pool: FairPool,
+    work: Callable[[], str],
+    caller: Caller,
+    seconds: float = LONG,
+    *,
+    interruptible: bool = True,
+) -> "asyncio.Task[str]":
+    async def run() -> str:
+        caller_of_context.set(caller)
+        return await pool.run(work, seconds, interruptible=interruptible)
+
+    return asyncio.create_task(run())
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONG):
+        while not is_so():
+            await asyncio.sleep(0.001)
+
+
+def endless() -> str:
+    while True:
+        checkpoint()
+
+
+async def test_callers_take_turns() -> None:
+    pool, gate = FairPool("test", 1, per_caller=1, per_repo=1), Gate()
+    greedy = [begin(pool, gate.work(f"greedy {number}"), Caller("greedy")) for number in range(20)]
+    await until(lambda: len(gate.begun) == 1)
+    other = begin(pool, gate.work("other"), Caller("other"))
+    await until(lambda: pool.figures.queued == 20)
+    gate.open()
+    await asyncio.gather(*greedy, other)
+    assert gate.begun.index("other") <= 2
+    assert [name for name in gate.begun if name != "other"] == [f"greedy {number}" for number in range(20)]
+
+
+async def test_one_caller_never_has_all_threads() -> None:
+    pool, gate = FairPool("test", 3, per_caller=1, per_repo=3), Gate()
+    greedy = [begin(pool, gate.work("greedy"), Caller("greedy")) for _ in range(10)]
+    await until(lambda: pool.figures.queued == 9)
+    others = [begin(pool, gate.work(name), Caller(name)) for name in ("one", "two")]
+    await until(lambda: len(gate.begun) == 3)
+    assert sorted(gate.begun) == ["greedy", "one", "two"]
+    gate.open()
+    await asyncio.gather(*greedy, *others)
+    assert pool.figures.running == pool.figures.queued == 0
+
+
+async def test_one_repo_never_has_all_threads() -> None:
+    pool, gate = FairPool("test", 3, per_caller=3, per_repo=2), Gate()
+
+    def of(repo: str, name: str) -> Caller:
+        caller = Caller(name)
+        caller.repo = repo
+        return caller
+
+    popular = [begin(pool, gate.work("popular"), of("popular", str(number))) for number in range(6)]
+    await until(lambda: len(gate.begun) == 2)
+    quiet = begin(pool, gate.work("quiet"), of("quiet", "reader"))
+    await until(lambda: len(gate.begun) == 3)
+    assert gate.begun == ["popular", "popular", "quiet"]
+    gate.open()
+    await asyncio.gather(*popular, quiet)
+
+
+async def test_a_client_that_leaves_stops_its_work_and_starts_no_more() -> None:
+    pool, left = FairPool("test", 1, per_caller=1, per_repo=1), asyncio.Event()
+    caller, begun = Caller("reader", may_abandon=True), []
+    caller.leaves_when(left.wait)
+
+    def never() -> str:
+        begun.append("never")
+        return ""
+
+    running, waiting = begin(pool, endless, caller), begin(pool, never, caller)
+    await until(lambda: (pool.figures.running, pool.figures.queued) == (1, 1))
+    left.set()
+    for task in (running, waiting):
+        with pytest.raises(ClientDisconnect):
+            await task
+    with pytest.raises(ClientDisconnect):
+        await begin(pool, never, caller)
+    await until(lambda: pool.figures.running == 0)
+    assert not begun
+    assert pool.figures.abandoned == 2
+    assert await begin(pool, lambda: "others are served", Caller("other")) == "others are served"
+
+
+async def test_a_request_that_changes_something_outlives_its_client() -> None:
+    pool, gate, left = FairPool("test", 1, per_caller=1, per_repo=1), Gate(), asyncio.Event()
+    caller = Caller("writer")
+    caller.leaves_when(left.wait)
+    left.set()
+    writing = begin(pool, gate.work("written"), caller, interruptible=False)
+    await until(lambda: len(gate.begun) == 1)
+    gate.open()
+    assert await writing == "written"
+
+
+async def test_what_has_begun_and_may_not_be_interrupted_is_waited_for() -> None:
+    pool, gate = FairPool("test", 1, per_caller=1, per_repo=1), Gate()
+    begun = begin(pool, gate.work("begun"), Caller("one"), 0.001, interruptible=False)
+    await until(lambda: len(gate.begun) == 1)
+    with pytest.raises(Unavailable):
+        await begin(pool, gate.work("too late"), Caller("two"), 0.001, interruptible=False)
+    gate.open()
+    assert await begun == "begun"
+    assert gate.begun == ["begun"]
+    assert pool.figures.expired == 1
+
+
+async def test_a_deadline_ends_work_at_a_checkpoint() -> None:
+    pool = FairPool("test", 1, per_caller=1, per_repo=1)
+    with pytest.raises(Unavailable) as refusal:
+        await begin(pool, endless, Caller("one"), 0.1)
+    assert refusal.value.retry_after
+    await until(lambda: pool.figures.running == 0)
+
+
+async def test_a_cancelled_task_leaves_the_queue() -> None:
+    pool, gate = FairPool("test", 1, per_caller=1, per_repo=1), Gate()
+    running = begin(pool, gate.work("running"), Caller("one"))
+    await until(lambda: len(gate.begun) == 1)
+    cancelled = begin(pool, gate.work("cancelled"), Caller("two"))
+    await until(lambda: pool.figures.queued == 1)
+    cancelled.cancel()
+    await until(lambda: pool.figures.queued == 0)
+    gate.open()
+    await running
+    assert gate.begun == ["running"]
+
+
+async def test_what_work_raises_is_raised_to_who_awaits_it() -> None:
+    pool = FairPool("test", 1, per_caller=1, per_repo=1)
+    for error in (ValueError("no"), KeyError("no")):
+        with pytest.raises(type(error)):
+            await begin(pool, _raising(error), Caller("one"))
+    with pytest.raises(RuntimeError):
+        await begin(pool, _raising(StopIteration()), Caller("one"))
+    assert pool.figures.running == 0
+
+
+def _raising(error: Exception) -> Callable[[], str]:
+    def work() -> str:
+        raise error
+
+    return work
+
+
+async def test_waiting_for_a_program_ends_with_its_client_or_its_time() -> None:
+    left, ended = asyncio.Event(), []
+    caller = Caller("reader", may_abandon=True)
+    caller.leaves_when(left.wait)
+
+    async def program() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async def run(seconds: float) -> None:
+        caller_of_context.set(caller)
+        await while_wanted(program(), seconds)
+
+    with pytest.raises(Unavailable):
+        await asyncio.create_task(run(0.01))
+    task = asyncio.create_task(run(LONG))
+    await asyncio.sleep(0)
+    left.set()
+    with pytest.raises(ClientDisconnect):
+        await task
+    assert len(ended) == 2
