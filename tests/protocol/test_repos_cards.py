@@ -11,6 +11,7 @@ from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub
 
 from hubgate.server.hub.git.threads import in_text_thread, in_thread
+from hubgate.server.jobs.caller import Caller, caller_of_context
 
 HOSTILE = {
     "half a character": 'x: "\\ud800"',
@@ -101,15 +102,19 @@ def test_what_takes_more_time_than_its_length_is_refused(on_sqlite: RunningHub, 
 
 @contextmanager
 def all_at_work(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]], threads: int) -> Iterator[None]:
-    """Each thread of a kind is busy inside."""
+    """Each thread of a kind is busy inside, for as many callers: one alone does not get all of them."""
     begun, done = threading.Barrier(threads + 1, timeout=20), threading.Event()
 
     def work() -> bool:
         begun.wait()
         return done.wait(20)
 
+    async def charged(number: int) -> bool:
+        caller_of_context.set(Caller(str(number)))
+        return await in_thread(work)
+
     with ThreadPoolExecutor(threads) as pool:
-        held = [pool.submit(hub.call, lambda _: in_thread(work)) for _ in range(threads)]
+        held = [pool.submit(hub.call, lambda _, number=number: charged(number)) for number in range(threads)]  # type: ignore[misc]
         try:
             begun.wait()
             yield
