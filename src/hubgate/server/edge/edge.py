@@ -41,6 +41,9 @@ log = logging.getLogger("hubgate.http")
 # The shapes of errors of surfaces that an address is on by its beginning.
 _PROGRAMS = (ErrorShape.API, ErrorShape.OAUTH)
 
+# Logged and counted for a request whose client left before it was answered; never sent.
+CLIENT_LEFT = 499
+
 NOTHING_HERE = "Nothing here, or not for you. Another account may see more."
 
 
@@ -76,8 +79,10 @@ class Edge:
             response = self._preflight(request, exchange) if asked_first else await self._handled(request, exchange)
             await response(request.scope, exchange.body.gone if exchange.body else request.receive, exchange.send)
         except ClientDisconnect:
-            if not exchange.status:
-                # Gone, or its chunks made no sense; in the second case there is someone to tell.
+            if request.jobs_for.has_left:
+                exchange.status = exchange.status or CLIENT_LEFT
+            elif not exchange.status:
+                # Gone, or its chunks are malformed; in the second case somebody reads the answer.
                 await self._refuse(request, exchange, BadRequest("The body ended early or is malformed."))
         except HubError as error:
             _report(error, begun=exchange.status != 0)
