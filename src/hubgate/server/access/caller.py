@@ -59,8 +59,7 @@ ANONYMOUS = Caller(Identity.anonymous())
 
 def caller_of(request: HubRequest) -> Caller:
     """What the guard found; a visitor where it was not asked."""
-    caller: Caller = getattr(request.state, "caller", ANONYMOUS)
-    return caller
+    return request.caller or ANONYMOUS
 
 
 def share_of(request: HubRequest) -> str:

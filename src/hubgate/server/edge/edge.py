@@ -114,13 +114,15 @@ class Edge:
 
     def _found(self, request: HubRequest, exchange: Exchange) -> Found | None:
         found = self.table.find(request.method, request.scope["raw_path"])
-        if found is not None and found.nearest.surface is Surface.PAGE and exchange.surface.value.errors in _PROGRAMS:
+        if found is None:
+            return None
+        nearest = found.nearest
+        if nearest.surface is Surface.PAGE and exchange.surface.value.errors in _PROGRAMS:
             # /{namespace}/{repo} fits nearly every address; one that is for programs is no repo's page.
             return None
-        if found is not None:
-            # Known before anything is refused, so that every refusal has the shape of its surface.
-            exchange.route = found.nearest
-            request.secret_address = found.nearest.secret_address
+        # Known before anything is refused, so that every refusal has the shape of its surface.
+        exchange.route = nearest
+        request.secret_address = nearest.secret_address
         return found
 
     def _preflight(self, request: HubRequest, exchange: Exchange) -> Response:

@@ -8,7 +8,7 @@ target was found and the caller may do what the route declares. Public routes sa
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, TypeVar, final
+from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import msgspec
 from starlette.responses import RedirectResponse
@@ -84,7 +84,10 @@ class Endpoint:
             raise TypeError(f"An endpoint needs a Locator that finds what {action.rule.name} is judged on.")
         self.action = action
         self.actions = (action, *further)
-        self._locator, self._handler = locator, handler
+        self._locator: Locator[Any] = locator
+        self._handler: Handler[Any] = handler
+        # Nothing to find and nothing to judge.
+        self._is_open = action.rule.credential is Credential.NONE and locator is THE_HUB
         # For a visitor nothing is looked up and no body is read where the answer is known: only what belongs to repos
         # and collections may be public or hidden.
         by_owner = action.rule.credential is not Credential.NONE and not further
@@ -97,6 +100,8 @@ class Endpoint:
             raise TypeError(f"{action.rule.name} is not judged on {', '.join(kind.__name__ for kind in unjudged)}.")
 
     async def __call__(self, request: HubRequest) -> ASGIApp:
+        if self._is_open:
+            return await self._handler(request, None)
         identity = caller_of(request).identity
         if self._asks_to_sign_in and identity.kind is Kind.ANONYMOUS:
             raise ask_to_sign_in(self.action.rule.does).error()
@@ -109,7 +114,7 @@ class Endpoint:
             return RedirectResponse(target.moved_to, 307)
         return await self._handler(request, target.subject)
 
-    def _require(self, identity: Identity, target: Target[T]) -> None:
+    def _require(self, identity: Identity, target: Target[Any]) -> None:
         for group in target.also:
             for check in group:
                 self._declared(check.action)

@@ -30,7 +30,6 @@ from hubgate.server.events import depth
 from hubgate.server.http.cookies import SESSION, read_cookie
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.jobs.caller import charge_to
 from hubgate.server.storage.aside import Aside
 from hubgate.server.storage.database import Database
 
@@ -57,9 +56,8 @@ class Guard:
     async def __call__(self, request: HubRequest, route: Route | None) -> None:
         """Without a route, for the page that says that there is nothing here."""
         caller = await self._caller(request, route)
-        if caller is not None:
-            request.state.caller = caller
-        charge_to(share_of(request))
+        request.caller = caller
+        request.jobs_for.share = share_of(request)
 
     async def _caller(self, request: HubRequest, route: Route | None) -> Caller | None:
         """None where nobody asks."""

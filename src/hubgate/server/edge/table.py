@@ -14,11 +14,16 @@ from hubgate.server.errors import BadRequest, MethodNotAllowed
 
 
 class Found(NamedTuple):
-    """The place a path leads to. `route` refuses when nothing there has the method."""
+    """The place a path leads to. `match` is None, and `route` refuses, when nothing there has the method."""
 
-    method: str
+    match: Route | None
     by_method: Mapping[str, Route]
     raw_params: list[str]
+
+    @classmethod
+    def at(cls, method: str, by_method: Mapping[str, Route], raw_params: list[str]) -> "Found":
+        match = by_method.get(method) or (by_method.get("GET") if method == "HEAD" else None)
+        return cls(match, by_method, raw_params)
 
     @property
     def routes(self) -> list[Route]:
@@ -30,26 +35,20 @@ class Found(NamedTuple):
 
     @property
     def route(self) -> Route:
-        route = self._match()
-        if route is None:
+        if self.match is None:
             raise MethodNotAllowed(self.methods)
-        return route
+        return self.match
 
     @property
     def nearest(self) -> Route:
         """The route, or one of its neighbours, whose rules a refused method gets too."""
-        return self._match() or self.routes[0]
+        return self.match or self.routes[0]
 
     @property
     def params(self) -> dict[str, str]:
+        if not self.raw_params:
+            return {}
         return dict(zip(self.route.parameters, map(_decoded, self.raw_params), strict=True))
-
-    def _match(self) -> Route | None:
-        return self.by_method.get(self.method) or (self.by_method.get("GET") if self.method == "HEAD" else None)
-
-    @property
-    def has_method(self) -> bool:
-        return self._match() is not None
 
 
 class _Node:
@@ -67,21 +66,22 @@ class RouteTable:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
         self._root, self._otherwise = _Node(), _Node()
-        self._without_parameters: dict[bytes, _Node] = {}
+        # Addresses without parameters: what the walk would find first, by path and method.
+        self._fixed: dict[tuple[bytes, str], Found] = {}
         for route in self.routes:
             node = self._node_for(route)
             if route.method in node.routes:
                 raise ValueError(f"{route.method} {route.path} is in the table twice")
             node.routes[route.method] = route
+        for route in self.routes:
             if "{" not in route.path:
-                self._without_parameters[route.path.encode()] = node
+                methods = (route.method, "HEAD") if route.method == "GET" else (route.method,)
+                at, by_method = route.path.encode(), self._node_for(route).routes
+                self._fixed |= {(at, method): Found.at(method, by_method, []) for method in methods}
 
     def find(self, method: str, raw_path: bytes) -> Found | None:
-        if node := self._without_parameters.get(raw_path):
-            # What the walk below would find first.
-            fixed = Found(method, node.routes, [])
-            if fixed.has_method:
-                return fixed
+        if fixed := self._fixed.get((raw_path, method)):
+            return fixed
         try:
             segments = raw_path.decode("ascii").split("/")[1:]
         except UnicodeDecodeError:
@@ -119,8 +119,8 @@ def _found(root: _Node, method: str, segments: list[str]) -> Found | None:
     """What has the method, or else the first that fits."""
     first: Found | None = None
     for node, params in _walk(root, segments, 0):
-        found = Found(method, node.routes, params)
-        if found.has_method:
+        found = Found.at(method, node.routes, params)
+        if found.match:
             return found
         first = first or found
     return first

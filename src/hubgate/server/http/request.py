@@ -24,6 +24,8 @@ class HubRequest(Request):
     # Its refusal is kept for the owner of the app that sent it.
     is_explained: bool = False
     form_fields: Fields
+    # Who sent it: an `access.caller.Caller`, once the guard has found one.
+    caller: Any = None
     # Whom its work in threads and programs is charged to.
     jobs_for: Caller
     bounded: BoundedBody | None = None

@@ -78,13 +78,6 @@ BACKGROUND = Caller("background")
 caller_of_context: ContextVar[Caller] = ContextVar("caller", default=BACKGROUND)
 
 
-def charge_to(share: str) -> None:
-    """Once it is known who is calling."""
-    caller = caller_of_context.get()
-    if caller is not BACKGROUND:
-        caller.share = share
-
-
 def charge_repo(repo_id: str) -> None:
     """Once it is known which repo a request is about."""
     caller = caller_of_context.get()
