@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from tests.access.sweep_stage import Sender, Stage
 
@@ -78,6 +79,15 @@ _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("PUT", "/settings", (Action.REPO_MANAGE,)),
 )
 _PATHS = {"rest": "main/config.json", "rev": "main", "branch": "side", "sha": "main", "secret": "x" * 43}
+
+
+def path_values() -> dict[str, str]:
+    """What the parameters of a repo's paths stand for."""
+    return dict(_PATHS)
+
+
+def csrf_field(sender: Sender) -> str:
+    return urlencode({"csrf": sender.csrf})
 
 
 class Request(NamedTuple):
