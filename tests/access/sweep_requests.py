@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from tests.access.sweep_stage import Sender, Stage
 
@@ -64,7 +65,8 @@ _TYPES = {
     "/git-receive-pack": "application/x-git-receive-pack-request",
     "/git-upload-pack": "application/x-git-upload-pack-request",
 }
-_QUERIES = {"/info/refs": "?service=git-receive-pack"}
+_MEMBERS = "/api/organizations/{name}/members"
+_QUERIES = {"/info/refs": "?service=git-receive-pack", _MEMBERS: "?email=vic@example.org"}
 
 _WRITE, _CONTENT = (Action.REPO_WRITE,), (Action.REPO_READ_CONTENT,)
 # What these requests need besides the first action of their route; of each group one.
@@ -76,8 +78,18 @@ _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("POST", "/git-receive-pack", _WRITE),
     ("POST", "/objects/batch", (Action.REPO_WRITE, Action.DISCUSSION_OPEN)),
     ("PUT", "/settings", (Action.REPO_MANAGE,)),
+    ("GET", _MEMBERS, (Action.ORG_READ_SETTINGS,)),
 )
 _PATHS = {"rest": "main/config.json", "rev": "main", "branch": "side", "sha": "main", "secret": "x" * 43}
+
+
+def path_values() -> dict[str, str]:
+    """What the parameters of a repo's paths stand for."""
+    return dict(_PATHS)
+
+
+def csrf_field(sender: Sender) -> str:
+    return urlencode({"csrf": sender.csrf})
 
 
 class Request(NamedTuple):
@@ -144,7 +156,7 @@ def _needs(route: Route, stage: Stage, sender: Sender) -> Iterator[list[tuple[Ac
     resource = _resource(route, stage, sender)
     yield [(route.action, resource)]
     for method, end, group in _FURTHER:
-        if route.method == method and route.path.endswith(end) and "{namespace}" in route.path:
+        if route.method == method and route.path.endswith(end) and ("{namespace}" in route.path or end == route.path):
             yield [(action, resource) for action in group]
 
 

@@ -132,6 +132,7 @@ def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, car
     for scopes in [*((name,) for name in everything), everything]:
         yield _consented(app, eve, in_club, scopes, [])
     yield _consented(app, rita, {acme.id: Role.READ}, everything, [acme.id])
+    yield _consented(app, rita, {acme.id: Role.READ}, ("openid",), [acme.id])
     yield _consented(app, fred, {}, everything, [acme.id])
     exchanger = make_exchanger(hub, club, scopes=everything)
     given = exchanged(exchanger, "eve@example.org")

@@ -62,12 +62,23 @@ class Missing(msgspec.Struct, frozen=True):
     stand_in: Repo | Collection
 
 
+class Located(msgspec.Struct, Generic[T], frozen=True):
+    """A resource, where the target follows from more than the address.
+
+    `target` is called once the caller may do the endpoint's own action: it may read the body or the query and reject
+    them, which would tell others that there is such a resource.
+    """
+
+    resource: Resource
+    target: Callable[[], Awaitable[Target[T]]]
+
+
 @dataclass(frozen=True)
 class Locator(Generic[T]):
     """How the resource of a request is found. `on` names every kind of resource that `find` may return."""
 
     on: tuple[type, ...]
-    find: Callable[[HubRequest], Awaitable[Target[T] | Missing]]
+    find: Callable[[HubRequest], Awaitable[Target[T] | Located[T] | Missing]]
 
 
 @final
@@ -105,9 +116,13 @@ class Endpoint:
         identity = caller_of(request).identity
         if self._asks_to_sign_in and identity.kind is Kind.ANONYMOUS:
             raise ask_to_sign_in(self.action.rule.does).error()
-        target = await self._locator.find(request)
-        if isinstance(target, Missing):
-            refuse_missing(identity, self.action, target.stand_in)
+        found = await self._locator.find(request)
+        if isinstance(found, Missing):
+            refuse_missing(identity, self.action, found.stand_in)
+        if isinstance(found, Located):
+            decide(identity, self.action, found.resource).enforce()
+            found = await found.target()
+        target = found
         self._require(identity, target)
         if target.moved_to and request.method in ("GET", "HEAD"):
             # 307, which existing clients expect of a renamed resource.

@@ -26,7 +26,7 @@ class Move(NamedTuple):
 
 
 async def move_target(repos: Repos, repo: Repo, namespace: str, name: str) -> Target[Move]:
-    """Judged on the repo first: what is wrong with the destination tells nobody that there is such a repo."""
+    """Rejects nothing by itself: a destination that does not exist tells nobody that there is such a repo."""
     owner = await store.owner_named(repos.db, namespace)
     moves_out = owner is not None and owner.id != repo.owner_id
     also = ((Check(Action.REPO_CREATE, owner.namespace),),) if owner is not None and moves_out else ()

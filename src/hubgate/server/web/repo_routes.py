@@ -1,13 +1,14 @@
 """Routes about one repo: three each, one for every type."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
 from hubgate.server.access.actions import Action
-from hubgate.server.edge.endpoint import Endpoint, Handler, Locator, Missing, Target
+from hubgate.server.edge.endpoint import Endpoint, Handler, Located, Locator, Missing, Target
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
@@ -25,7 +26,8 @@ REFUSALS: Mapping[int, tuple[str, Any]] = {
 
 T = TypeVar("T")
 
-# What a request to a repo is about and needs, where that depends on more than the address.
+# What a request to a repo is about and needs, where that depends on more than the address. Called once the caller may
+# do the first of the route's actions on that repo, so it may reject what was sent.
 Needs = Callable[[HubRequest, Repo], Awaitable[Target[T]]]
 # A route's path for one type of repo becomes its endpoint.
 ForType = Callable[[RepoType, str], Endpoint]
@@ -49,7 +51,9 @@ def at_repo(repos: Repos, action: Action, handler: Handler[Repo]) -> ForType:
 
 
 def at_repo_needing(repos: Repos, actions: tuple[Action, ...], needs: Needs[T], handler: Handler[T]) -> ForType:
-    """The same where `needs` chooses among `actions`. A repo that does not exist is refused by the first of them."""
+    """The same where `needs` adds some of `actions`. The first of them is judged before that, also for a repo that does
+    not exist.
+    """
     action, *further = actions
     on = tuple({kind for declared in actions for kind in declared.rule.on})
 
@@ -65,7 +69,7 @@ async def _itself(_: HubRequest, repo: Repo) -> Target[Repo]:
 
 def _finder(
     repos: Repos, kind: RepoType, path: str, needs: Needs[T]
-) -> Callable[[HubRequest], Awaitable[Target[T] | Missing]]:
+) -> Callable[[HubRequest], Awaitable[Located[T] | Missing]]:
     """`path` has the segments `{namespace}` and, right after it, `{repo}`, perhaps with an ending."""
     segments = path.split("/")
     namespace_at = segments.index("{namespace}")
@@ -73,16 +77,19 @@ def _finder(
     ending = segments[repo_at].removeprefix("{repo}")
     takes_rest = segments[-1].endswith(":path}")
 
-    async def find(request: HubRequest) -> Target[T] | Missing:
-        namespace, name = request.param("namespace"), request.param("repo")
+    async def find(request: HubRequest) -> Located[T] | Missing:
         if takes_rest:
             sent = request.scope["raw_path"].decode("ascii").split("/")
             request.state.first_of_rest = unquote(sent[len(segments) - 1])
-        repo = await finding.named(repos, kind.value, namespace, name)
+        repo = await finding.named(repos, kind.value, request.param("namespace"), request.param("repo"))
         if not isinstance(repo, Repo):
             return Missing(repo)
+        return Located(repo.judged(), partial(target_at, request, repo))
+
+    async def target_at(request: HubRequest, repo: Repo) -> Target[T]:
         target = await needs(request, repo)
-        if (namespace.lower(), name.lower()) == (repo.owner_name.lower(), repo.name.lower()):
+        given = request.param("namespace"), request.param("repo")
+        if tuple(map(str.lower, given)) == (repo.owner_name.lower(), repo.name.lower()):
             return target
         changed = {namespace_at: repo.owner_name, repo_at: repo.name + ending}
         return msgspec.structs.replace(target, moved_to=_elsewhere(request, changed))

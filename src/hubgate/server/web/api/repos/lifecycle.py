@@ -124,10 +124,12 @@ def routes(repos: Repos) -> list[Route]:
 
     async def leaving(request: HubRequest) -> Target[Move] | Missing:
         asked = await read_as_somebody(request, MoveRepo)
-        repo = await finding.named(repos, asked.type or "model", *_split(asked.from_repo))
+        # Both before the repo is looked up: what is wrong with the destination tells nobody that there is such a repo.
+        present, wanted = _split(asked.from_repo), _split(asked.to_repo)
+        repo = await finding.named(repos, asked.type or "model", *present)
         if not isinstance(repo, Repo):
             return Missing(repo)
-        return await move_target(repos, repo, *_split(asked.to_repo))
+        return await move_target(repos, repo, *wanted)
 
     async def move(request: HubRequest, wanted: Move) -> JsonResponse:
         moved = await moving.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request))
