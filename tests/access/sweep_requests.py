@@ -101,8 +101,12 @@ class Request(NamedTuple):
     data: dict[str, str] | None = None
 
 
-def request(route: Route, stage: Stage, sender: Sender) -> Request:
-    path = _filled(route, stage) + next((query for end, query in _QUERIES.items() if route.path.endswith(end)), "")
+def request(route: Route, stage: Stage, sender: Sender, organization: str = "acme") -> Request:
+    """`organization` is the one in the address; ids are always vic's or acme's."""
+    query = next((query for end, query in _QUERIES.items() if route.path.endswith(end)), "")
+    path = _filled(route, stage, organization) + query
+        (query for end, query in _QUERIES.items() if route.path.endswith(end)), ""
+    )
     headers = dict(sender.headers)
     if route.method in ("GET", "HEAD"):
         return Request(route.method, path, headers)
@@ -116,13 +120,13 @@ def request(route: Route, stage: Stage, sender: Sender) -> Request:
     return Request(route.method, path, headers, json=body)
 
 
-def _filled(route: Route, stage: Stage) -> str:
+def _filled(route: Route, stage: Stage, organization: str) -> str:
     """Every parameter names something that is there and is vic's, or her organization's."""
     belongings = stage.organizations if of_organization(route) else stage.own
     segments, before = [], ""
     for segment in route.path.split("/"):
         name = re.sub(r"^\{(\w+)(:path)?\}.*", r"\1", segment)
-        value = {"name": "acme", "user": "vic", **_PATHS, **belongings}.get(name, "0" * 24)
+        value = {"name": organization, "user": "vic", **_PATHS, **belongings}.get(name, "0" * 24)
         if name in ("namespace", "repo"):
             value = _repo_of(route, stage)[0].split("/")[name == "repo"]
         elif name == "id":
@@ -174,7 +178,10 @@ def _resource(route: Route, stage: Stage, sender: Sender) -> Resource:
     return HUB
 
 
+def names_by_id(route: Route) -> bool:
+    return bool({"id", "client_id", "delivery"} & set(route.parameters))
+
+
 def names_anothers(route: Route) -> bool:
     """Whether it is about the caller's own account and names a thing of another one by its id."""
-    parameters = {"id", "client_id", "delivery"} & set(route.parameters)
-    return Account in route.action.rule.on and "{name}" not in route.path and bool(parameters)
+    return Account in route.action.rule.on and "{name}" not in route.path and names_by_id(route)

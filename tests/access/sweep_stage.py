@@ -58,6 +58,11 @@ class Stage:
     # Those who own it all.
     owners: list[Sender]
 
+    @property
+    def admins_elsewhere(self) -> list[Sender]:
+        """Of `club`: eve, with credentials that reach all she may do."""
+        return [sender for sender in self.senders if sender.name in ("stranger's session", "stranger's write token")]
+
 
 def stage(hub: RunningHub) -> Stage:
     vic, fred, rita, carl = (make_user(hub, name) for name in ("vic", "fred", "rita", "carl"))

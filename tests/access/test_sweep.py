@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import httpx
-from tests.access.sweep_requests import decision, names_anothers, request
+from tests.access.sweep_requests import decision, names_anothers, names_by_id, of_organization, request
 from tests.access.sweep_stage import Sender, Stage, stage
 from tests.bed.people import wait_for_mail
 from tests.bed.running import RunningHub
@@ -31,6 +31,7 @@ def test_every_route_answers_as_the_policy_says(hub: RunningHub) -> None:
     before, routes = contents(hub), routes_of(hub)
     with hub.client() as client:
         wrong = [line for route in routes for line in mistakes(client, staged, route)]
+        wrong += [line for route in routes for line in borrowed(client, staged, route)]
         assert not wrong, f"{len(wrong)} wrong answers:\n" + "\n".join(wrong[:40])
         assert contents(hub) == before
         # Each of them works for the owner: otherwise it may have been refused for what is wrong with it.
@@ -48,6 +49,16 @@ def mistakes(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]
         if not is_expected(route, sender, said, answer):
             expected = "allowed" if said.allowed else f"refused: {said.reason}"
             yield f"{route.method} {route.path} by {sender.name}: {expected}, got {answer.status_code}"
+
+
+def borrowed(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]:
+    """Ids of one organization at the address of another, by its admin: each belongs to one owner alone."""
+    if not (of_organization(route) and names_by_id(route)):
+        return
+    for sender in filter(partial(is_for, route), staged.admins_elsewhere):
+        answer = client.request(**request(route, staged, sender, "club")._asdict())
+        if answer.status_code != 404:
+            yield f"{route.method} {route.path} by {sender.name} of club: got {answer.status_code}"
 
 
 def complaints(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]:

@@ -5,10 +5,9 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from starlette.requests import ClientDisconnect
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import Caller, caller_of_context, while_wanted
+from hubgate.server.jobs.caller import Caller, ClientLeft, caller_of_context, while_wanted
 from hubgate.server.jobs.job import checkpoint
 from hubgate.server.jobs.pool import FairPool
 
@@ -122,9 +121,9 @@ async def test_a_client_that_leaves_stops_its_work_and_starts_no_more() -> None:
     await until(lambda: (pool.figures.running, pool.figures.queued) == (1, 1))
     left.set()
     for task in (running, waiting):
-        with pytest.raises(ClientDisconnect):
+        with pytest.raises(ClientLeft):
             await task
-    with pytest.raises(ClientDisconnect):
+    with pytest.raises(ClientLeft):
         await begin(pool, never, caller)
     await until(lambda: pool.figures.running == 0)
     assert not begun
@@ -213,6 +212,6 @@ async def test_waiting_for_a_program_ends_with_its_client_or_its_time() -> None:
     task = asyncio.create_task(run(LONG))
     await asyncio.sleep(0)
     left.set()
-    with pytest.raises(ClientDisconnect):
+    with pytest.raises(ClientLeft):
         await task
     assert len(ended) == 2

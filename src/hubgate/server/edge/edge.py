@@ -30,6 +30,7 @@ from hubgate.server.http.peer import Networks, client_address
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import ErrorShape, Surface, surface_of
+from hubgate.server.jobs.caller import ClientLeft
 from hubgate.server.logs import request_id_of_context, summary_of
 from hubgate.server.metrics import Metrics
 
@@ -78,10 +79,10 @@ class Edge:
             asked_first = request.method == "OPTIONS"
             response = self._preflight(request, exchange) if asked_first else await self._handled(request, exchange)
             await response(request.scope, exchange.body.gone if exchange.body else request.receive, exchange.send)
+        except ClientLeft:
+            exchange.status = exchange.status or CLIENT_LEFT
         except ClientDisconnect:
-            if request.jobs_for.has_left:
-                exchange.status = exchange.status or CLIENT_LEFT
-            elif not exchange.status:
+            if not exchange.status:
                 # Gone, or its chunks are malformed; in the second case somebody reads the answer.
                 await self._refuse(request, exchange, BadRequest("The body ended early or is malformed."))
         except HubError as error:

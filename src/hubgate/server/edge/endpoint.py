@@ -101,8 +101,10 @@ class Endpoint:
         self._is_open = action.rule.credential is Credential.NONE and locator is THE_HUB
         # For a visitor nothing is looked up and no body is read where the answer is known: only what belongs to repos
         # and collections may be public or hidden.
-        by_owner = action.rule.credential is not Credential.NONE and not further
-        self._asks_to_sign_in = by_owner and set(action.rule.on) <= {Account, Organization, Hub}
+        self._asks_to_sign_in = all(
+            declared.rule.credential is not Credential.NONE and set(declared.rule.on) <= {Account, Organization, Hub}
+            for declared in self.actions
+        )
         for declared in self.actions:
             if not set(declared.rule.on) & set(locator.on):
                 raise TypeError(f"{declared.rule.name} is never judged on what this locator finds.")
@@ -121,19 +123,18 @@ class Endpoint:
             refuse_missing(identity, self.action, found.stand_in)
         if isinstance(found, Located):
             decide(identity, self.action, found.resource).enforce()
-            found = await found.target()
-        target = found
-        self._require(identity, target)
+            target = await found.target()
+        else:
+            target = found
+            decide(identity, self._declared(target.action or self.action), target.resource).enforce()
+        for group in target.also:
+            for check in group:
+                self._declared(check.action)
+        require_also(identity, target)
         if target.moved_to and request.method in ("GET", "HEAD"):
             # 307, which existing clients expect of a renamed resource.
             return RedirectResponse(target.moved_to, 307)
         return await self._handler(request, target.subject)
-
-    def _require(self, identity: Identity, target: Target[Any]) -> None:
-        for group in target.also:
-            for check in group:
-                self._declared(check.action)
-        require_target(identity, self._declared(target.action or self.action), target)
 
     def _declared(self, action: Action) -> Action:
         if action not in self.actions:
@@ -141,9 +142,8 @@ class Endpoint:
         return action
 
 
-def require_target(identity: Identity, action: Action, target: Target[T]) -> None:
-    """Return if this caller may, otherwise raise the refusal. Endpoints do it; again only where a request took long."""
-    decide(identity, action, target.resource).enforce()
+def require_also(identity: Identity, target: Target[Any]) -> None:
+    """Return if this caller may do what is needed besides, otherwise raise the refusal."""
     for first, *others in target.also:
         decision = decide(identity, *first)
         if not decision.allowed and not any(decide(identity, *other).allowed for other in others):

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from starlette.requests import ClientDisconnect
-
 from hubgate.server.errors import Unavailable
 
 T = TypeVar("T")
@@ -21,11 +19,15 @@ UNWATCHED = 0.05
 TOO_LONG = "This takes too long. Ask for less at once, or try again later."
 
 
+class ClientLeft(Exception):
+    """Nobody waits for the answer any more."""
+
+
 class Waiting(Protocol):
     """Something that a caller waits for."""
 
     def abandon(self) -> None:
-        """The client is gone: stop, and raise ClientDisconnect to whoever awaits it."""
+        """The client is gone: stop, and raise ClientLeft to whoever awaits it."""
 
 
 class Caller:
@@ -53,7 +55,7 @@ class Caller:
     def check(self) -> None:
         """Nothing is begun for a client that is gone."""
         if self.has_left and self.may_abandon:
-            raise ClientDisconnect
+            raise ClientLeft
 
     def watch(self) -> None:
         """From now on what is in `waiting` is abandoned when the client leaves."""
@@ -116,7 +118,7 @@ async def while_wanted(work: Awaitable[T], seconds: float) -> T:
         raise Unavailable(TOO_LONG, retry_after=30) from None
     except asyncio.CancelledError:
         if awaited.is_abandoned:
-            raise ClientDisconnect from None
+            raise ClientLeft from None
         raise
     finally:
         timer.cancel()

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
-from starlette.requests import ClientDisconnect
-
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import TOO_LONG
+from hubgate.server.jobs.caller import TOO_LONG, ClientLeft
 
 T = TypeVar("T")
 
@@ -65,7 +63,7 @@ class Job(Generic[T]):
 
     def _stopped(self) -> None:
         if not self.future.done():
-            self.future.set_exception(too_late() if self.is_late else ClientDisconnect())
+            self.future.set_exception(too_late() if self.is_late else ClientLeft())
 
     def _failing(self, error: BaseException) -> Callable[[], None]:
         return lambda: None if self.future.done() else self.future.set_exception(error)

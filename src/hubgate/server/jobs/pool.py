@@ -12,10 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from starlette.requests import ClientDisconnect
-
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import UNWATCHED, Caller, caller_of_context
+from hubgate.server.jobs.caller import UNWATCHED, Caller, ClientLeft, caller_of_context
 from hubgate.server.jobs.figures import figures_of
 from hubgate.server.jobs.job import Job, too_late
 
@@ -88,7 +86,7 @@ class FairPool:
         """On the loop of the job: never start it or, if it may be interrupted, end it at its next checkpoint."""
         if job.future.done() or (not self._drop(job) and not job.interruptible):
             return
-        if isinstance(error, ClientDisconnect):
+        if isinstance(error, ClientLeft):
             self.figures.abandoned += 1
         else:
             self.figures.expired += 1
@@ -151,7 +149,7 @@ class _Watch:
             self._deadline.cancel()
 
     def abandon(self) -> None:
-        self._pool.stop(self._job, ClientDisconnect())
+        self._pool.stop(self._job, ClientLeft())
 
     def _expire(self) -> None:
         self._pool.stop(self._job, too_late())

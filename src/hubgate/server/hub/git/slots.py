@@ -8,10 +8,8 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from starlette.requests import ClientDisconnect
-
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import UNWATCHED, caller_of_context
+from hubgate.server.jobs.caller import UNWATCHED, ClientLeft, caller_of_context
 
 
 @dataclass(eq=False)
@@ -25,7 +23,7 @@ class _Place:
 
     def abandon(self) -> None:
         if not self.given.done():
-            self.given.set_exception(ClientDisconnect())
+            self.given.set_exception(ClientLeft())
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Slots:
 
     @contextlib.asynccontextmanager
     async def taken(self, caller: str, repo: str = "") -> AsyncIterator[None]:
-        """Waits its turn; Unavailable if that takes too long, ClientDisconnect if the client of a reading request does
+        """Waits its turn; Unavailable if that takes too long, ClientLeft if the client of a reading request does
         not wait for it.
         """
         place = _Place(caller, repo)

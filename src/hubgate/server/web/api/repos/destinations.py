@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
-from hubgate.server.edge.endpoint import Check, Target, require_target
+from hubgate.server.access.policy import require
+from hubgate.server.edge.endpoint import Check, Target, require_also
 from hubgate.server.errors import Forbidden, NotFound
 from hubgate.server.hub.commits.committing import writable_ref
 from hubgate.server.hub.context import Repos
@@ -31,7 +32,7 @@ class Destination:
 
 
 async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -> Target[Destination]:
-    """Refuses nothing by itself: before the judgement a caller may not even learn that there is such a repo."""
+    """Finds the pull request that `rev` names; whether there is such a revision at all, `ref_at` says."""
     judged, checks = repo.judged(), tuple[Check, ...]()
     found = None
     if as_pull_request:
@@ -62,7 +63,8 @@ async def again(repos: Repos, identity: Identity, to: Destination) -> str:
     if present is None:
         raise NotFound(REPO_GONE, code="RepoNotFound")
     now = await target(repos, present, to.rev, as_pull_request=to.as_pull_request)
-    require_target(identity, ACTIONS[0], now)
+    require(identity, ACTIONS[0], now.resource)
+    require_also(identity, now)
     return await ref_at(repos, now.subject)
 
 
