@@ -105,8 +105,6 @@ def request(route: Route, stage: Stage, sender: Sender, organization: str = "acm
     """`organization` is the one in the address; ids are always vic's or acme's."""
     query = next((query for end, query in _QUERIES.items() if route.path.endswith(end)), "")
     path = _filled(route, stage, organization) + query
-        (query for end, query in _QUERIES.items() if route.path.endswith(end)), ""
-    )
     headers = dict(sender.headers)
     if route.method in ("GET", "HEAD"):
         return Request(route.method, path, headers)
