@@ -21,7 +21,7 @@ class Move(NamedTuple):
     @property
     def to(self) -> Owner:
         if self.owner is None:
-            raise no_namespace(self.namespace)
+            raise _no_namespace(self.namespace)
         return self.owner
 
 
@@ -36,9 +36,9 @@ async def move_target(repos: Repos, repo: Repo, namespace: str, name: str) -> Ta
 async def owner_for_repos(repos: Repos, namespace: str) -> Owner:
     owner = await store.owner_named(repos.db, namespace)
     if owner is None:
-        raise no_namespace(namespace)
+        raise _no_namespace(namespace)
     return owner
 
 
-def no_namespace(name: str) -> Forbidden:
+def _no_namespace(name: str) -> Forbidden:
     return Forbidden(f"There is no namespace {name[:60]} that you may create repos in.")

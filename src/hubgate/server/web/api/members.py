@@ -72,7 +72,7 @@ def routes(accounts: Accounts) -> list[Route]:
         await members.change_role(accounts, organization, user, Role.parse(given.role), actor_of(request))
         return JsonResponse(MemberChanged(True))
 
-    async def leaving(request: HubRequest) -> Target[tuple[Organization, User]]:
+    async def member_to_remove(request: HubRequest) -> Target[tuple[Organization, User]]:
         organization = await organization_named(accounts, request, Surface.API)
         user = await user_named(accounts, request.param("user"))
         if user.id == caller_of(request).identity.user_id:
@@ -85,7 +85,7 @@ def routes(accounts: Accounts) -> list[Route]:
         return JsonResponse(MemberChanged(True))
 
     every = organization(accounts, _LIST, Surface.API, also=_needed_to_search)
-    leaves = Locator((resource.Organization, resource.Account), leaving)
+    removal = Locator((resource.Organization, resource.Account), member_to_remove)
     return [
         Route(
             "GET",
@@ -118,7 +118,7 @@ def routes(accounts: Accounts) -> list[Route]:
         Route(
             "DELETE",
             _MEMBER,
-            Endpoint(Action.ORG_WRITE_MEMBERS, leaves, remove, (Action.ACCOUNT_WRITE_SETTINGS,)),
+            Endpoint(Action.ORG_WRITE_MEMBERS, removal, remove, (Action.ACCOUNT_WRITE_SETTINGS,)),
             Surface.API,
             "Remove a member, or leave",
             answers={200: ("No member any more.", MemberChanged), 409: (_LAST_ADMIN, None)},

@@ -72,13 +72,13 @@ class _New(NamedTuple):
     name: str
 
 
-class _Doomed(NamedTuple):
+class _Deletion(NamedTuple):
     repo: Repo
-    called: str
+    asked_name: str
 
 
 def routes(repos: Repos) -> list[Route]:
-    async def place_of_new(request: HubRequest) -> Target[_New]:
+    async def place_for_new_repo(request: HubRequest) -> Target[_New]:
         asked = await read_as_somebody(request, CreateRepo)
         namespace, name = _place(caller_of(request), asked.organization, asked.name)
         owner = await owner_for_repos(repos, namespace)
@@ -106,23 +106,23 @@ def routes(repos: Repos) -> list[Route]:
             return JsonResponse(said, 409, {"x-error-message": taken.message})
         return JsonResponse(RepoMade(repos.base_url + repo.path, repo.full_name, repo.id))
 
-    async def doomed(request: HubRequest) -> Target[_Doomed] | Missing:
+    async def repo_to_delete(request: HubRequest) -> Target[_Deletion] | Missing:
         asked = await read_as_somebody(request, DeleteRepo)
         namespace, name = _place(caller_of(request), asked.organization, asked.name)
         repo = await finding.named(repos, asked.type or "model", namespace, name)
         if not isinstance(repo, Repo):
             return Missing(repo)
-        return Target(_Doomed(repo, f"{namespace}/{name}"), repo.judged())
+        return Target(_Deletion(repo, f"{namespace}/{name}"), repo.judged())
 
-    async def delete(request: HubRequest, doomed: _Doomed) -> JsonResponse:
-        repo = doomed.repo
-        if repo.full_name.lower() != doomed.called.lower():
+    async def delete(request: HubRequest, wanted: _Deletion) -> JsonResponse:
+        repo = wanted.repo
+        if repo.full_name.lower() != wanted.asked_name.lower():
             # A script that cleans up under the old name, its own or its owner's, must not take what has moved on.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
         await removing.delete(repos, repo, actor_of(request))
         return JsonResponse({})
 
-    async def leaving(request: HubRequest) -> Target[Move] | Missing:
+    async def repo_to_move(request: HubRequest) -> Target[Move] | Missing:
         asked = await read_as_somebody(request, MoveRepo)
         # Both before the repo is looked up: what is wrong with the destination tells nobody that there is such a repo.
         present, wanted = _split(asked.from_repo), _split(asked.to_repo)
@@ -135,10 +135,10 @@ def routes(repos: Repos) -> list[Route]:
         moved = await moving.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request))
         return JsonResponse({"url": repos.base_url + moved.path})
 
-    create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place_of_new), create)
-    delete_at = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), doomed), delete)
+    create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place_for_new_repo), create)
+    delete_at = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), repo_to_delete), delete)
     on_move = (resource.Repo, Account, Organization)
-    move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, leaving), move, (Action.REPO_CREATE,))
+    move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, repo_to_move), move, (Action.REPO_CREATE,))
     made = {200: ("It is there, with its first commit.", RepoMade), 409: ("The name is taken; url says by what.", None)}
     return [
         _route("POST", "/api/repos/create", create_at, "Make a repo", CreateRepo, made, 16 * MIB),

@@ -63,7 +63,7 @@ def routes(frame: Frame) -> list[Route]:
         said = "off" if disabled else "on"
         return await configured(request, repo, Changes(discussions_disabled=disabled), f"Discussions are {said} now.")
 
-    async def leaving(request: HubRequest, repo: Repo) -> Target[Move]:
+    async def repo_to_move(request: HubRequest, repo: Repo) -> Target[Move]:
         form = request.form_fields
         return await move_target(frame.repos, repo, form.get("owner") or repo.owner_name, form.get("name").strip())
 
@@ -86,7 +86,7 @@ def routes(frame: Frame) -> list[Route]:
     def configures(handler: Handler[Repo]) -> ForType:
         return at_repo(frame.repos, Action.REPO_CONFIGURE, handler)
 
-    moving_away = at_repo_needing(frame.repos, (Action.REPO_MANAGE, Action.REPO_CREATE), leaving, move)
+    moving_away = at_repo_needing(frame.repos, (Action.REPO_MANAGE, Action.REPO_CREATE), repo_to_move, move)
     return [
         *frame.routes("GET", "/settings", configures(show), "The settings of a repo"),
         *frame.routes("POST", "/settings/visibility", manages(visibility), "Make a repo public or private"),
