@@ -60,6 +60,16 @@ def test_a_client_that_leaves_while_it_is_sent_things(large: Scene) -> None:
     until(lambda: not programs())
 
 
+def test_a_fetch_gives_way_to_all_else_the_machine_has_to_do(large: Scene) -> None:
+    body = asked(large)
+    with socket.create_connection(large.hub.address, timeout=20) as connection:
+        connection.sendall(f"{REQUEST}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert connection.recv(15) == b"HTTP/1.1 200 OK"
+        until(programs)
+        groups = {os.getpriority(os.PRIO_PGRP, process) for process in programs()}
+        assert min(groups) > os.getpriority(os.PRIO_PROCESS, 0)
+
+
 def test_a_client_that_leaves_while_it_is_asking(scene: Scene) -> None:
     body = asked(scene)
     with socket.create_connection(scene.hub.address, timeout=20) as connection:

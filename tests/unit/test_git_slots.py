@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.hub.git.slots import Slots
+from hubgate.server.jobs.slots import Slots
 
 
 async def test_nobody_takes_more_than_a_share() -> None:

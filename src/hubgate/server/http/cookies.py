@@ -5,6 +5,9 @@ so neither a sibling subdomain nor plain http can plant one (login CSRF, session
 prefix, so the plain name is used. A hub accepts only the one name that the scheme of its public address calls for.
 """
 
+import re
+from functools import cache
+
 from starlette.responses import Response
 
 from hubgate.server.http.request import HubRequest
@@ -36,8 +39,15 @@ def _values(request: HubRequest, name: str) -> list[str]:
     """Read from the header itself: a parser that strips every kind of whitespace would accept a name that the browser
     did not recognize as prefixed, such as one after a no-break space.
     """
-    pairs = (pair.strip(_SPACES).partition("=") for pair in request.headers.get("cookie", "").split(";"))
-    return [value for found, equals, value in pairs if equals and found == name]
+    return [value.rstrip(_SPACES) for value in _pattern(name).findall(request.headers.get("cookie", ""))]
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """The value of each pair with this name. One pass: a header may hold thousands of pairs, and is read several times
+    for one page.
+    """
+    return re.compile(rf"(?:^|;)[{_SPACES}]*{re.escape(name)}=([^;]*)")
 
 
 def set_cookie(response: Response, name: str, value: str, *, secure: bool, max_age: int | None = None) -> None:

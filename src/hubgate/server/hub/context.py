@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from hubgate.server.clock import Clock
 from hubgate.server.hub.commits.turns import Turns
 from hubgate.server.hub.git.folders import Folders
-from hubgate.server.hub.git.slots import Slots
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.hub.limits import Limits
+from hubgate.server.jobs.slots import Slots
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database
 

@@ -1,7 +1,7 @@
-"""Work off the event loop, in threads and in git programs: who it is for, how long it may take, when it stops.
+"""Work off the event loop, in threads, programs and the database: who it is for, how long it may take, when it stops.
 
 Owns: the caller a job is charged to (`caller`), the deadline and the checkpoints of a job (`job`), the threads, shared
-fairly between callers and repos (`pool`), and the figures an operator sees (`figures`). Does not own: what the jobs do,
-how many threads each kind of work has (`hub/git/threads.py`), the places of programs (`hub/git/slots.py`). Called by
-`hub` and `web` for every job, by the edge once for every request.
+fairly between callers and repos (`pool`), places for programs and long reads (`slots`), the figures an operator sees
+(`figures`). Does not own: what the jobs do, how many threads each kind of work has (`hub/git/threads.py`). Called by
+`hub` and `web` for every job, by `storage` for long reads, by the edge once for every request.
 """

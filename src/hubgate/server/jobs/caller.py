@@ -5,7 +5,8 @@ still there is not watched until a job takes longer than a moment: most requests
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
@@ -78,6 +79,16 @@ class Caller:
 BACKGROUND = Caller("background")
 
 caller_of_context: ContextVar[Caller] = ContextVar("caller", default=BACKGROUND)
+
+
+@contextlib.contextmanager
+def as_background() -> Iterator[None]:
+    """For a step that others wait for too: it does not queue behind what else its caller asked for."""
+    token = caller_of_context.set(BACKGROUND)
+    try:
+        yield
+    finally:
+        caller_of_context.reset(token)
 
 
 def charge_repo(repo_id: str) -> None:

@@ -18,6 +18,8 @@ from hubgate.server.storage.sqltext import NO_PARAMS, Each, Kind, Params
 
 T = TypeVar("T")
 
+TOO_MANY_READS = "Too many lists or searches at once. Try again."
+
 
 class Row(Protocol):
     """A row answers to a column's name and to its position, and unpacks in order."""
@@ -71,7 +73,9 @@ class Database(Protocol):
         """A few look-ups by key that see one moment."""
 
     async def read_long(self, unit: Unit[T]) -> T:
-        """For lists, searches and exports: never on the event loop."""
+        """For lists, searches and exports: never on the event loop. Callers take turns, and one that waits for its turn
+        when its client leaves is never begun.
+        """
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         """One look-up by key, the cheapest read there is."""

@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 import asyncpg
 
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
+from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.batching import Batcher
-from hubgate.server.storage.database import Batch, Row, Unit
+from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Unit
 from hubgate.server.storage.postgres_connection import (
     Connection,
     ConnectionLost,
@@ -29,6 +31,8 @@ from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
 T = TypeVar("T")
 
 CONNECTIONS = 12
+# Lists and searches take up half of the connections, so that look-ups find one, and one caller's no more than these.
+LONG_READS_EACH = 2
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 15.0
 QUEUE_SECONDS = 5.0
@@ -41,6 +45,7 @@ class PostgresDatabase:
         self._idle: list[Connection] = []
         self._open = 0
         self._slots = asyncio.Semaphore(connections)
+        self._long_reads = Slots(max(connections // 2, 1), LONG_READS_EACH, TOO_MANY_READS)
         self._batchers: dict[str, Batcher] = {}
         self._closed = False
 
@@ -54,7 +59,8 @@ class PostgresDatabase:
         return await self._again_if_lost(lambda connection: read_in_snapshot(connection, unit))
 
     async def read_long(self, unit: Unit[T]) -> T:
-        return await self.read(unit)
+        async with self._long_reads.taken(caller_of_context.get().share):
+            return await self.read(unit)
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         require_read(sql)

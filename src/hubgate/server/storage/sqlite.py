@@ -13,7 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from hubgate.server.storage.database import Batch, Row, Unit
+from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.jobs.slots import Slots
+from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Unit
 from hubgate.server.storage.fairlock import FairLock
 from hubgate.server.storage.sqlite_connection import (
     SqliteTx,
@@ -25,6 +27,9 @@ from hubgate.server.storage.sqlite_writer import PATIENCE_SECONDS, SqliteWriter
 from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
 
 T = TypeVar("T")
+
+# Lists and searches at once. A caller has one: each may take a processor for as long as it lasts.
+LONG_READS, LONG_READS_EACH = 3, 1
 
 
 class SqliteDatabase:
@@ -40,7 +45,8 @@ class SqliteDatabase:
             self._lock.release()
         self._look_up = SqliteTx(self._reader)
         self._idle_readers: list[sqlite3.Connection] = []
-        self._read_threads = ThreadPoolExecutor(2, "sqlite-read")
+        self._read_threads = ThreadPoolExecutor(LONG_READS, "sqlite-read")
+        self._long_reads = Slots(LONG_READS, LONG_READS_EACH, TOO_MANY_READS)
 
     async def write(self, unit: Unit[T]) -> T:
         return await self._writer.run(unit, long=False)
@@ -52,8 +58,8 @@ class SqliteDatabase:
         return read_in_snapshot(self._reader, unit)
 
     async def read_long(self, unit: Unit[T]) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._read_threads, self._read_in_thread, unit)
+        async with self._long_reads.taken(caller_of_context.get().share):
+            return await asyncio.get_running_loop().run_in_executor(self._read_threads, self._read_in_thread, unit)
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         require_read(sql)

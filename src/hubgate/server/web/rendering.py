@@ -16,6 +16,7 @@ from hubgate.server.access.caller import caller_of
 from hubgate.server.clock import iso
 from hubgate.server.edge.edge import NOTHING_HERE
 from hubgate.server.errors import FieldErrors, HubError, NotFound, TooManyRequests, Unauthorized
+from hubgate.server.http.cookies import read_cookie
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.authorize.request import StoppedHere
@@ -169,7 +170,8 @@ def _has_all_its_cookies(request: HubRequest) -> bool:
 
 
 def chosen_theme(request: HubRequest) -> str:
-    theme = request.cookies.get(THEME_COOKIE, THEMES[0])
+    # Never a secret, so its name is the same on http and https.
+    theme = read_cookie(request, THEME_COOKIE, secure=False)
     return theme if theme in THEMES else THEMES[0]
 
 

@@ -20,6 +20,11 @@ DEEPEST = 2_000
 LONGEST_SEARCH = 2.0
 # A history is counted so far while its reader waits.
 MOST_COUNTED = 2_000
+# Bytes. Over HTTP no longer message is accepted; a pushed commit may have any.
+LONGEST_MESSAGE = 64 * 1024
+LONGEST_NAME = 1_000
+# Bytes of messages on one page, about. The page ends there: whoever wants the rest follows its cursor.
+MOST_TEXT = 1024 * 1024
 # The end of the year 9999: what comes after it has no date. A pushed commit may claim any.
 _LATEST = 253_402_300_799
 
@@ -43,13 +48,13 @@ class Page:
 
 
 async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> Page:
-    """Newest first, from `starts` on: it costs what is skipped and shown, however long the history is. NotACommit if
-    one of `starts` is not a commit.
+    """Newest first, from `starts` on: it costs what is skipped and shown, however long the history is. There are fewer
+    than `most` where messages are long. NotACommit if one of `starts` is not a commit.
     """
 
     def work(repo: pygit2.Repository) -> Page:
         walk = Walk(repo, starts, passed)
-        commits = [described(found) for found in islice(walk, skip, skip + most)]
+        commits = list(_fitting(islice(walk, skip, skip + most)))
         return Page(commits, walk.ahead, walk.passed)
 
     return await opened(folder, work)
@@ -158,11 +163,25 @@ def _with_folders(path: str) -> Iterator[str]:
         path = path.rpartition("/")[0]
 
 
+def _fitting(walk: Iterable[pygit2.Commit]) -> Iterator[Commit]:
+    """At least one. The walk does not go beyond the last of them."""
+    size = 0
+    for found in walk:
+        commit = described(found)
+        yield commit
+        size += len(commit.title) + len(commit.message) + len(commit.author)
+        if size > MOST_TEXT:
+            return
+
+
 def described(commit: pygit2.Commit) -> Commit:
-    message = _text(commit, commit.raw_message).strip("\n")
+    """A message or name that is too long is cut off."""
+    message = _text(commit, commit.raw_message[:LONGEST_MESSAGE]).strip("\n")
     title, _, rest = message.partition("\n")
     time = min(max(commit.commit_time, 0), _LATEST)
-    return Commit(str(commit.id), title.strip(), rest.strip("\n"), time, _text(commit, commit.author.raw_name))
+    return Commit(
+        str(commit.id), title.strip(), rest.strip("\n"), time, _text(commit, commit.author.raw_name[:LONGEST_NAME])
+    )
 
 
 def _text(commit: pygit2.Commit, raw: bytes) -> str:

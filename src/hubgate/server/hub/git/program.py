@@ -74,7 +74,7 @@ async def run(
     process = await start(arguments, folder, more)
     try:
         if gently:
-            _give_way(process)
+            give_way(process)
         out, err = await while_wanted(process.communicate(given), seconds)
     finally:
         await end(process)
@@ -93,7 +93,7 @@ async def lines(
     try:
         if process.stdin is None or process.stdout is None:
             raise ValueError("started without pipes")
-        _give_way(process)
+        give_way(process)
         process.stdin.write(given)
         process.stdin.close()
         begun = b""
@@ -107,9 +107,10 @@ async def lines(
         await end(process)
 
 
-def _give_way(process: asyncio.subprocess.Process) -> None:
+def give_way(process: asyncio.subprocess.Process) -> None:
+    """Whatever else the machine has to do goes first. With all that it started: it leads a group of its own."""
     with contextlib.suppress(ProcessLookupError):
-        os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+        os.setpriority(os.PRIO_PGRP, process.pid, _NICENESS)
 
 
 # Of what it complains about: enough to find the cause, however much it has to say.

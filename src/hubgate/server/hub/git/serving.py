@@ -78,4 +78,7 @@ async def _read(process: asyncio.subprocess.Process) -> bytes:
 
 async def _started(command: list[str], folder: Path, protocol: str) -> asyncio.subprocess.Process:
     more = {"GIT_PROTOCOL": protocol} if _PROTOCOL.match(protocol) else {}
-    return await program.start([*_MEMORY, *command, str(folder)], folder, more)
+    process = await program.start([*_MEMORY, *command, str(folder)], folder, more)
+    # A clone of a large repo takes a processor for minutes, and anyone may ask for sixteen.
+    program.give_way(process)
+    return process

@@ -14,6 +14,8 @@ from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
 CURSOR = (int, str)
+# Characters of cards and tags on one page, about. The page ends there: whoever wants the rest follows its cursor.
+MOST_TEXT = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ async def listed(repos: Repos, identity: Identity, wanted: Wanted, asked: PageRe
     after = (int(asked.after[0]), str(asked.after[1])) if asked.after else None
     sight = sight_of(identity)
     rows = await repos.db.read_long(lambda tx: store.page(tx, wanted, sight, after, asked.fetch))
-    return page_of(rows, asked, lambda repo: (_moment(repo, wanted.sort), repo.id))
+    fitting = PageRequest(_fitting(rows, asked.limit), asked.after)
+    return page_of(rows, fitting, lambda repo: (_moment(repo, wanted.sort), repo.id))
 
 
 async def recent(repos: Repos, identity: Identity, most: int) -> list[Repo]:
@@ -68,6 +71,16 @@ async def counted(repos: Repos, identity: Identity, owner_id: str) -> Counts:
     sight = sight_of(identity)
     found = await repos.db.read_long(lambda tx: store.counts(tx, owner_id, sight))
     return Counts(*(found.get(kind.value, 0) for kind in RepoType))
+
+
+def _fitting(rows: Sequence[Repo], limit: int) -> int:
+    """How many of `limit` are shown, at least one: a card may have 64 KiB, and they are all encoded at once."""
+    size = 0
+    for shown, repo in enumerate(rows[:limit], 1):
+        size += len(repo.card) + len(repo.tags)
+        if size > MOST_TEXT:
+            return shown
+    return limit
 
 
 def _moment(repo: Repo, sort: str) -> int:

@@ -14,6 +14,7 @@ from hubgate.server.errors import NotFound
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos import store
+from hubgate.server.jobs.caller import as_background
 from hubgate.server.storage.database import Tx
 
 _MARK = "hubgate-generation"
@@ -31,7 +32,9 @@ async def refresh(repos: Repos, repo_id: str) -> Path:
             await asyncio.sleep(_TRY_AGAIN_AFTER)
             continue
         try:
-            mark, pairs = await repos.db.read_long(lambda tx: _refs(tx, repo_id))
+            # Whoever fetches from this repo waits for the lock.
+            with as_background():
+                mark, pairs = await repos.db.read_long(lambda tx: _refs(tx, repo_id))
             await in_thread(_write, folder, mark, pairs)
         finally:
             os.close(lock)

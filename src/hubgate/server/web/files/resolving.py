@@ -15,12 +15,12 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.objects import Entry, EntryType
-from hubgate.server.hub.git.slots import Slots
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.finding import Place
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.files.harmless import file_headers
 from hubgate.server.web.files.ranges import is_another, is_known
 from hubgate.server.web.files.sending import Sender

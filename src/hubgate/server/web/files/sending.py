@@ -14,8 +14,8 @@ from hubgate.server.errors import Unavailable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import Streamed
 from hubgate.server.hub.git import program
-from hubgate.server.hub.git.slots import Slots
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.files.ranges import OutOfRange, Span, asked_span
 
 _CHUNK = 256 * 1024

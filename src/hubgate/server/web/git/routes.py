@@ -21,11 +21,11 @@ from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.git import pktline, receiving, serving
 from hubgate.server.hub.git.pktline import LineReader
 from hubgate.server.hub.git.receiving import Outcome
-from hubgate.server.hub.git.slots import Slots
 from hubgate.server.hub.git.unpacking import MOST_PACK_BYTES
 from hubgate.server.hub.repos import copied_refs, pushing
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.hub.repos.push_rights import NO_PULL_REQUEST
+from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.git.answers import Fetched, Pushed, begun
 from hubgate.server.web.git.bodies import Body
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing

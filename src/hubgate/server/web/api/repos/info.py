@@ -10,7 +10,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
-from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.model import Repo
@@ -42,9 +42,9 @@ def routes(repos: Repos) -> list[Route]:
                 # As in the tree: behind a gate the hash of a large file would do as a key to it elsewhere.
                 may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
                 files = await trees.files(folder, sha)
-                said["siblings"] = await in_thread(wire.siblings, files, hide_hashes=not may_read)
+                said["siblings"] = await in_read_thread(wire.siblings, files, hide_hashes=not may_read)
             else:
-                said["siblings"] = [{"rfilename": name} for name in await trees.file_names(folder, sha)]
+                said["siblings"] = await in_read_thread(wire.names, await trees.file_names(folder, sha))
         elif not expand:
             said["siblings"] = []
         if not expand or "usedStorage" in expand:

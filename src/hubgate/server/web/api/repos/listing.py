@@ -51,7 +51,7 @@ def routes(repos: Repos) -> list[Route]:
         async def every(request: HubRequest) -> JsonResponse:
             fields = request.query_fields()
             wanted = await _wanted(repos, kind, fields)
-            asked = parse_page({name: queries.last(fields, name) for name, _ in fields.pairs}, listing.CURSOR)
+            asked = parse_page(queries.paging(fields), listing.CURSOR)
             page = await listing.listed(repos, caller_of(request).identity, wanted, asked)
             expand = queries.every(fields, "expand")
             card = queries.flag(fields, "full") or queries.flag(fields, "cardData") or "cardData" in expand

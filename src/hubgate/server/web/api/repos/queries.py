@@ -12,7 +12,13 @@ def flag(fields: Fields, name: str) -> bool:
 
 def every(fields: Fields, name: str) -> list[str]:
     """All values of a parameter that may repeat, with or without brackets."""
-    return [value for key, value in fields.pairs if key in (name, f"{name}[]")]
+    spellings = (name, f"{name}[]")
+    return [value for key, value in fields.pairs if key in spellings]
+
+
+def paging(fields: Fields) -> dict[str, str]:
+    """The last `limit` and `cursor`, without looking at each of a thousand other parameters."""
+    return {name: value for name, value in fields.pairs if name in ("limit", "cursor")}
 
 
 def last(fields: Fields, name: str, otherwise: str = "") -> str:

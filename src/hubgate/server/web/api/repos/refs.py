@@ -1,5 +1,6 @@
 """`/refs`, `/branch/{name}`, `/tag/{…}`, `/super-squash/{ref}`."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
@@ -10,9 +11,10 @@ from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.repos import branching
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.web.api.repos import queries
+from hubgate.server.web.api.repos import queries, wire
 from hubgate.server.web.repo_routes import api_routes, at_repo
 
 LONGEST_MESSAGE = 10_000
@@ -35,10 +37,8 @@ class Squash(msgspec.Struct):
 
 def routes(repos: Repos) -> list[Route]:
     async def every(request: HubRequest, repo: Repo) -> JsonResponse:
-        said = _sorted(await branching.listed(repos, repo))
-        if not queries.flag(request.query_fields(), "include_prs"):
-            del said["pullRequests"]
-        return JsonResponse(said)
+        with_prs = queries.flag(request.query_fields(), "include_prs")
+        return JsonResponse(await in_read_thread(_sorted, await branching.listed(repos, repo), with_prs=with_prs))
 
     async def new_branch(request: HubRequest, repo: Repo) -> JsonResponse:
         asked = await request.read_json(NewBranch) if await request.body() else NewBranch()
@@ -105,10 +105,13 @@ _KINDS = {
 }
 
 
-def _sorted(pairs: list[tuple[str, str]]) -> dict[str, list[dict[str, str]]]:
-    said: dict[str, list[dict[str, str]]] = {kind: [] for kind in _KINDS.values()}
+def _sorted(pairs: list[tuple[str, str]], *, with_prs: bool) -> dict[str, msgspec.Raw]:
+    """By kind. There may be tens of thousands: not on the event loop."""
+    kinds = {prefix: kind for prefix, kind in _KINDS.items() if with_prs or kind != "pullRequests"}
+    return {kind: wire.encoded(_of_kind(pairs, prefix)) for prefix, kind in kinds.items()}
+
+
+def _of_kind(pairs: list[tuple[str, str]], prefix: str) -> Iterator[dict[str, str]]:
     for name, sha in pairs:
-        for prefix, kind in _KINDS.items():
-            if name.startswith(prefix):
-                said[kind].append({"name": name.removeprefix(prefix), "ref": name, "targetCommit": sha})
-    return said
+        if name.startswith(prefix):
+            yield {"name": name.removeprefix(prefix), "ref": name, "targetCommit": sha}

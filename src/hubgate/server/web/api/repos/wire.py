@@ -1,6 +1,7 @@
 """A repo as the API shows it. Members that only models, datasets or spaces have are left out elsewhere."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -8,7 +9,9 @@ import msgspec
 from hubgate.server.clock import iso
 from hubgate.server.hub.git.objects import Entry
 from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.jobs.job import checkpoint
 
+_AT_ONCE = 1_000
 # What `expand` may name, beside what every answer has.
 _ALWAYS = ("_id", "id")
 
@@ -40,9 +43,23 @@ def described(repo: Repo, *, card: bool = True) -> dict[str, Any]:
     return said
 
 
-def siblings(files: Sequence[Entry], *, hide_hashes: bool) -> list[dict[str, Any]]:
-    """With what `blobs` asks for."""
-    return [_sibling(file, hide_hashes) for file in files]
+def siblings(files: Sequence[Entry], *, hide_hashes: bool) -> msgspec.Raw:
+    """With what `blobs` asks for. There may be a million: not on the event loop."""
+    return encoded(_sibling(file, hide_hashes) for file in files)
+
+
+def names(paths: Sequence[str]) -> msgspec.Raw:
+    """The same without."""
+    return encoded({"rfilename": path} for path in paths)
+
+
+def encoded(items: Iterable[object]) -> msgspec.Raw:
+    """A JSON array for a job: encoded in parts, since other threads have to wait for each."""
+    parts, said = iter(items), list[bytes]()
+    while part := list(islice(parts, _AT_ONCE)):
+        checkpoint()
+        said.append(msgspec.json.encode(part)[1:-1])
+    return msgspec.Raw(b"[" + b",".join(said) + b"]")
 
 
 def _sibling(file: Entry, hide_hash: bool) -> dict[str, Any]:

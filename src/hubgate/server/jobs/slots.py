@@ -1,5 +1,5 @@
-"""How many git programs may run for the outside at once, in this process. Each takes memory and a processor, and a slow
-client keeps one busy for long: so there is a limit for all, and a lower one for each caller and for each repo.
+"""How much of one kind of work may run at once in this process: git programs, long reads of the database. Each takes
+memory and a processor, and may last long: so there is a limit for all, and a lower one for each caller and each repo.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from hubgate.server.jobs.caller import UNWATCHED, ClientLeft, caller_of_context
 
 @dataclass(eq=False)
 class _Place:
-    """Of one program, waited for or taken."""
+    """Of one program or read, waited for or taken."""
 
     caller: str
     repo: str
@@ -34,6 +34,8 @@ class Slots:
     most_each: int
     refusal: str = "Too many clones, fetches or pushes at once. Try again."
     longest_wait: float = 30.0
+    # Of one caller: whoever gives a place back looks at all who wait.
+    most_waiting: int = 500
     # None: a repo may have all of them.
     most_of_repo: int | None = None
     _of_caller: Counter[str] = field(default_factory=Counter)
@@ -58,6 +60,8 @@ class Slots:
     async def _wait(self, place: _Place) -> None:
         who = caller_of_context.get()
         who.check()
+        if sum(waiting.caller == place.caller for waiting in self._waiting) >= self.most_waiting:
+            raise Unavailable(self.refusal, retry_after=10)
         self._waiting.append(place)
         who.waiting.add(place)
         timer = asyncio.get_running_loop().call_later(UNWATCHED, who.watch)

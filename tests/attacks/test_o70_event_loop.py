@@ -1,0 +1,55 @@
+"""O70: one small request does not occupy the event loop, on which every other request waits.
+
+Nothing is timed: the functions called on the loop are counted.
+"""
+
+import httpx
+import pytest
+from tests.bed.breaking_off import OTHER, client_from
+from tests.bed.counting import calls_on_loop
+from tests.bed.running import RunningHub
+
+PARAMETERS = 900
+
+
+def test_a_list_looks_at_each_parameter_a_few_times(hub: RunningHub) -> None:
+    """With as many parameters as are accepted, each was compared with each."""
+    query = "&".join(f"p{number}" for number in range(PARAMETERS))
+    with client_from(hub, OTHER) as client, calls_on_loop(hub) as calls:
+        assert client.get(f"/api/models?{query}&limit=2").status_code == 200
+    assert calls["last"] < 20
+
+
+VALUES = 50_000
+
+
+@pytest.mark.parametrize(
+    ("text", "status"), [(r"\\u0000", 200), (r"\\\\u0000", 200), (r"\u0000", 422), (r"\\\u0000", 422)]
+)
+def test_a_nul_is_found_without_a_walk_through_the_body(hub: RunningHub, text: str, status: int) -> None:
+    many = ",".join(['""'] * VALUES)
+    body = f'{{"content": "{text}", "more": [{many}]}}'
+    with client_from(hub, OTHER) as client, calls_on_loop(hub) as calls:
+        answer = client.post("/api/validate-yaml", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == status
+    assert calls.total() < VALUES // 10
+
+
+def test_broken_json_with_a_nul_is_not_json(hub: RunningHub) -> None:
+    with client_from(hub, OTHER) as client:
+        answer = client.post("/api/validate-yaml", content=rb'{"content": "\u0000"', headers=_JSON)
+    assert answer.status_code == 400
+
+
+_JSON = {"content-type": "application/json"}
+
+
+def test_a_header_full_of_cookies_is_read_in_one_pass(hub: RunningHub) -> None:
+    pairs = 10_000
+    with client_from(hub, OTHER) as client:
+        # Templates are compiled once.
+        client.get("/login")
+        with calls_on_loop(hub) as calls:
+            page = client.get("/login", headers={"cookie": "a;" * pairs})
+    assert page.status_code == httpx.codes.OK
+    assert calls.total() < pairs

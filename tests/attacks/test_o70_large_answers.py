@@ -1,0 +1,76 @@
+"""O70: no answer fills the memory or occupies the event loop, whatever strangers have put into a repo."""
+
+from pathlib import Path
+
+import pytest
+from tests.bed.breaking_off import OTHER, client_from
+from tests.bed.counting import calls_on_loop
+from tests.bed.git import address, push_import, run_git
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub
+
+MIB = 1024 * 1024
+COMMITS, MESSAGE = 60, 256 * 1024
+REFS = 400
+CARDS = 60
+
+
+def _import() -> bytes:
+    """Commits with long messages on `main`, and many branches at the first of them."""
+    said = []
+    for number in range(1, COMMITS + 1):
+        message = f"commit {number}\n\n".encode() + b"<" * MESSAGE
+        said.append(b"commit refs/heads/main\nmark :%d\ncommitter A <a@b> %d +0000\n" % (number, 10**9 + number))
+        said.append(b"data %d\n" % len(message) + message + b"\n")
+    said += [b"reset refs/heads/b%d\nfrom :1\n\n" % number for number in range(REFS)]
+    return b"".join(said)
+
+
+@pytest.fixture
+def talkative(hub: RunningHub, tmp_path: Path) -> RunningHub:
+    token = make_token(hub, make_user(hub, "ada"))
+    with api(hub, token) as ada:
+        make_repo(ada, "talk")
+    folder = tmp_path / "imported"
+    folder.mkdir()
+    push_import(folder, _import(), address(hub.url, "ada/talk", token))
+    pushed = run_git(folder, "push", "-q", address(hub.url, "ada/talk", token), "--all")
+    assert pushed.returncode == 0, pushed.stderr
+    return hub
+
+
+def test_a_page_of_a_history_ends_where_messages_become_too_much(talkative: RunningHub) -> None:
+    with client_from(talkative, OTHER) as client:
+        target, seen = "/api/models/ada/talk/commits/main?limit=1000&expand=formatted", list[str]()
+        while target:
+            answer = client.get(target)
+            assert len(answer.content) < 10 * MIB
+            assert max(len(commit["message"]) for commit in answer.json()) <= 64 * 1024
+            seen += [commit["title"] for commit in answer.json()]
+            target = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert seen == [f"commit {number}" for number in range(COMMITS, 0, -1)]
+
+
+def test_refs_are_described_off_the_event_loop(talkative: RunningHub) -> None:
+    with client_from(talkative, OTHER) as client, calls_on_loop(talkative) as calls:
+        refs = client.get("/api/models/ada/talk/refs").json()
+    assert len(refs["branches"]) == REFS + 1
+    assert refs["tags"] == refs["converts"] == []
+    assert "pullRequests" not in refs
+    assert calls["removeprefix"] < REFS
+
+
+def test_a_list_ends_where_cards_become_too_much(hub: RunningHub) -> None:
+    card = "---\nmore: " + "x" * 60_000 + "\n---\n"
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        for number in range(CARDS):
+            make_repo(ada, f"m{number}")
+            committed(ada, f"ada/m{number}", {"README.md": card.encode()})
+        target, seen = "/api/models?limit=1000&full=true", list[str]()
+        while target:
+            answer = ada.get(target)
+            assert len(answer.content) < 3 * MIB
+            seen += [repo["id"] for repo in answer.json()]
+            target = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert sorted(seen) == sorted(f"ada/m{number}" for number in range(CARDS))

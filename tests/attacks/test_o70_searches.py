@@ -1,0 +1,42 @@
+"""O70: searches of one caller delay nobody else's, and are not made for a client that left. Nothing is timed."""
+
+import pytest
+from tests.bed.breaking_off import OTHER, answered, asking, broken_off, client_from
+from tests.bed.people import api, make_token, make_user
+from tests.bed.repos import make_repo
+from tests.bed.running import RunningHub
+
+SEARCHES = 40
+# Nothing has any of these: every repo is looked at, for each of them.
+SLOW = "/api/models?" + "&".join(f"filter=none-{number}" for number in range(20))
+
+# One repo many times over, with as many tags as a card may have.
+COPIES = """
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
+INSERT INTO repos (id, type, owner_kind, owner_id, name, private, gated, discussions_disabled, sdk, creator_id, card,
+    tags, created_at, updated_at, generation, last_seq, last_discussion)
+SELECT 'copy-' || n.i, type, owner_kind, owner_id, name || n.i, private, gated, discussions_disabled, sdk, creator_id,
+    card, :tags, created_at, updated_at, 0, 0, 0 FROM repos, n WHERE name = 'one'
+"""
+
+
+@pytest.fixture
+def crowded(hub: RunningHub) -> RunningHub:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "one")
+        make_repo(ada, "data", "dataset")
+    tags = "[" + ",".join(f'"tag-{number}"' for number in range(200)) + "]"
+    hub.call(lambda opened: opened.db.write_long(lambda tx: tx.exec(COPIES, {"tags": tags})))
+    return hub
+
+
+def test_others_lists_are_read_in_turn(crowded: RunningHub) -> None:
+    with asking(crowded, [SLOW] * SEARCHES) as greedy, client_from(crowded, OTHER) as other:
+        for _ in range(3):
+            assert [found["id"] for found in other.get("/api/datasets").json()] == ["ada/data"]
+        assert answered(greedy) < SEARCHES // 2
+
+
+def test_searches_are_not_made_for_clients_that_left(crowded: RunningHub) -> None:
+    assert broken_off(crowded, [SLOW] * SEARCHES).count(200) <= SEARCHES // 2
+    assert '"level":"error"' not in crowded.log

@@ -1,0 +1,36 @@
+"""Counting the Python functions that a hub calls on its event loop, where work blocks every other request."""
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from tests.bed.running import RunningHub
+
+from hubgate.server.opened import Hub
+
+
+@contextlib.contextmanager
+def calls_on_loop(hub: RunningHub) -> Iterator[Counter[str]]:
+    """By the name of the function, C functions too. Jobs in threads are not counted."""
+    calls: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            calls[frame.f_code.co_name] += 1
+        elif event == "c_call":
+            calls[arg.__name__] += 1
+
+    async def start(_: Hub) -> None:
+        sys.setprofile(note)
+
+    async def stop(_: Hub) -> None:
+        sys.setprofile(None)
+
+    hub.call(start)
+    try:
+        yield calls
+    finally:
+        hub.call(stop)
