@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import UNWATCHED, ClientLeft, caller_of_context
+from hubgate.server.jobs.caller import BACKGROUND, UNWATCHED, ClientLeft, caller_of_context
 
 
 @dataclass(eq=False)
@@ -82,11 +82,9 @@ class Slots:
 
     def _is_free(self, place: _Place) -> bool:
         of_repo = self.most if self.most_of_repo is None else self.most_of_repo
-        return (
-            self._of_caller.total() < self.most
-            and self._of_caller[place.caller] < self.most_each
-            and self._of_repo[place.repo] < of_repo
-        )
+        # What a process does by itself is bounded by its loops; a process that only delivers has no other caller.
+        has_share = place.caller == BACKGROUND.share or self._of_caller[place.caller] < self.most_each
+        return has_share and self._of_caller.total() < self.most and self._of_repo[place.repo] < of_repo
 
     def _take(self, place: _Place) -> None:
         place.is_taken = True
