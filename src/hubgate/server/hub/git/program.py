@@ -49,8 +49,9 @@ async def start(
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            # A signal to our group, such as Ctrl-C, is ours to pass on.
-            start_new_session=True,
+            # A signal to our group, such as Ctrl-C, is ours to pass on. Not a session of its own: Linux gives each
+            # session an equal part of the processors (autogroups), and priorities count only within one.
+            process_group=0,
         )
     except FileNotFoundError as error:
         if str(error.filename) != str(folder):
