@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from hubgate.server.errors import Unavailable
 from hubgate.server.jobs.caller import Caller, ClientLeft, caller_of_context, while_wanted
 from hubgate.server.jobs.job import checkpoint
-from hubgate.server.jobs.pool import FairPool
+from hubgate.server.jobs.pool import UNPAID, FairPool
 
 LONG = 60.0
 
@@ -106,6 +107,34 @@ async def test_one_repo_never_has_all_threads() -> None:
     assert gate.begun == ["popular", "popular", "quiet"]
     gate.open()
     await asyncio.gather(*popular, quiet)
+
+
+def burn() -> str:
+    """More processor time than is free."""
+    until = time.thread_time() + 2 * UNPAID
+    while time.thread_time() < until:
+        pass
+    return "burnt"
+
+
+async def test_a_caller_rests_after_expensive_work_and_others_do_not() -> None:
+    pool = FairPool("test", 2, per_caller=2, per_repo=2, rest=1_000_000)
+    greedy = Caller("greedy")
+    assert await begin(pool, burn, greedy) == "burnt"
+    waiting = begin(pool, lambda: "again", greedy)
+    for _ in range(5):
+        assert await begin(pool, lambda: "other", Caller("other")) == "other"
+    assert (waiting.done(), pool.figures.queued) == (False, 1)
+    waiting.cancel()
+
+
+async def test_a_caller_that_rested_goes_on() -> None:
+    pool = FairPool("test", 1, per_caller=1, per_repo=1, rest=2)
+    greedy = Caller("greedy")
+    both = [begin(pool, burn, greedy), begin(pool, lambda: "again", greedy)]
+    assert await asyncio.gather(*both) == ["burnt", "again"]
+    cheap = FairPool("test", 1, per_caller=1, per_repo=1, rest=1_000_000)
+    assert [await begin(cheap, lambda: "cheap", greedy) for _ in range(3)] == ["cheap"] * 3
 
 
 async def test_a_client_that_leaves_stops_its_work_and_starts_no_more() -> None:

@@ -3,6 +3,9 @@
 Waiting jobs take turns by caller, so that a thousand of one caller's delay another's first by one turn at most. And as
 a job cannot be interrupted between its checkpoints, no caller and no repo ever has all threads: a part is always left
 for somebody else, idle if there is nobody.
+
+Threads also share the interpreter: libgit2 holds its lock while it parses a folder of 100,000 files, so nothing else
+of the process runs for 80 ms. So a caller whose job used the processor for long rests before the next one starts.
 """
 
 import contextlib
@@ -10,10 +13,11 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, thread_time
 from typing import Any, TypeVar
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import UNWATCHED, Caller, ClientLeft, caller_of_context
+from hubgate.server.jobs.caller import BACKGROUND, UNWATCHED, Caller, ClientLeft, caller_of_context
 from hubgate.server.jobs.figures import figures_of
 from hubgate.server.jobs.job import Job, too_late
 
@@ -21,13 +25,20 @@ T = TypeVar("T")
 
 # Of one caller: more connections than any client opens wait here at once.
 MOST_WAITING = 1_000
+# Seconds of processor time after which no one rests: nearly all jobs use less.
+UNPAID = 0.005
 
 
 class FairPool:
     """Used by any number of event loops at once; `_lock` guards all that is counted."""
 
-    def __init__(self, name: str, threads: int, *, per_caller: int, per_repo: int) -> None:
+    def __init__(self, name: str, threads: int, *, per_caller: int, per_repo: int, rest: float = 0) -> None:
+        """`rest`: for each second of processor time that a job used, its caller waits so many."""
         self.figures = figures_of(name)
+        self._rest = rest
+        # By caller: the moment at which the next job may start, and those for whom a timer runs.
+        self._resting: dict[str, float] = {}
+        self._woken: set[str] = set()
         self._threads, self._per_caller, self._per_repo = threads, per_caller, per_repo
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._lock = threading.Lock()
@@ -105,7 +116,7 @@ class FairPool:
     def _next(self) -> Job[Any] | None:
         """The first job, in the order of turns, whose caller and repo have room."""
         for caller, waiting in self._waiting.items():
-            if self._of_caller[caller] >= self._per_caller:
+            if self._of_caller[caller] >= self._per_caller or self._is_resting(caller, waiting[0]):
                 continue
             job = next((job for job in waiting if job.repo is None or self._of_repo[job.repo] < self._per_repo), None)
             if job is None:
@@ -118,9 +129,39 @@ class FairPool:
             return job
         return None
 
-    def _run(self, job: Job[Any]) -> None:
-        settle = job.run()
+    def _is_resting(self, caller: str, first: Job[Any]) -> bool:
+        until = self._resting.get(caller)
+        if until is None:
+            return False
+        left = until - monotonic()
+        if left <= 0:
+            del self._resting[caller]
+            return False
+        if caller not in self._woken:
+            self._woken.add(caller)
+            with contextlib.suppress(RuntimeError):
+                first.loop.call_soon_threadsafe(first.loop.call_later, left, self._wake, caller)
+        return True
+
+    def _let_rest(self, caller: str, seconds: float) -> None:
+        now = monotonic()
+        if len(self._resting) >= MOST_WAITING:
+            self._resting = {other: until for other, until in self._resting.items() if until > now}
+        self._resting[caller] = max(self._resting.get(caller, 0), now) + seconds
+
+    def _wake(self, caller: str) -> None:
         with self._lock:
+            self._woken.discard(caller)
+            self._start_some()
+        self.figures.changed(self.figures)
+
+    def _run(self, job: Job[Any]) -> None:
+        began = thread_time()
+        settle = job.run()
+        used = thread_time() - began
+        with self._lock:
+            if used > UNPAID and self._rest and job.caller != BACKGROUND.share:
+                self._let_rest(job.caller, used * self._rest)
             self.figures.running -= 1
             _less(self._of_caller, job.caller)
             if job.repo is not None:

@@ -13,8 +13,11 @@ from hubgate.server.jobs.pool import FairPool
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# A caller's expensive reads take at most a third of the process's time.
+REST = 2.0
+
 # Objects read by libgit2: lookups, listings, walks, diffs. More threads would only wait for the same disk.
-READS = FairPool("git", 8, per_caller=3, per_repo=5)
+READS = FairPool("git", 8, per_caller=3, per_repo=5, rest=REST)
 READ_SECONDS = 20.0
 
 # Short steps of something larger: a blob written, a file synced, a part of a download read.
@@ -26,7 +29,7 @@ LONG = FairPool("long", 4, per_caller=2, per_repo=2)
 LONG_SECONDS = 30 * 60.0
 
 # YAML and Markdown, checked and rendered for anyone who asks. They use the processor, never the disk.
-TEXTS = FairPool("text", 2, per_caller=1, per_repo=1)
+TEXTS = FairPool("text", 2, per_caller=1, per_repo=1, rest=REST)
 TEXT_SECONDS = 20.0
 
 # The card of what is being committed: a commit does not wait behind those who only read.
