@@ -10,8 +10,10 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub
 
+from hubgate.server.hub.git.history import LONGEST_MESSAGE
+
 MIB = 1024 * 1024
-COMMITS, MESSAGE = 60, 256 * 1024
+COMMITS, MESSAGE = 60, 300 * 1024
 REFS = 400
 CARDS = 60
 
@@ -46,7 +48,7 @@ def test_a_page_of_a_history_ends_where_messages_become_too_much(talkative: Runn
         while target:
             answer = client.get(target)
             assert len(answer.content) < 10 * MIB
-            assert max(len(commit["message"]) for commit in answer.json()) <= 64 * 1024
+            assert max(len(commit["message"]) for commit in answer.json()) <= LONGEST_MESSAGE
             seen += [commit["title"] for commit in answer.json()]
             target = answer.links["next"]["url"] if "next" in answer.links else ""
     assert seen == [f"commit {number}" for number in range(COMMITS, 0, -1)]

@@ -20,8 +20,9 @@ DEEPEST = 2_000
 LONGEST_SEARCH = 2.0
 # A history is counted so far while its reader waits.
 MOST_COUNTED = 2_000
-# Bytes. Over HTTP no longer message is accepted; a pushed commit may have any.
-LONGEST_MESSAGE = 64 * 1024
+# Bytes. The longest summary and description that are accepted over HTTP fit, in characters of four bytes each; a pushed
+# commit may have any.
+LONGEST_MESSAGE = 272 * 1024
 LONGEST_NAME = 1_000
 # Bytes of messages on one page, about. The page ends there: whoever wants the rest follows its cursor.
 MOST_TEXT = 1024 * 1024
