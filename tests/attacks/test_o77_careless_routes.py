@@ -8,7 +8,7 @@ from tests.bed.testbuild import bare_route
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.resource import Account, Organization
-from hubgate.server.edge.endpoint import OWN_ACCOUNT, THE_HUB, Endpoint, Locator
+from hubgate.server.edge.routes import OWN_ACCOUNT, THE_HUB, Endpoint, Locator
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 

@@ -21,17 +21,18 @@ from hubgate.server.access.resource import HUB
 from hubgate.server.accounts.model import Organization
 from hubgate.server.app import build_app
 from hubgate.server.edge.edge import Edge
-from hubgate.server.edge.endpoint import (
+from hubgate.server.edge.routes import (
+    KIB,
     OWN_ACCOUNT,
     THE_HUB,
     Endpoint,
     Locator,
     PublicHandler,
+    Route,
     Target,
     public,
     without_subject,
 )
-from hubgate.server.edge.routes import KIB, Route
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

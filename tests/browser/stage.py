@@ -25,8 +25,7 @@ from hubgate.server import errors, logs
 from hubgate.server.access.caller import caller_of
 from hubgate.server.app import build_app
 from hubgate.server.edge.edge import Edge
-from hubgate.server.edge.endpoint import PublicHandler, public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import PublicHandler, Route, public
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

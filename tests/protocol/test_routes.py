@@ -4,8 +4,7 @@ import pytest
 from starlette.responses import Response
 from tests.bed.running import RunningHub
 
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

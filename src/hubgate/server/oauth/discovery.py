@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from hubgate.server.edge.endpoint import PublicHandler, public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import PublicHandler, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -10,8 +10,7 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.clock import SECOND
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface

@@ -12,8 +12,7 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account
 from hubgate.server.accounts.model import Membership
-from hubgate.server.edge.endpoint import Endpoint, Locator, Target
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Endpoint, Locator, Route, Target
 from hubgate.server.errors import Unauthorized
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

@@ -8,8 +8,7 @@ from pathlib import Path
 from starlette.responses import Response
 
 from hubgate.server.edge.edge import NOTHING_HERE
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -13,8 +13,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.names import name_key
 from hubgate.server.edge.edge import NOTHING_HERE
-from hubgate.server.edge.endpoint import Check, Endpoint, Handler, Locator, Target
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Check, Endpoint, Handler, Locator, Route, Target
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -15,8 +15,7 @@ from hubgate.server.access.resource import Organization as OrganizationResource
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, Owner, User
 from hubgate.server.audit.model import Actor
-from hubgate.server.edge.endpoint import Endpoint, Handler, Locator, Target
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Endpoint, Handler, Locator, Route, Target
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import address_of, moved_to, organization_named

@@ -4,8 +4,7 @@ import msgspec
 from starlette.responses import Response
 
 from hubgate.server import metrics
-from hubgate.server.edge.endpoint import PublicHandler, public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import PublicHandler, Route, public
 from hubgate.server.errors import Unavailable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from hubgate.server.access.actions import Action
-from hubgate.server.edge.endpoint import Check, Target
+from hubgate.server.edge.routes import Check, Target
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store

@@ -8,8 +8,7 @@ from urllib.parse import unquote
 import msgspec
 
 from hubgate.server.access.actions import Action
-from hubgate.server.edge.endpoint import Endpoint, Handler, Located, Locator, Missing, Target
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Endpoint, Handler, Located, Locator, Missing, Route, Target
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos

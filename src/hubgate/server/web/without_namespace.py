@@ -8,8 +8,7 @@ from starlette.types import ASGIApp
 
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
-from hubgate.server.edge.endpoint import Endpoint, Locator, Missing
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Endpoint, Locator, Missing, Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos.model import RepoType

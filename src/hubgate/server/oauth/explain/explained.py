@@ -6,7 +6,7 @@ from urllib.parse import unquote_plus
 
 from starlette.types import ASGIApp
 
-from hubgate.server.edge.endpoint import PublicHandler
+from hubgate.server.edge.routes import PublicHandler
 from hubgate.server.errors import HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth

@@ -6,8 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hubgate.server.access.caller import visitor_of
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface

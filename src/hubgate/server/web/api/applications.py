@@ -7,8 +7,7 @@ from msgspec import UNSET, to_builtins
 from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.edge.endpoint import Handler
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

@@ -13,8 +13,7 @@ from hubgate.server.audit import read
 from hubgate.server.audit.chain import exact
 from hubgate.server.audit.filters import parse_filter
 from hubgate.server.audit.model import Batch
-from hubgate.server.edge.endpoint import Handler
-from hubgate.server.edge.routes import Query, Route
+from hubgate.server.edge.routes import Handler, Query, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

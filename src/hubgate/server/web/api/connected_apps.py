@@ -10,8 +10,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.clock import iso, iso_or_none
-from hubgate.server.edge.endpoint import own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -7,8 +7,7 @@ from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 

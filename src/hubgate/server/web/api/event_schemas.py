@@ -4,8 +4,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import NotFound
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.schemas import schema_of

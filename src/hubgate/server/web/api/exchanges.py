@@ -10,8 +10,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import LONGEST
-from hubgate.server.edge.endpoint import Handler, own
-from hubgate.server.edge.routes import KIB, Query, Route
+from hubgate.server.edge.routes import KIB, Handler, Query, Route, own
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

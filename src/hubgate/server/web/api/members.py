@@ -15,8 +15,7 @@ from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.organizations.model import Member
 from hubgate.server.accounts.roles import Role
-from hubgate.server.edge.endpoint import Check, Endpoint, Locator, Target
-from hubgate.server.edge.routes import KIB, Query, Route
+from hubgate.server.edge.routes import KIB, Check, Endpoint, Locator, Query, Route, Target
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

@@ -11,9 +11,8 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.clock import iso
-from hubgate.server.edge.endpoint import Endpoint, Locator, Target
 from hubgate.server.edge.guard import Guard
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Endpoint, Locator, Route, Target
 from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

@@ -7,8 +7,7 @@ from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions.wire import Session, described
-from hubgate.server.edge.endpoint import own
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, own
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

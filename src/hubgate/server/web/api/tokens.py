@@ -15,8 +15,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.model import LONGEST_NAME
 from hubgate.server.accounts.tokens.wire import Token, described
-from hubgate.server.edge.endpoint import own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import Forbidden
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

@@ -5,8 +5,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.edge.endpoint import Handler
-from hubgate.server.edge.routes import KIB, Query, Route
+from hubgate.server.edge.routes import KIB, Handler, Query, Route
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -12,8 +12,7 @@ from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account, Organization
 from hubgate.server.accounts.model import Membership
 from hubgate.server.clock import iso
-from hubgate.server.edge.endpoint import own
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -10,8 +10,7 @@ from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
 from hubgate.server.clock import SECOND
-from hubgate.server.edge.endpoint import Check, Target, public
-from hubgate.server.edge.routes import MIB, Route
+from hubgate.server.edge.routes import MIB, Check, Route, Target, public
 from hubgate.server.errors import Forbidden, NotFound, Unprocessable
 from hubgate.server.http.render import LfsResponse
 from hubgate.server.http.request import HubRequest

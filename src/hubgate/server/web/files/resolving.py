@@ -7,8 +7,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.edge.endpoint import Check, Target
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Check, Route, Target
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

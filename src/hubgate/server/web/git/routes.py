@@ -10,9 +10,8 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of, share_of
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.resource import Post
-from hubgate.server.edge.endpoint import Check, Target
 from hubgate.server.edge.guard import Guard
-from hubgate.server.edge.routes import MIB, Query, Route
+from hubgate.server.edge.routes import MIB, Check, Query, Route, Target
 from hubgate.server.errors import Forbidden, UnsupportedMedia
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

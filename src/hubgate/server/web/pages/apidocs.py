@@ -6,9 +6,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubgate.server.edge.endpoint import public
 from hubgate.server.edge.openapi import document
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

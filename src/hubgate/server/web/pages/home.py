@@ -5,8 +5,7 @@ from starlette.responses import Response
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations import invitations
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos

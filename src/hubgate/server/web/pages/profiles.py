@@ -14,8 +14,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.edge.edge import NOTHING_HERE
-from hubgate.server.edge.endpoint import Endpoint, Locator, Target
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Endpoint, Locator, Route, Target
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -3,8 +3,7 @@
 from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.clock import DAY, SECOND
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -7,7 +7,7 @@ from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import require
-from hubgate.server.edge.endpoint import Check, Target, require_also
+from hubgate.server.edge.routes import Check, Target, require_also
 from hubgate.server.errors import Forbidden, NotFound
 from hubgate.server.hub.commits.committing import writable_ref
 from hubgate.server.hub.context import Repos

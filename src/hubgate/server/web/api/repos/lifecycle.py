@@ -9,8 +9,7 @@ from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.access.resource import Account, Organization
-from hubgate.server.edge.endpoint import Endpoint, Locator, Missing, Target
-from hubgate.server.edge.routes import MIB, Route
+from hubgate.server.edge.routes import MIB, Endpoint, Locator, Missing, Route, Target
 from hubgate.server.errors import BadRequest, NotFound, Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

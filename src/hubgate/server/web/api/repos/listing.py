@@ -4,8 +4,7 @@ from typing import Any
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.edge.endpoint import THE_HUB, Endpoint, without_subject
-from hubgate.server.edge.routes import Query, Route
+from hubgate.server.edge.routes import THE_HUB, Endpoint, Query, Route, without_subject
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.render import JsonResponse

@@ -13,8 +13,7 @@ from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.clock import iso
-from hubgate.server.edge.endpoint import Endpoint, own
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Endpoint, Route, own
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

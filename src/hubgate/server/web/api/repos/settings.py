@@ -7,8 +7,7 @@ from starlette.responses import PlainTextResponse
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of
-from hubgate.server.edge.endpoint import Check, Target
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Check, Route, Target
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos

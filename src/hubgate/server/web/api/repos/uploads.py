@@ -8,9 +8,8 @@ import msgspec
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
-from hubgate.server.edge.endpoint import Target
 from hubgate.server.edge.guard import Guard
-from hubgate.server.edge.routes import MIB, Query, Route
+from hubgate.server.edge.routes import MIB, Query, Route, Target
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest

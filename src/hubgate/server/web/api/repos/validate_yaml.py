@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import MIB, Route
+from hubgate.server.edge.routes import MIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

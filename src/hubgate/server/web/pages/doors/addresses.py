@@ -5,8 +5,7 @@ from starlette.responses import Response
 from hubgate.server.accounts import addresses
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.pages.doors.door import door
 from hubgate.server.web.rendering import Pages

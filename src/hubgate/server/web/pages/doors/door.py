@@ -1,7 +1,6 @@
 """What the routes of doors have in common."""
 
-from hubgate.server.edge.endpoint import Endpoint
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Endpoint, Route
 from hubgate.server.http.surface import Surface
 
 NOTICE = "doors/notice.html"

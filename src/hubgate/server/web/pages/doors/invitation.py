@@ -7,8 +7,7 @@ from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations.invitations import Opened
-from hubgate.server.edge.endpoint import own, public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, own, public
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.local_path import going_on

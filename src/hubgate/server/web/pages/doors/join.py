@@ -9,8 +9,7 @@ from hubgate.server.accounts import signup
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations.invitations import Opened
 from hubgate.server.accounts.signin import admit
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest

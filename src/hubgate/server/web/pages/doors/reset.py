@@ -6,8 +6,7 @@ from hubgate.server.access.caller import visitor_of
 from hubgate.server.accounts import addresses, passwords_changed
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.pages.doors.door import NOTICE, door

@@ -6,8 +6,7 @@ from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.signin import WrongPassword, sign_in
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import Forbidden, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth

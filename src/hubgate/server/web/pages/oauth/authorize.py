@@ -6,8 +6,7 @@ from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.model import Person
-from hubgate.server.edge.endpoint import PublicHandler, public
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, PublicHandler, Route, public
 from hubgate.server.errors import Forbidden, Unprocessable
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.forms import Fields

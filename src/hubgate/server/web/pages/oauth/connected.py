@@ -9,8 +9,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.model import Person
-from hubgate.server.edge.endpoint import Handler, own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

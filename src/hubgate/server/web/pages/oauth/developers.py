@@ -9,8 +9,7 @@ from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.accounts.model import Owner, Person
 from hubgate.server.accounts.roles import Role
 from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
-from hubgate.server.edge.endpoint import own, public
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, own, public
 from hubgate.server.errors import TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

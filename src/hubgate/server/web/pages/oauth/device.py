@@ -12,8 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.clock import MINUTE
-from hubgate.server.edge.endpoint import PublicHandler, public
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, PublicHandler, Route, public
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -7,8 +7,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.accounts import store as account_store
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import store as app_store

@@ -1,8 +1,7 @@
 """A route of the operator's pages."""
 
 from hubgate.server.access.actions import Action
-from hubgate.server.edge.endpoint import THE_HUB, Endpoint, PublicHandler, without_subject
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, THE_HUB, Endpoint, PublicHandler, Route, without_subject
 from hubgate.server.http.surface import Surface
 
 

@@ -5,8 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.access.caller import actor_of
-from hubgate.server.edge.endpoint import PublicHandler
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import PublicHandler, Route
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth

@@ -9,8 +9,7 @@ from hubgate.server.accounts import by_operator, oversight
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
 from hubgate.server.accounts.model import User
-from hubgate.server.edge.endpoint import PublicHandler
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import PublicHandler, Route
 from hubgate.server.errors import Conflict
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.named import user_named

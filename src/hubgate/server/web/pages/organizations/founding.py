@@ -6,8 +6,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations import settings
-from hubgate.server.edge.endpoint import own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -11,8 +11,7 @@ from hubgate.server.accounts.emails import email_key
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import invitations, members
 from hubgate.server.accounts.roles import Role
-from hubgate.server.edge.endpoint import Handler
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

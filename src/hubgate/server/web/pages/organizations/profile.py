@@ -9,8 +9,7 @@ from hubgate.server.access.caller import actor_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import settings
-from hubgate.server.edge.endpoint import Handler
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

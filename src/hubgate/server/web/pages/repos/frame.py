@@ -10,8 +10,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
-from hubgate.server.edge.endpoint import Handler
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -4,8 +4,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.edge.endpoint import THE_HUB, Endpoint, PublicHandler, without_subject
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import THE_HUB, Endpoint, PublicHandler, Route, without_subject
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.listing import listing

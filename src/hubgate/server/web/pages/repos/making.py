@@ -9,8 +9,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.access.resource import Account, Organization
-from hubgate.server.edge.endpoint import Endpoint, Locator, Target, own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Endpoint, Locator, Route, Target, own
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

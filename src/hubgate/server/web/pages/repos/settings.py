@@ -6,8 +6,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
-from hubgate.server.edge.endpoint import Handler, Target
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Handler, Route, Target
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.repos import configuring, moving

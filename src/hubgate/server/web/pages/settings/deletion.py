@@ -9,8 +9,7 @@ from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts import own_deletion
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person
-from hubgate.server.edge.endpoint import own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -10,8 +10,7 @@ from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.export import export
 from hubgate.server.accounts.model import Owner, Person
-from hubgate.server.edge.endpoint import own
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import store as repo_store

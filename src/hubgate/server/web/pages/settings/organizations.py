@@ -8,8 +8,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Membership, Person
 from hubgate.server.accounts.names import name_key
 from hubgate.server.accounts.organizations import invitations, members
-from hubgate.server.edge.endpoint import Handler, own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

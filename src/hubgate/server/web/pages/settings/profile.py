@@ -7,8 +7,7 @@ from hubgate.server.access.caller import Caller
 from hubgate.server.accounts import addresses, own_account
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import User
-from hubgate.server.edge.endpoint import Handler, own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -6,8 +6,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.edge.endpoint import own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

@@ -12,8 +12,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import AlreadyUsed
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.edge.endpoint import Handler, own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface

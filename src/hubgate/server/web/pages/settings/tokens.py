@@ -16,8 +16,7 @@ from hubgate.server.accounts.form_once import AlreadyUsed
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.edge.endpoint import own
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest

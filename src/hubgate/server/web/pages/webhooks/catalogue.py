@@ -6,8 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.clock import HOUR, MINUTE, SECOND
-from hubgate.server.edge.endpoint import public
-from hubgate.server.edge.routes import Route
+from hubgate.server.edge.routes import Route, public
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.schemas import EXTRAS, Schema, members_of
 from hubgate.server.http.request import HubRequest

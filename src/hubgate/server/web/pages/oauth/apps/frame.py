@@ -7,8 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.edge.endpoint import Handler
-from hubgate.server.edge.routes import KIB, Route
+from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import owning
