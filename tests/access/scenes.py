@@ -68,9 +68,9 @@ def callers(column: str) -> Iterator[Caller]:
     yield Caller(Identity.personal(ME, members, role=TokenRole.WRITE), "write token")
     in_acme = column in ROLES
     for scopes in SCOPE_SETS:
-        for orgs in ((CLUB,), (ACME,)):
-            token = Identity.consented(ME, members, client_id=APP, scopes=scopes, organizations=orgs)
-            yield Caller(token, "consented", scopes, in_acme and ACME in orgs)
+        for org in (CLUB, ACME):
+            token = Identity.consented(ME, members, client_id=APP, scopes=scopes, organizations={org: scopes})
+            yield Caller(token, "consented", scopes, in_acme and org == ACME)
         for org in (ACME, CLUB):
             token = Identity.exchanged(ME, members, client_id=APP, scopes=scopes, organization=org)
             yield Caller(token, "exchanged", scopes, in_acme and org == ACME)

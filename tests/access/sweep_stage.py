@@ -164,7 +164,8 @@ def _consented(app: Client, user: User, roles: Roles, scopes: Sequence[str], org
     with browser_of(app.hub, user) as browser:
         code = answer_of(approve(browser, address, orgs=organizations))["code"]
     given = app.redeem(code, code_verifier=verifier).json()
-    identity = Identity.consented(user.id, roles, client_id=app.id, scopes=scopes, organizations=organizations)
+    granted = dict.fromkeys(organizations, frozenset(scopes))
+    identity = Identity.consented(user.id, roles, client_id=app.id, scopes=scopes, organizations=granted)
     what = scopes[0] if len(scopes) == 1 else "every scope"
     return Sender(f"{user.name}'s app with {what}", identity, _bearer(given["access_token"]))
 

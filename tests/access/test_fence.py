@@ -213,8 +213,8 @@ def test_what_else_the_member_is_never_matters(one: Try, others: dict[str, Role]
 def test_lists_show_no_more_than_may_be_seen(one: Try) -> None:
     """What a statement asks for is the organization's alone, and nothing where no scope reads."""
     sight = sight_of(one.token)
-    assert set(sight.owners) <= {BOUND}
-    if sight.owners and sight.made_by is None:
+    assert {*sight.owners, *sight.creators} <= {BOUND}
+    if sight.owners:
         assert one.scopes & REPO_SCOPES_THAT_READ
 
 

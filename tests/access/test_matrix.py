@@ -58,7 +58,7 @@ def test_a_refused_token_is_told_every_scope_that_helps_and_no_other(action: Act
 
 
 def _check_named(token: Identity, action: Action, things: list[Scene]) -> None:
-    wider = {scope: replace(token, scopes=token.scopes | {scope}) for scope in ORDER}
+    wider = {scope: widened(token, scope) for scope in ORDER}
     for scene in things:
         decision = decide(token, action, scene.resource)
         if decision.outcome is not Outcome.FORBID:
@@ -68,8 +68,14 @@ def _check_named(token: Identity, action: Action, things: list[Scene]) -> None:
         if alone != decision.scopes:
             assert (scene.private, alone) == (True, ()), decision
             assert decision.scopes == DISCUSS_AND_READ[scene.created_by_app]
-            both = replace(token, scopes=token.scopes | {"write-discussions", "read-repos"})
+            both = widened(token, "write-discussions", "read-repos")
             assert decide(both, action, scene.resource).allowed
+
+
+def widened(token: Identity, *scopes: str) -> Identity:
+    """With these scopes, too, in every organization it was granted."""
+    granted = {org: held | set(scopes) for org, held in token.granted.items()}
+    return replace(token, scopes=token.scopes | set(scopes), granted=granted)
 
 
 @pytest.mark.parametrize("name", HUB)
@@ -83,7 +89,7 @@ def test_the_hub_itself(name: str) -> None:
         "tokens": [
             *(Identity.personal(ME, members, role=role) for role in TokenRole),
             *(
-                Identity.consented(ME, members, client_id=APP, scopes=scopes, organizations=[ACME])
+                Identity.consented(ME, members, client_id=APP, scopes=scopes, organizations={ACME: scopes})
                 for scopes in SCOPE_SETS
             ),
             *(

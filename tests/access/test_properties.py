@@ -17,7 +17,7 @@ ORGS = ("acme", "club", "foreign")
 APPS = ("app", "other-app")
 
 scope_sets = st.frozensets(st.sampled_from(sorted(NAMES)))
-org_sets = st.frozensets(st.sampled_from(ORGS))
+grants = st.dictionaries(st.sampled_from(ORGS), scope_sets)
 memberships = st.dictionaries(st.sampled_from(ORGS), st.sampled_from(Role))
 owners = st.one_of(st.sampled_from(USERS).map(Account), st.sampled_from(ORGS).map(Organization))
 repos = st.builds(
@@ -52,7 +52,7 @@ def tokens(draw: st.DrawFn) -> Identity:
         st.sampled_from(
             (
                 Identity.personal("me", members, role=draw(st.sampled_from(TokenRole))),
-                Identity.consented("me", members, client_id=app, scopes=scopes, organizations=draw(org_sets)),
+                Identity.consented("me", members, client_id=app, scopes=scopes, organizations=draw(grants)),
                 Identity.exchanged(
                     "me", members, client_id=app, scopes=scopes, organization=draw(st.sampled_from(ORGS))
                 ),
@@ -75,6 +75,11 @@ def is_private(resource: Resource) -> bool:
     return isinstance(thing, Repo | Collection) and thing.private
 
 
+def owner_of(resource: Resource) -> Account | Organization | None:
+    thing = resource.repo if isinstance(resource, Post) else resource
+    return thing.owner if isinstance(thing, Repo | Collection) else None
+
+
 @law
 @given(tokens(), deeds(), scope_sets)
 def test_more_scopes_never_take_away(token: Identity, deed: tuple[Action, Resource], more: frozenset[str]) -> None:
@@ -90,12 +95,25 @@ def test_a_higher_role_never_takes_away(caller: Identity, deed: tuple[Action, Re
 
 
 @law
-@given(tokens(), deeds(), org_sets)
+@given(tokens(), deeds(), grants)
 def test_granting_organizations_never_takes_away(
-    token: Identity, deed: tuple[Action, Resource], more: frozenset[str]
+    token: Identity, deed: tuple[Action, Resource], more: dict[str, frozenset[str]]
 ) -> None:
-    wider = replace(token, granted_organizations=token.granted_organizations | more)
-    assert not allows(token, deed) or allows(wider, deed)
+    before = token.granted
+    wider = {org: before.get(org, frozenset()) | more.get(org, frozenset()) for org in {*before, *more}}
+    assert not allows(token, deed) or allows(replace(token, granted=wider), deed)
+
+
+@law
+@given(tokens(), deeds(), st.sampled_from(ORGS), scope_sets)
+def test_a_scope_an_organization_was_not_granted_with_does_nothing_there(
+    token: Identity, deed: tuple[Action, Resource], org: str, granted: frozenset[str]
+) -> None:
+    """In private, where no right comes from anything but the grant."""
+    narrow = replace(token, granted={org: granted})
+    scoped = replace(token, granted={org: granted}, scopes=token.scopes & granted)
+    if token.kind is Kind.CONSENTED and is_private(deed[1]) and owner_of(deed[1]) == Organization(org):
+        assert allows(narrow, deed) == allows(scoped, deed)
 
 
 @law
@@ -104,7 +122,9 @@ def test_an_exchanged_token_does_no_more_than_a_consented_one(
     members: dict[str, Role], scopes: frozenset[str], fence: str, deed: tuple[Action, Resource]
 ) -> None:
     exchanged = Identity.exchanged("me", members, client_id="app", scopes=scopes, organization=fence)
-    consented = Identity.consented("me", members, client_id="app", scopes=scopes, organizations=ORGS)
+    consented = Identity.consented(
+        "me", members, client_id="app", scopes=scopes, organizations=dict.fromkeys(ORGS, scopes)
+    )
     assert not allows(exchanged, deed) or allows(consented, deed)
 
 

@@ -19,7 +19,8 @@ SIGNED_IN = Identity.session("me", {})
 
 
 def app(*scopes: str, role: Role = Role.ADMIN) -> Identity:
-    return Identity.consented("me", {"acme": role}, client_id="app", scopes=scopes, organizations=["acme"])
+    held = frozenset(scopes)
+    return Identity.consented("me", {"acme": role}, client_id="app", scopes=held, organizations={"acme": held})
 
 
 def answer(identity: Identity, action: Action, resource: Repo | Collection) -> tuple[type, str, str | None]:
@@ -87,7 +88,7 @@ def test_what_no_scope_opens_is_said_to_be_closed_to_apps() -> None:
 
 
 def test_a_token_without_the_organization_is_told_so() -> None:
-    token = Identity.consented("me", {"acme": Role.ADMIN}, client_id="app", scopes=NAMES, organizations=[])
+    token = Identity.consented("me", {"acme": Role.ADMIN}, client_id="app", scopes=NAMES, organizations={})
     with pytest.raises(Forbidden, match="not given access to the organization"):
         require(token, Action.REPO_WRITE, Repo(ACME))
 

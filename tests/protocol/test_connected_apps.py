@@ -79,6 +79,7 @@ def test_the_list_names_host_last_use_and_scopes(hub: RunningHub) -> None:
             "hosts": ["app.example"],
             "scopes": ["read-repos", "email", "profile", "openid"],
             "organizations": [acme.id],
+            "organizationScopes": {acme.id: ["read-repos"]},
             "createdAt": "2026-09-21T14:13:20.000Z",
             "updatedAt": "2026-09-21T14:13:20.000Z",
             "lastUsedAt": "2026-09-21T14:13:20.000Z",

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed.apps import SCOPES, Client, code_for, make_app, proof, tokens_for
-from tests.bed.people import api, browser_of, make_organization, make_user
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
@@ -114,12 +114,8 @@ def test_every_organization_is_listed_the_role_only_where_ticked(hub: RunningHub
     acme, other = make_organization(hub, "acme", ada, plan="team"), make_organization(hub, "other", ada)
     client = make_app(hub, make_user(hub, "olga"))
     tokens = tokens_for(client, ada)
-
-    async def tick(opened: Hub) -> None:
-        sql = "INSERT INTO consent_organizations (consent_id, org_id) SELECT id, :org FROM consents"
-        await opened.db.write(lambda tx: tx.exec(sql, {"org": acme.id}))
-
-    hub.call(tick)
+    with api(hub, make_token(hub, ada)) as script:
+        script.patch(f"/api/settings/connected-apps/{client.id}", json={"organizations": [acme.id]})
     with api(hub, tokens["access_token"]) as app:
         listed = {org["sub"]: set(org) for org in app.get("/oauth/userinfo").json()["organizations"]}
     every = {"sub", "name", "preferred_username", "picture"}

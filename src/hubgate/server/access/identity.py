@@ -21,6 +21,7 @@ class Kind(Enum):
 
 
 NO_MEMBERSHIPS: Mapping[str, Role] = {}
+NO_GRANTS: Mapping[str, frozenset[str]] = {}
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ class Identity(msgspec.Struct, frozen=True):
     memberships: Mapping[str, Role] = msgspec.field(default_factory=lambda: NO_MEMBERSHIPS)
     token_role: TokenRole | None = None
     scopes: frozenset[str] = frozenset()
-    granted_organizations: frozenset[str] = frozenset()
+    granted: Mapping[str, frozenset[str]] = msgspec.field(default_factory=lambda: NO_GRANTS)
     fence: str | None = None
     client_id: str | None = None
     operator: bool = False
@@ -61,15 +62,17 @@ class Identity(msgspec.Struct, frozen=True):
         *,
         client_id: str,
         scopes: Collection[str],
-        organizations: Collection[str],
+        organizations: Mapping[str, frozenset[str]],
     ) -> "Identity":
-        """A token the user allowed an app to have; `organizations` are the ids the user ticked for it."""
+        """A token the user allowed an app to have; `organizations` are the ids of those the user granted, each with the
+        scopes it was granted with.
+        """
         return cls(
             Kind.CONSENTED,
             user_id,
             memberships,
             scopes=frozenset(scopes),
-            granted_organizations=frozenset(organizations),
+            granted=organizations,
             client_id=client_id,
         )
 
@@ -107,9 +110,15 @@ class Identity(msgspec.Struct, frozen=True):
         """The user's role there as far as this credential reaches: none beyond its fence or its consent."""
         if self.kind is Kind.EXCHANGED and organization_id != self.fence:
             return None
-        if self.kind is Kind.CONSENTED and organization_id not in self.granted_organizations:
+        if self.kind is Kind.CONSENTED and organization_id not in self.granted:
             return None
         return self.memberships.get(organization_id)
+
+    def scopes_in(self, organization_id: str) -> frozenset[str]:
+        """The scopes that apply in an organization: of a consent, only those it was granted with (attack O65)."""
+        if self.kind is Kind.CONSENTED:
+            return self.scopes & self.granted.get(organization_id, frozenset())
+        return self.scopes
 
     def owns(self, user_id: str) -> bool:
         """Whether that user's personal things are in reach. They lie outside every fence (attack O43)."""

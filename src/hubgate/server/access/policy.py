@@ -80,13 +80,16 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, wrote: bool) -> Deci
         enough, see = enough + rule.created, see + _SEE_REPO.created
     if gate:
         return _at_gate(identity, rule, repo, role, enough)
-    blind = repo.private and identity.is_app and identity.scopes.isdisjoint(see)
+    # What anyone may do to a public repo, or to their own posts there, needs no grant of its organization.
+    anyone = not repo.private and (rule.role is None or (rule.author and wrote))
+    held = identity.scopes if anyone else _scopes_over(identity, repo.owner)
+    blind = repo.private and identity.is_app and held.isdisjoint(see)
     if blind and rule.read:
         return _hidden_repo(identity)
     refusal = _refusal(identity, rule, repo.owner, role, wrote=wrote)
     # A scope to act that is none to read, write-discussions, needs one to read beside it on a private repo.
     beside = see if blind and set(enough).isdisjoint(see) else ()
-    return refusal or _with_scopes(identity, rule, enough, beside)
+    return refusal or _with_scopes(identity, rule, held, enough, beside)
 
 
 def _at_gate(identity: Identity, rule: Rule, repo: Repo, role: Role | None, enough: tuple[str, ...]) -> Decision:
@@ -98,7 +101,8 @@ def _at_gate(identity: Identity, rule: Rule, repo: Repo, role: Role | None, enou
         return gated(repo.label, sign_in=identity.kind is Kind.ANONYMOUS)
     members = enough if role is not None else ()
     guests = rule.gate if let_in else ()
-    return _with_scopes(identity, rule, members + guests)
+    held = _scopes_over(identity, repo.owner).intersection(members) | identity.scopes.intersection(guests)
+    return _with_scopes(identity, rule, held, members + guests)
 
 
 def _on_collection(identity: Identity, rule: Rule, collection: Collection) -> Decision:
@@ -106,11 +110,11 @@ def _on_collection(identity: Identity, rule: Rule, collection: Collection) -> De
         return ALLOWED
     role = _standing(identity, collection.owner)
     if collection.private:
-        blind = identity.is_app and identity.scopes.isdisjoint(_SEE_COLLECTION.scopes)
+        blind = identity.is_app and _scopes_over(identity, collection.owner).isdisjoint(_SEE_COLLECTION.scopes)
         if role is None or (blind and rule.read):
             return _hidden_collection(identity)
     refusal = _refusal(identity, rule, collection.owner, role)
-    return refusal or _with_scopes(identity, rule, rule.scopes)
+    return refusal or _with_scopes(identity, rule, _scopes_over(identity, collection.owner), rule.scopes)
 
 
 def _in_namespace(identity: Identity, rule: Rule, namespace: Namespace) -> Decision:
@@ -118,7 +122,7 @@ def _in_namespace(identity: Identity, rule: Rule, namespace: Namespace) -> Decis
     if not rule.fenced and identity.user_id == namespace.id and not identity.lapsed:
         role = Role.ADMIN
     refusal = _refusal(identity, rule, namespace, role)
-    return refusal or _with_scopes(identity, rule, rule.scopes)
+    return refusal or _with_scopes(identity, rule, _scopes_over(identity, namespace), rule.scopes)
 
 
 def _on_hub(identity: Identity, rule: Rule) -> Decision:
@@ -136,6 +140,11 @@ def _standing(identity: Identity, owner: Namespace) -> Role | None:
     if isinstance(owner, Organization):
         return identity.role_in(owner.id)
     return Role.ADMIN if identity.owns(owner.id) else None
+
+
+def _scopes_over(identity: Identity, owner: Namespace) -> frozenset[str]:
+    """The caller's scopes for what `owner` has."""
+    return identity.scopes_in(owner.id) if isinstance(owner, Organization) else identity.scopes
 
 
 def _refusal(
@@ -168,18 +177,27 @@ def _role_wanted(identity: Identity, rule: Rule, owner: Namespace, wanted: Role)
     return f"You need the {wanted.label} role in the organization to {rule.does}."
 
 
-def _with_scopes(identity: Identity, rule: Rule, enough: tuple[str, ...], beside: tuple[str, ...] = ()) -> Decision:
-    """Judge an app's token by its scopes: it needs one of `enough`, and lacks all of `beside`."""
+def _with_scopes(
+    identity: Identity, rule: Rule, held: frozenset[str], enough: tuple[str, ...], beside: tuple[str, ...] = ()
+) -> Decision:
+    """Judge an app's token by the scopes `held` there: it needs one of `enough`, and lacks all of `beside`."""
     if not identity.is_app or rule.credential is Credential.ANY:
         return ALLOWED
     lacking = [_in_order(beside)] if beside else []
     # A rule that names no scope is disjoint from every token: it fails closed.
-    if identity.scopes.isdisjoint(enough):
+    if held.isdisjoint(enough):
         lacking.insert(0, _in_order(enough))
     if not lacking:
         return ALLOWED
+    wanted = _in_order(chain.from_iterable(lacking))
     needs = ", and ".join(" or ".join(group) for group in lacking)
-    return forbid(f"This token needs the scope {needs} to {rule.does}.", _in_order(chain.from_iterable(lacking)))
+    if all(not identity.scopes.isdisjoint(group) for group in lacking):
+        return forbid(
+            f"This app was given access to the organization without the scope {needs}, so it cannot {rule.does}."
+            " Authorize it again.",
+            wanted,
+        )
+    return forbid(f"This token needs the scope {needs} to {rule.does}.", wanted)
 
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -12,21 +12,21 @@ _SEE = Action.REPO_SEE.rule
 
 @dataclass(frozen=True)
 class Sight:
-    """Private repos of `owners`; where `made_by` is set, only those made through that app."""
+    """Private repos of `owners`; of `creators` only those created through the app `client_id`."""
 
     owners: tuple[str, ...] = ()
-    made_by: str | None = None
-
-
-NOTHING_PRIVATE = Sight()
+    creators: tuple[str, ...] = ()
+    client_id: str | None = None
 
 
 def sight_of(identity: Identity) -> Sight:
-    owners = [org_id for org_id in identity.memberships if identity.role_in(org_id) is not None]
+    scopes = {org: identity.scopes_in(org) for org in identity.memberships if identity.role_in(org) is not None}
     if identity.user_id is not None and identity.owns(identity.user_id):
-        owners.append(identity.user_id)
-    if not identity.is_app or not identity.scopes.isdisjoint(_SEE.scopes):
-        return Sight(tuple(owners))
-    if not identity.scopes.isdisjoint(_SEE.created):
-        return Sight(tuple(owners), identity.client_id)
-    return NOTHING_PRIVATE
+        scopes[identity.user_id] = identity.scopes
+    if not identity.is_app:
+        return Sight(tuple(scopes))
+    owners = tuple(owner for owner, held in scopes.items() if not held.isdisjoint(_SEE.scopes))
+    creators = tuple(
+        owner for owner, held in scopes.items() if owner not in owners and not held.isdisjoint(_SEE.created)
+    )
+    return Sight(owners, creators, identity.client_id)

@@ -120,6 +120,6 @@ def _organization(membership: Membership, identity: Identity, base_url: str) -> 
         said.security_restrictions, said.resource_groups = [], []
         if organization.plan != "free":
             said.plan = organization.plan
-        if "read-billing" in identity.scopes:
+        if "read-billing" in identity.scopes_in(organization.id):
             said.can_pay = bool(organization.can_pay)
     return said

@@ -71,17 +71,19 @@ async def page(tx: Tx, wanted: Wanted, sight: Sight, after: tuple[int, str] | No
 
 
 def _visible(sight: Sight, values: dict[str, str | int]) -> str:
-    owners = sight.owners[:MOST_OWNERS]
-    if not owners:
-        return "r.private = 0"
-    for number, owner in enumerate(owners):
-        values[f"sight{number}"] = owner
-    names = ", ".join(f":sight{number}" for number in range(len(owners)))
-    private = f"r.owner_id IN ({names})"
-    if sight.made_by is not None:
-        values["made_by"] = sight.made_by
-        private += " AND r.creator_client = :made_by"
-    return f"(r.private = 0 OR ({private}))"
+    seen = ["r.private = 0"]
+    if sight.owners:
+        seen.append(_owned_by(sight.owners, "owner", values))
+    if sight.creators and sight.client_id is not None:
+        values["created_through"] = sight.client_id
+        seen.append(f"({_owned_by(sight.creators, 'creator', values)} AND r.creator_client = :created_through)")
+    return f"({' OR '.join(seen)})"
+
+
+def _owned_by(owners: Sequence[str], name: str, values: dict[str, str | int]) -> str:
+    named = {f"{name}{number}": owner for number, owner in enumerate(owners[:MOST_OWNERS])}
+    values.update(named)
+    return f"r.owner_id IN ({', '.join(f':{each}' for each in named)})"
 
 
 async def counts(tx: Tx, owner_id: str, sight: Sight) -> dict[str, int]:

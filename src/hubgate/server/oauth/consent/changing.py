@@ -1,12 +1,13 @@
 """Connected apps: what a user allowed, looked at, changed and taken back. Live tokens follow at the next request."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from hubgate.server.accounts.model import Person
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.model import Connected
+from hubgate.server.oauth.consent.model import IDENTITY, Connected
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.scopes import NAMES
@@ -34,25 +35,40 @@ async def get(oauth: OAuth, user_id: str, client_id: str) -> Connected:
     return found
 
 
-async def change(
-    oauth: OAuth,
-    person: Person,
-    client_id: str,
-    scopes: Collection[str] | None,
-    organizations: Collection[str] | None,
-) -> Connected:
-    """What is None stays as it is. A scope that is added helps tokens to come: live ones have what they were given."""
+@dataclass(frozen=True)
+class Changes:
+    """What is None stays as it is. `in_organizations` names the scopes of single organizations; one that is new and not
+    named there gets all that the consent holds.
+    """
+
+    scopes: Collection[str] | None = None
+    organizations: Collection[str] | None = None
+    in_organizations: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    def scopes_after(self, connected: Connected) -> frozenset[str]:
+        return connected.consent.scopes if self.scopes is None else frozenset(self.scopes)
+
+    def organizations_after(self, connected: Connected) -> dict[str, frozenset[str]]:
+        """No organization keeps a scope that is taken from the app altogether."""
+        before, allowed = connected.consent.organizations, self.scopes_after(connected) - IDENTITY
+        reached = {*(before if self.organizations is None else self.organizations), *self.in_organizations}
+        return {
+            org_id: allowed.intersection(self.in_organizations.get(org_id, before.get(org_id, allowed)))
+            for org_id in reached
+        }
+
+
+async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes) -> Connected:
+    """A scope that is added helps tokens to come: live ones have what they were given."""
     now, user_id = oauth.clock(), person.user.id
 
     async def unit(tx: Tx) -> Connected:
         before = await store.connected(tx, user_id, client_id)
         if before is None or not await store.touch(tx, before.consent.id, now):
             raise NotFound(_ABSENT)
-        _check(before, person, scopes or (), organizations or ())
-        if scopes is not None:
-            await store.set_scopes(tx, before.consent.id, scopes)
-        if organizations is not None:
-            await store.set_organizations(tx, before.consent.id, set(organizations))
+        _check(before, person, changes)
+        await store.set_scopes(tx, before.consent.id, changes.scopes_after(before))
+        await store.set_organizations(tx, before.consent.id, changes.organizations_after(before))
         after = await store.connected(tx, user_id, client_id)
         if after is None:
             raise NotFound(_ABSENT)
@@ -61,13 +77,19 @@ async def change(
     return await oauth.db.write(unit)
 
 
-def _check(connected: Connected, person: Person, scopes: Collection[str], organizations: Collection[str]) -> None:
+def _check(connected: Connected, person: Person, changes: Changes) -> None:
     errors = {}
     allowed = connected.may_hold | (NAMES if connected.is_document else set())
-    if foreign := next((name for name in scopes if name not in allowed), None):
+    if foreign := next((name for name in changes.scopes or () if name not in allowed), None):
         errors["scopes"] = f"{foreign[:60]} is not among the scopes of this app."
-    if any(org_id not in person.roles for org_id in organizations):
+    if any(org_id not in person.roles for org_id in (*(changes.organizations or ()), *changes.in_organizations)):
         errors["organizations"] = "You can give access only to organizations you are in."
+    everywhere = changes.scopes_after(connected)
+    chosen = (name for scopes in changes.in_organizations.values() for name in scopes)
+    if foreign := next((name for name in chosen if name not in everywhere), None):
+        errors.setdefault(
+            "organizations", f"{foreign[:60]} is not allowed to this app, so no organization can allow it."
+        )
     if errors:
         raise FieldErrors(errors)
 

@@ -10,16 +10,13 @@ from hubgate.server.ids import new_id
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.consent.model import IDENTITY, Consent
 from hubgate.server.oauth.consent.wish import Wish
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_LASTS, Code
 from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
-
-# Who signs in cannot be left out of a sign-in.
-FIXED = frozenset({"openid", "profile", "email"})
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Ticked:
 
 def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
     """What is asked and cannot be unticked."""
-    return frozenset(asked) & (FIXED | set(app.required_scopes if app else ()))
+    return frozenset(asked) & (IDENTITY | set(app.required_scopes if app else ()))
 
 
 def approved_scopes(wish: Wish, ticked: Ticked) -> frozenset[str]:
@@ -46,14 +43,20 @@ def granted_organizations(person: Person, ticked: Ticked) -> frozenset[str]:
 async def allow(tx: Tx, wish: Wish, person: Person, ticked: Ticked, now: int) -> tuple[str, frozenset[str]]:
     """The consent's id and what was approved now; ConstraintViolated if the app or the user was deleted meanwhile.
 
-    The consent becomes the union of what was allowed before and now, less what was shown and unticked. Of two approvals
-    at once neither undoes the other.
+    The consent becomes the union of what was allowed before and now, less what was shown and unticked; so does each
+    ticked organization. Of two approvals at once neither undoes the other.
     """
-    app, approved = wish.app, approved_scopes(wish, ticked)
+    app, approved, asked = wish.app, approved_scopes(wish, ticked), set(wish.scopes)
     app_id = app.client_id if app.is_registered else None
     consent_id, before = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
-    await store.allow(tx, consent_id, approved | (before - set(wish.scopes)), app.face, app.name, now)
-    await store.set_organizations(tx, consent_id, granted_organizations(person, ticked))
+    await store.allow(tx, consent_id, approved | (before - asked), app.face, app.name, now)
+    granted = await store.organizations(tx, consent_id)
+    # An organization gets what the page showed: wider tokens of before gain nothing in it (attack O65).
+    ticked_now = {
+        org_id: (approved | (granted.get(org_id, frozenset()) - asked)) - IDENTITY
+        for org_id in granted_organizations(person, ticked)
+    }
+    await store.set_organizations(tx, consent_id, ticked_now)
     return consent_id, approved
 
 

@@ -1,6 +1,6 @@
 """A consent, what a request would need of it, and the app it is for. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -9,6 +9,9 @@ from hubgate.server.oauth.redirects import shown_host
 # Of a face (apps/model.py): the name, then the addresses.
 _HALF = 16
 
+# Scopes that say who the user is. A sign-in cannot leave them out, and no organization is granted with them.
+IDENTITY = frozenset({"openid", "profile", "email"})
+
 
 @dataclass(frozen=True, slots=True)
 class Consent:
@@ -16,7 +19,8 @@ class Consent:
     user_id: str
     client_id: str
     scopes: frozenset[str]
-    organizations: frozenset[str]
+    # By id, each with the scopes it was granted with.
+    organizations: Mapping[str, frozenset[str]]
     face: str
     app_name: str
     created_at: int
@@ -25,7 +29,12 @@ class Consent:
 
     def covers(self, scopes: Collection[str], organizations: Collection[str], face: str) -> bool:
         """Whether nothing new is asked, by an app that still looks as it did."""
-        return self.face == face and self.scopes >= set(scopes) and self.organizations >= set(organizations)
+        there = set(scopes) - IDENTITY
+        return (
+            self.face == face
+            and self.scopes >= set(scopes)
+            and all(org in self.organizations and self.organizations[org] >= there for org in organizations)
+        )
 
     def was_renamed(self, face: str) -> bool:
         return self.face[:_HALF] != face[:_HALF]

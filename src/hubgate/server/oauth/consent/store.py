@@ -1,17 +1,20 @@
 """Statements on consents."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hubgate.server.oauth.consent.model import Connected, Consent
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 
 _COLUMNS = """c.id, c.user_id, c.client_id, c.scopes, c.face, c.app_name, c.created_at, c.updated_at, c.last_used_at,
-    co.org_id"""
+    co.org_id, co.scopes AS org_scopes"""
 _REGISTERED = """a.redirect_uris, a.scopes AS app_scopes, a.extra_scopes AS app_extra_scopes,
     a.required_scopes AS app_required_scopes"""
-_FROM = "consents c LEFT JOIN consent_organizations co ON co.consent_id = c.id"
+# A member who left and joined again has granted nothing since (attack O66).
+_FROM = """consents c LEFT JOIN consent_organizations co ON co.consent_id = c.id AND EXISTS (
+    SELECT 1 FROM memberships m WHERE m.org_id = co.org_id AND m.user_id = c.user_id AND m.joined_at = co.joined_at
+)"""
 
 
 async def find(db: Database, user_id: str, client_id: str) -> Consent | None:
@@ -111,14 +114,22 @@ async def set_scopes(tx: Tx, consent_id: str, scopes: Iterable[str]) -> None:
     await tx.exec(sql, {"id": consent_id, "scopes": join_scopes(scopes)})
 
 
-async def set_organizations(tx: Tx, consent_id: str, organizations: Iterable[str]) -> None:
+async def organizations(tx: Tx, consent_id: str) -> dict[str, frozenset[str]]:
+    """By id, with the scopes each was granted with."""
+    sql = f"SELECT co.org_id, co.scopes AS org_scopes FROM {_FROM} WHERE c.id = :id"
+    return _granted(await tx.all(sql, {"id": consent_id}))
+
+
+async def set_organizations(tx: Tx, consent_id: str, granted: Mapping[str, Iterable[str]]) -> None:
     await tx.exec("DELETE FROM consent_organizations WHERE consent_id = :id", {"id": consent_id})
-    # Out of the table: one that was deleted while the user ticked it is passed over.
+    # Out of the table: one that was deleted or left while the user ticked it is passed over.
     sql = """
-        INSERT INTO consent_organizations (consent_id, org_id)
-        SELECT :id, o.id FROM organizations o WHERE o.id = :org_id
+        INSERT INTO consent_organizations (consent_id, org_id, scopes, joined_at)
+        SELECT c.id, m.org_id, :scopes, m.joined_at FROM consents c JOIN memberships m ON m.user_id = c.user_id
+        WHERE c.id = :id AND m.org_id = :org_id
     """
-    await tx.exec_many(sql, [{"id": consent_id, "org_id": org_id} for org_id in sorted(organizations)])
+    rows = [{"id": consent_id, "org_id": org, "scopes": join_scopes(granted[org])} for org in sorted(granted)]
+    await tx.exec_many(sql, rows)
 
 
 async def touch(tx: Tx, consent_id: str, now: int) -> bool:
@@ -146,12 +157,11 @@ async def count_of_app(tx: Tx, client_id: str) -> int:
 
 async def take_scope_away(tx: Tx, client_id: str, scope: str) -> None:
     """From everyone's consent: live tokens lose it at the next request."""
-    await tx.exec(
-        """
-        UPDATE consents SET scopes = TRIM(REPLACE(' ' || scopes || ' ', :scope, ' ')) WHERE client_id = :client_id
-        """,
-        {"client_id": client_id, "scope": f" {scope} "},
-    )
+    values = {"client_id": client_id, "scope": f" {scope} "}
+    less = "scopes = TRIM(REPLACE(' ' || scopes || ' ', :scope, ' '))"
+    await tx.exec(f"UPDATE consents SET {less} WHERE client_id = :client_id", values)
+    of_client = "SELECT id FROM consents WHERE client_id = :client_id"
+    await tx.exec(f"UPDATE consent_organizations SET {less} WHERE consent_id IN ({of_client})", values)
 
 
 async def remove_of_client(tx: Tx, client_id: str) -> None:
@@ -169,7 +179,7 @@ def _consents(rows: Iterable[Row]) -> list[Consent]:
             user_id=same[0]["user_id"],
             client_id=same[0]["client_id"],
             scopes=frozenset(parse_scopes(same[0]["scopes"])),
-            organizations=frozenset(row["org_id"] for row in same if row["org_id"] is not None),
+            organizations=_granted(same),
             face=same[0]["face"],
             app_name=same[0]["app_name"],
             created_at=same[0]["created_at"],
@@ -178,6 +188,10 @@ def _consents(rows: Iterable[Row]) -> list[Consent]:
         )
         for same in found.values()
     ]
+
+
+def _granted(rows: Iterable[Row]) -> dict[str, frozenset[str]]:
+    return {row["org_id"]: frozenset(parse_scopes(row["org_scopes"])) for row in rows if row["org_id"] is not None}
 
 
 def _connected(consent: Consent, row: Row) -> Connected:

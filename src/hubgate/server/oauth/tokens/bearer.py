@@ -15,7 +15,7 @@ from hubgate.server.storage.aside import Aside
 from hubgate.server.storage.database import Tx
 
 NOTED_EVERY = 5 * MINUTE
-_TOKEN_COLUMNS = 10
+_TOKEN_COLUMNS = 11
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Bearers:
         if not rows:
             return None
         person = person_of(rows)
-        client_id, consent_id, org_id, scopes, supersedes, _, expires_at, allowed, _, used_at = tuple(rows[0])[
+        client_id, consent_id, org_id, scopes, supersedes, _, expires_at, allowed, _, _, used_at = tuple(rows[0])[
             -_TOKEN_COLUMNS:
         ]
         if org_id is not None:
@@ -43,7 +43,7 @@ class Bearers:
         else:
             # What was approved for this token, less what was taken from the consent since.
             held = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(allowed))
-            granted = [row[-2] for row in map(tuple, rows) if row[-2] is not None]
+            granted = {row[-3]: frozenset(parse_scopes(row[-2])) for row in map(tuple, rows) if row[-3] is not None}
             identity = Identity.consented(
                 person.user.id, person.roles, client_id=client_id, scopes=held, organizations=granted
             )

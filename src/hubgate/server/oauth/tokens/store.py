@@ -52,10 +52,11 @@ STILL_UNDER = """
 
 # With everything that decides about it now: the user, their memberships, what is left of the consent.
 FIND_TOKEN = f"""
-    SELECT {PERSON}, {_CREDENTIAL}, c.scopes, co.org_id, c.last_used_at FROM app_tokens t
+    SELECT {PERSON}, {_CREDENTIAL}, c.scopes, co.org_id, co.scopes, c.last_used_at FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
     LEFT JOIN consents c ON c.id = t.consent_id
     LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND co.org_id = o.id
+        AND co.joined_at = m.joined_at
     WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL AND {STILL_UNDER}
 """
 

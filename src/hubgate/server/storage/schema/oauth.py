@@ -95,11 +95,15 @@ consents = Table(
     Index("uq_consents_user_id_client_id", "user_id", "client_id", unique=True),
 )
 
+# The organizations a consent reaches, each with the scopes that the user granted it with.
 consent_organizations = Table(
     "consent_organizations",
     metadata,
     owner("consents", "consent_id", key=True),
     owner("organizations", "org_id", key=True),
+    Column("scopes", Text, nullable=False, server_default=""),
+    # Of the membership it was granted under: a user who left and joined again has granted nothing.
+    Column("joined_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "org_id"),
     sqlite_with_rowid=False,
 )

@@ -34,14 +34,17 @@ class ConnectedApp(msgspec.Struct, rename="camel"):
     scopes: list[str]
     # Ids.
     organizations: list[str]
+    # By id: the scopes each organization was granted with.
+    organization_scopes: dict[str, list[str]]
     created_at: str
     updated_at: str
     last_used_at: str | None
 
 
-class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True):
+class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     scopes: list[str] | UnsetType = UNSET
     organizations: list[str] | UnsetType = UNSET
+    organization_scopes: dict[str, list[str]] = {}
 
 
 def routes(oauth: OAuth) -> list[Route]:
@@ -58,8 +61,11 @@ def routes(oauth: OAuth) -> list[Route]:
             oauth,
             caller.signed_in,
             request.param("client_id"),
-            None if given.scopes is UNSET else given.scopes,
-            None if given.organizations is UNSET else given.organizations,
+            changing.Changes(
+                None if given.scopes is UNSET else given.scopes,
+                None if given.organizations is UNSET else given.organizations,
+                given.organization_scopes,
+            ),
         )
         return JsonResponse(described(changed))
 
@@ -97,6 +103,7 @@ def described(connected: Connected) -> ConnectedApp:
         hosts=list(connected.hosts),
         scopes=join_scopes(consent.scopes).split(),
         organizations=sorted(consent.organizations),
+        organization_scopes={org: join_scopes(held).split() for org, held in sorted(consent.organizations.items())},
         created_at=iso(consent.created_at),
         updated_at=iso(consent.updated_at),
         last_used_at=iso_or_none(consent.last_used_at),

@@ -8,18 +8,18 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
-from hubgate.server.accounts.model import Person
+from hubgate.server.accounts.model import Membership, Person
 from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors
+from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import changing
-from hubgate.server.oauth.consent.deciding import FIXED
-from hubgate.server.oauth.consent.model import Connected
+from hubgate.server.oauth.consent.model import IDENTITY, Connected
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.scopes import join_scopes
 from hubgate.server.web.foreign_text import shown
-from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of
+from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, scope_lines
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
@@ -53,21 +53,26 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             request, template, errors=errors, section=PATH, connected=connected, name=name, here_at=at, **values
         )
 
+    def organization_line(membership: Membership, connected: Connected) -> OrganizationLine:
+        """With the scopes that can be given and taken there, once the organization is granted."""
+        granted = connected.consent.organizations.get(membership.organization.id)
+        if granted is None:
+            return OrganizationLine(membership, ticked=False)
+        lines = scope_lines(connected.consent.scopes - IDENTITY, (), granted, oauth.extra_scopes)
+        return OrganizationLine(membership, ticked=True, scopes=lines)
+
     def show_one(
         request: HubRequest, person: Person, connected: Connected, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
         held = connected.consent.scopes
-        fixed = held & (FIXED | connected.required_scopes)
+        fixed = held & (IDENTITY | connected.required_scopes)
         return show(
             request,
             "settings/connected_app.html",
             connected,
             errors,
             groups=groups_of(connected.may_hold, fixed, held, oauth.extra_scopes),
-            organizations=[
-                OrganizationLine(membership, membership.organization.id in connected.consent.organizations)
-                for membership in person.memberships
-            ],
+            organizations=[organization_line(membership, connected) for membership in person.memberships],
         )
 
     async def one(request: HubRequest, caller: Caller) -> Response:
@@ -78,7 +83,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         person, form = caller.signed_in, request.form_fields
         connected = await changing.get(oauth, person.user.id, request.param("client_id"))
         try:
-            await changing.change(oauth, person, connected.client_id, form.all("scopes"), form.all("orgs"))
+            await changing.change(oauth, person, connected.client_id, changes_of(form))
         except FieldErrors as error:
             return show_one(request, person, connected, error.fields)
         return pages.see(address_of(connected.client_id), "Saved. Takes effect at its next request.")
@@ -105,6 +110,15 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         page("GET", f"{at}/revoke", ask_revoke, _WRITE, "What revoking an app means"),
         page("POST", f"{at}/revoke", revoke, _WRITE, "Revoke an app"),
     ]
+
+
+def changes_of(form: Fields) -> changing.Changes:
+    """What is unticked for the app is unticked in each organization. An organization of which no scope is ticked keeps
+    those it has: it is unticked itself to take everything back.
+    """
+    scopes, organizations = form.all("scopes"), form.all("orgs")
+    chosen = {org_id: set(scopes).intersection(form.all(f"scopes.{org_id}")) for org_id in organizations}
+    return changing.Changes(scopes, organizations, {org_id: held for org_id, held in chosen.items() if held})
 
 
 def name_of(connected: Connected) -> str:

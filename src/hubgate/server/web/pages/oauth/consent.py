@@ -26,6 +26,8 @@ class OrganizationLine:
     ticked: bool
     already: bool = False
     asked: bool = False
+    # Those it was granted with are ticked; only where they can be changed one by one.
+    scopes: Sequence[ScopeLine] = ()
 
 
 Groups = Sequence[tuple[Risk, Sequence[ScopeLine]]]
@@ -82,14 +84,21 @@ def _home(app: App) -> str:
 def groups_of(
     names: Collection[str], fixed: Collection[str], ticked: Collection[str], extra: Sequence[Scope]
 ) -> Groups:
-    """The riskiest first, each in the order of the registry, then the operator's own."""
-    lines = [
+    """The riskiest first."""
+    lines = scope_lines(names, fixed, ticked, extra)
+    grouped = [(risk, [line for line in lines if line.scope.risk is risk]) for risk in Risk]
+    return [(risk, group) for risk, group in grouped if group]
+
+
+def scope_lines(
+    names: Collection[str], fixed: Collection[str], ticked: Collection[str], extra: Sequence[Scope]
+) -> list[ScopeLine]:
+    """In the order of the registry, then the operator's own."""
+    return [
         ScopeLine(scope, scope.name in fixed, scope.name in ticked)
         for scope in (*BUILT_IN, *extra)
         if scope.name in names
     ]
-    grouped = [(risk, [line for line in lines if line.scope.risk is risk]) for risk in Risk]
-    return [(risk, group) for risk, group in grouped if group]
 
 
 def _line(membership: Membership, wish: Wish, before: Consent | None, given: Ticked | None) -> OrganizationLine:
