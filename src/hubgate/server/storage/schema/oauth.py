@@ -101,7 +101,7 @@ consent_organizations = Table(
     metadata,
     owner("consents", "consent_id", key=True),
     owner("organizations", "org_id", key=True),
-    Column("scopes", Text, nullable=False, server_default=""),
+    Column("scopes", Text, nullable=False, server_default=text("''")),
     # Of the membership it was granted under: a user who left and joined again has granted nothing.
     Column("joined_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "org_id"),

@@ -13,7 +13,7 @@ _IDENTITY = ("openid", "profile", "email")
 
 
 def upgrade() -> None:
-    op.add_column("consent_organizations", sa.Column("scopes", sa.Text, nullable=False, server_default=""))
+    op.add_column("consent_organizations", sa.Column("scopes", sa.Text, nullable=False, server_default=sa.text("''")))
     op.add_column("consent_organizations", sa.Column("joined_at", sa.BigInteger, nullable=False, server_default="0"))
     scopes = "' ' || c.scopes || ' '"
     for name in _IDENTITY:
