@@ -106,6 +106,7 @@ class Hub:
             base_url=settings.base_url,
             quota=settings.webhook_quota,
             per_owner=settings.webhooks_per_owner,
+            cli_client_ids=settings.cli_client_ids,
         )
 
     @property

@@ -68,3 +68,13 @@ def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Mes
     events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"
     text = f"{events}. Re-enable and replay: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)
+
+
+def webhook_app_revoked(recipient: str, host: str, app: str, link: str) -> Message:
+    text = f"{app} created it and no longer has access, so nothing is sent. Allow {app} again, or delete it: {link}"
+    return Message(recipient, f"Webhook suspended: {host}", text)
+
+
+def webhook_app_narrowed(recipient: str, host: str, app: str, link: str) -> Message:
+    text = f"{app} created it and may now read fewer private repos, so it sends less. See {link}"
+    return Message(recipient, f"Webhook sends less: {host}", text)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.access.identity import Identity
 from hubgate.server.access.resource import Account
 from hubgate.server.access.resource import Organization as OrganizationResource
 from hubgate.server.accounts.context import Accounts
@@ -28,6 +29,7 @@ class OwnerContext:
 
     user: User
     actor: Actor
+    identity: Identity
     # The page that lists it.
     root: str
     organization: Organization | None = None
@@ -77,14 +79,16 @@ class Section:
         return Route(method, full, endpoint, surface, summary, **more)
 
     async def _find_own(self, request: HubRequest) -> Target[OwnerContext]:
-        user = caller_of(request).user
-        return Target(OwnerContext(user, actor_of(request), self.path), Account(user.id))
+        caller = caller_of(request)
+        context = OwnerContext(caller.user, actor_of(request), caller.identity, self.path)
+        return Target(context, Account(caller.user.id))
 
     def _organizations(self, accounts: Accounts, full: str, surface: Surface) -> Locator[OwnerContext]:
         async def find(request: HubRequest) -> Target[OwnerContext]:
             found = await organization_named(accounts, request, surface)
             root = address_of(self.of_organization, found.name)
-            context = OwnerContext(caller_of(request).user, actor_of(request), root, found)
+            caller = caller_of(request)
+            context = OwnerContext(caller.user, actor_of(request), caller.identity, root, found)
             return Target(context, OrganizationResource(found.id), moved_to=moved_to(request, full, found.name))
 
         return Locator((OrganizationResource,), find)

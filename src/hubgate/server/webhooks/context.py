@@ -21,4 +21,6 @@ class Webhooks:
     # Triggers of one webhook in 24 hours; 0 is none.
     quota: int
     per_owner: int
+    # Apps that are the hub's own command lines.
+    cli_client_ids: tuple[str, ...] = ()
     pace: Pace = PACE

@@ -51,6 +51,8 @@ PENDING, RETRYING, PARKED = "pending", "retrying", "parked"
 DELIVERED, FAILED, SKIPPED, CANCELLED, STORED = "delivered", "failed", "skipped", "cancelled", "stored"
 ALIVE = (PENDING, RETRYING, PARKED)
 STATES = (*ALIVE, DELIVERED, FAILED, SKIPPED, CANCELLED, STORED)
+# What an app's token comes from: a user's consent, or its organization's token exchange.
+CONSENT, EXCHANGE = "consent", "exchange"
 # The repo and the owner of a test that tells of nothing real.
 NOBODY = "0" * 24
 # Why a delivery was skipped.
@@ -67,6 +69,20 @@ class Watch:
     @property
     def key(self) -> str:
         return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """On whose behalf an app creates a webhook, and with which scopes. `kind` is "consent" or "exchange"."""
+
+    client_id: str
+    kind: str
+    user_id: str
+    scopes: str
+
+    def created(self, webhook: "Webhook") -> bool:
+        """Whether this app created it for this user, with whichever scopes."""
+        return (self.client_id, self.kind, self.user_id) == (webhook.client_id, webhook.grant_kind, webhook.granted_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +106,17 @@ class Webhook:
     last_trigger_at: int | None
     suspended_at: int | None
     created_at: int
+    # Of the app that created it; all None where its owner did without one.
+    client_id: str | None = None
+    grant_kind: str | None = None
+    granted_by: str | None = None
+    granted_scopes: str | None = None
+
+    @property
+    def grant(self) -> Grant | None:
+        if self.client_id is None or self.grant_kind is None or self.granted_by is None:
+            return None
+        return Grant(self.client_id, self.grant_kind, self.granted_by, self.granted_scopes or "")
 
     @property
     def host(self) -> str:

@@ -1,18 +1,21 @@
-"""Mail to the owner of a webhook that keeps failing: half-way to its suspension, and when it is suspended.
+"""Mail to the owner of a webhook: half-way to its suspension after failures, when it is suspended, and when an app that
+created it may read less than before.
 
-Written in the unit that suspends it; an organization's webhook tells its admins, and the audit log.
+Written in the unit of the change; an organization's webhook notifies its admins, and the audit log.
 """
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from hubgate.server.audit.model import SYSTEM, Kind
 from hubgate.server.clock import iso
 from hubgate.server.mail import texts
+from hubgate.server.mail.message import Message
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.managing import auditing, store
 from hubgate.server.webhooks.managing.store import Addressed
-from hubgate.server.webhooks.model import SUSPENDED_AFTER
+from hubgate.server.webhooks.model import SUSPENDED_AFTER, Webhook
 
 
 async def half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_since: int, status: int | None) -> None:
@@ -36,6 +39,28 @@ async def suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -
     for owner in await store.owners_of(tx, webhook_id):
         mail = texts.webhook_suspended(owner.email, _host(owner), waiting, _link(webhooks, owner, webhook_id))
         await webhooks.outbox.add(tx, mail)
+
+
+async def grant_ended(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
+    """It was suspended, because the app that created it lost its access."""
+    about = {"reason": "the app that created it lost its access"}
+    await auditing.tell(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), about)
+    await _of_grant(tx, webhooks, webhook, texts.webhook_app_revoked)
+
+
+async def grant_narrowed(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
+    await _of_grant(tx, webhooks, webhook, texts.webhook_app_narrowed)
+
+
+async def _of_grant(
+    tx: Tx, webhooks: Webhooks, webhook: Webhook, text: Callable[[str, str, str, str], Message]
+) -> None:
+    if webhook.grant is None:
+        return
+    app = await store.app_name(tx, webhook.grant)
+    for owner in await store.owners_of(tx, webhook.id):
+        name = _host(owner) or webhook.id
+        await webhooks.outbox.add(tx, text(owner.email, name, app, _link(webhooks, owner, webhook.id)))
 
 
 def _host(owner: Addressed) -> str:

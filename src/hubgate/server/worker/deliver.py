@@ -20,6 +20,7 @@ from hubgate.server.settings import Settings
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import IDLE_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.managing import grants
 from hubgate.server.webhooks.retention.dropping import EVERY_SECONDS, Retention
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.files import raise_file_limit
@@ -63,6 +64,7 @@ async def run(
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
         Loop("commit counts", counting.EVERY_SECONDS, counting.Recount(hub.repos).step),
         Loop("fan-out", IDLE_SECONDS, FanOut(webhooks, deliverer.wake.set).step, lease_seconds=FAN_OUT_LEASE_SECONDS),
+        Loop("webhooks of apps", grants.EVERY_SECONDS, grants.FollowGrants(webhooks).step),
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
         *_audit(hub),
     ]

@@ -4,6 +4,8 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text, text
 
 from hubgate.server.storage.schema.base import metadata, owner
 
+_GRANTED = text("client_id IS NOT NULL")
+
 # Who is told of what, and where (webhooks/managing/).
 webhooks = Table(
     "webhooks",
@@ -46,6 +48,15 @@ webhooks = Table(
     Column("created_at", BigInteger, nullable=False),
     # When a try last failed.
     Column("failed_at", BigInteger),
+    # The app that created it and the grant it used, "consent" or "exchange"; null where its owner did without an app.
+    # No reference: the grant may end, and the webhook is suspended then.
+    Column("client_id", Text),
+    Column("grant_kind", Text),
+    Column("granted_by", Text),
+    Column("granted_scopes", Text),
+    # What the grant let it read when somebody last looked (webhooks/managing/grants.py).
+    Column("reach", Text),
+    Index("ix_webhooks_granted", "id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index(None, "user_id"),
     Index(None, "org_id"),
     Index(None, "next_due_at"),

@@ -21,6 +21,8 @@ from hubgate.server.paging import parse_page
 from hubgate.server.scopes import join_scopes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.managing import grants
 
 PATH = "/api/settings/connected-apps"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
@@ -47,7 +49,7 @@ class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True, rename="ca
     organization_scopes: dict[str, list[str]] = {}
 
 
-def routes(oauth: OAuth) -> list[Route]:
+def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
         found = await changing.page_of_user(oauth, caller.user.id, parse_page(request.query(), changing.CURSOR))
         return listed(request, oauth.base_url, found, described)
@@ -67,10 +69,13 @@ def routes(oauth: OAuth) -> list[Route]:
                 given.organization_scopes,
             ),
         )
+        await grants.follow_of(webhooks, caller.user.id, changed.client_id)
         return JsonResponse(described(changed))
 
     async def revoke(request: HubRequest, caller: Caller) -> Response:
-        await changing.revoke(oauth, caller.user.id, request.param("client_id"))
+        client_id = request.param("client_id")
+        await changing.revoke(oauth, caller.user.id, client_id)
+        await grants.follow_of(webhooks, caller.user.id, client_id)
         return Response(status_code=204)
 
     api, at_one = Surface.API, f"{PATH}/{{client_id}}"

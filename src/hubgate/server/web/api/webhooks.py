@@ -6,6 +6,7 @@ from starlette.types import ASGIApp
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Query, Route
+from hubgate.server.errors import Forbidden
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
@@ -18,6 +19,7 @@ from hubgate.server.webhooks.activity import again, reading
 from hubgate.server.webhooks.activity.store import Filter
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.managing import managing, removing
+from hubgate.server.webhooks.managing.grants import grant_of
 from hubgate.server.webhooks.managing.managing import Kept
 from hubgate.server.webhooks.model import STATES
 
@@ -42,20 +44,24 @@ class _Api:
         self._webhooks = webhooks
 
     async def every(self, _: HubRequest, context: OwnerContext) -> ASGIApp:
-        found = await managing.every(self._webhooks, context.owner)
+        found = await self._shown(await managing.every(self._webhooks, context.owner), context)
         return JsonResponse([shapes.described(kept, self._webhooks.secret) for kept in found])
 
     async def create(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        given = await request.read_json(shapes.NewWebhook)
-        return self._wrapped(await managing.create(self._webhooks, context.owner, shapes.wanted(given), context.actor))
+        wanted = shapes.wanted(await request.read_json(shapes.NewWebhook))
+        grant = grant_of(self._webhooks, context.identity)
+        return self._wrapped(await managing.create(self._webhooks, context.owner, wanted, context.actor, grant=grant))
 
     async def one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        return self._wrapped(await self._kept(request, context))
+        (shown,) = await self._shown([await self._kept(request, context)], context)
+        return self._wrapped(shown)
 
     async def update(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        given = await request.read_json(shapes.WebhookChanges)
-        wanted, actor = shapes.wanted(given), context.actor
-        return self._wrapped(await managing.update(self._webhooks, context.owner, request.param("id"), wanted, actor))
+        wanted = shapes.wanted(await request.read_json(shapes.WebhookChanges))
+        grant, webhook_id = grant_of(self._webhooks, context.identity), request.param("id")
+        return self._wrapped(
+            await managing.update(self._webhooks, context.owner, webhook_id, wanted, context.actor, grant=grant)
+        )
 
     async def enable(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         return await self._switched(request, context, on=True)
@@ -68,13 +74,13 @@ class _Api:
         return JsonResponse({})
 
     async def logs(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        kept, query = await self._kept(request, context), request.query()
+        kept, query = await self._kept_by_app(request, context), request.query()
         wanted = reading.check_filter(Filter(query.get("state", ""), query.get("repo", ""), query.get("scope", "")))
         found = await reading.page(self._webhooks, kept.webhook, wanted, parse_page(query, reading.CURSOR))
         return listed(request, self._webhooks.base_url, found, shapes.logged_json)
 
     async def log(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        kept = await self._kept(request, context)
+        kept = await self._kept_by_app(request, context)
         full = await reading.one(self._webhooks, kept.webhook, request.param("delivery"))
         return JsonResponse(shapes.in_full_json(full))
 
@@ -97,6 +103,17 @@ class _Api:
 
     async def _kept(self, request: HubRequest, context: OwnerContext) -> Kept:
         return await managing.get(self._webhooks, context.owner, request.param("id"))
+
+    async def _kept_by_app(self, request: HubRequest, context: OwnerContext) -> Kept:
+        """Payloads tell of private repos: an app sees those of the webhooks it created."""
+        kept, grant = await self._kept(request, context), grant_of(self._webhooks, context.identity)
+        if grant is not None and not grant.created(kept.webhook):
+            raise Forbidden("This app did not create this webhook, so it cannot see its deliveries.")
+        return kept
+
+    async def _shown(self, found: list[Kept], context: OwnerContext) -> list[Kept]:
+        grant = grant_of(self._webhooks, context.identity)
+        return found if grant is None else await managing.shown_to_app(self._webhooks, found, grant)
 
     def _wrapped(self, kept: Kept) -> ASGIApp:
         return JsonResponse(shapes.OneWebhook(shapes.described(kept, self._webhooks.secret)))

@@ -117,7 +117,7 @@ async def may_know_again(tx: Tx, webhook: Webhook, row: Row) -> bool:
     if row["repo_id"] == NOBODY:
         return True
     owner_id = row["owner_id"]
-    return owner_id is not None and await deliveries.may_know(tx, webhook.id, owner_id, row["private"])
+    return owner_id is not None and await deliveries.may_know(tx, webhook.id, owner_id, row["repo_id"], row["private"])
 
 
 def _request(webhook: Webhook, logged: Logged, tries: Sequence[Row]) -> Request:

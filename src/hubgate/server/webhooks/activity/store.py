@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.delivering.store import ALIVE
-from hubgate.server.webhooks.entitled.store import MAY_KNOW
+from hubgate.server.webhooks.entitled.store import may_know
 from hubgate.server.webhooks.model import HOLDS_LANE, PARKED
 
 
@@ -189,7 +189,7 @@ async def origin(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
     )
 
 
-_KNOWN = MAY_KNOW.replace(":private", "r.private").replace(":owner_id", "r.owner_id")
+_KNOWN = may_know("r.private", "r.owner_id", "r.id")
 
 
 async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import Each
-from hubgate.server.webhooks.entitled.store import MAY_KNOW
+from hubgate.server.webhooks.entitled.store import may_know as knowing
 from hubgate.server.webhooks.model import FAILED, PENDING, RETRYING, SKIPPED, SUSPENDED
 
 ALIVE = "state IN ('pending', 'retrying', 'parked')"
@@ -84,9 +84,12 @@ async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
     return queued
 
 
-async def may_know(tx: Tx, webhook_id: str, owner_id: str, private: int) -> bool:
-    sql = f"SELECT 1 FROM webhooks w WHERE w.id = :id AND {MAY_KNOW}"
-    return await tx.one(sql, {"id": webhook_id, "owner_id": owner_id, "private": private}) is not None
+_KNOWING = knowing("CAST(:private AS bigint)", "CAST(:owner_id AS text)", "CAST(:repo_id AS text)")
+
+
+async def may_know(tx: Tx, webhook_id: str, owner_id: str, repo_id: str, private: int) -> bool:
+    values: dict[str, str | int] = {"id": webhook_id, "owner_id": owner_id, "repo_id": repo_id, "private": private}
+    return await tx.one(f"SELECT 1 FROM webhooks w WHERE w.id = :id AND {_KNOWING}", values) is not None
 
 
 # When work of a webhook is due, but not before then: what was due long ago must not put it before all the others.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from hubgate.server.clock import HOUR
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Each, Kind, Params
-from hubgate.server.webhooks.entitled.store import MAY_KNOW, MIGHT_KNOW
+from hubgate.server.webhooks.entitled.store import may_know, might_know
 from hubgate.server.webhooks.model import (
     BREAK_LONGEST,
     DEEPEST,
@@ -151,10 +151,12 @@ _NEXT = """
 """
 
 
+_KNOWS_NOW = may_know(":private", ":owner_id", ":repo_id")
+_KNEW_THEN = might_know(":event_private", ":event_owner", ":repo_id")
 _WATCHERS = Each(
     f"""
     SELECT CAST(:event_id AS text) AS event_id, w.id, CASE WHEN (w.created_at <= :made_before OR w.created_at > :ahead)
-        AND (' ' || w.domains || ' ') LIKE :domain AND {MAY_KNOW} AND {MIGHT_KNOW} THEN 1 ELSE 0 END AS told
+        AND (' ' || w.domains || ' ') LIKE :domain AND {_KNOWS_NOW} AND {_KNEW_THEN} THEN 1 ELSE 0 END AS told
     FROM (
         SELECT webhook_id FROM ({_NEXT.format("repo_id")}) a
         UNION

@@ -8,12 +8,13 @@ from hubgate.server.accounts.form_once import OneUse, use_up
 from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.clock import HOUR, SECOND
-from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.managing import auditing, store
+from hubgate.server.webhooks.entitled.store import is_under_grant
+from hubgate.server.webhooks.managing import auditing, grants, store
 from hubgate.server.webhooks.managing.checking import (
     Mend,
     check_domains,
@@ -23,7 +24,7 @@ from hubgate.server.webhooks.managing.checking import (
     check_watched,
 )
 from hubgate.server.webhooks.managing.store import Troubled
-from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, Watch, Webhook
+from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, Grant, Watch, Webhook
 from hubgate.server.webhooks.sealed import is_secret, new_key, sealed_secret
 
 NO_SUCH = "There is no such webhook."
@@ -38,6 +39,8 @@ class Kept:
 
     webhook: Webhook
     watched: Sequence[Watch]
+    # The name of the app that created it.
+    app: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,15 @@ class Wanted:
     ordered: bool | None = None
 
 
-async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, actor: Actor, use: OneUse | None = None) -> Kept:
-    """`use` is of a form whose answer shows the secret: sent again, it makes nothing."""
+async def create(
+    webhooks: Webhooks,
+    owner: Owner,
+    wanted: Wanted,
+    actor: Actor,
+    use: OneUse | None = None,
+    grant: Grant | None = None,
+) -> Kept:
+    """`use` is of a form whose answer shows the secret: sent again, it makes nothing. `grant` is that of an app."""
     now = webhooks.clock()
     webhook_id = new_id(now)
     if (wanted.url is None) is not wanted.pull:
@@ -93,7 +103,7 @@ async def create(webhooks: Webhooks, owner: Owner, wanted: Wanted, actor: Actor,
             raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
         await auditing.tell(tx, webhook, Kind.WEBHOOK_CREATE, "created", actor, now)
-        return await _with_watches(tx, webhook, watched, webhooks.clock())
+        return await _with_watches(tx, await _under(tx, webhook, grant), watched, webhooks.clock())
 
     return await webhooks.db.write(unit)
 
@@ -110,9 +120,11 @@ async def update(
     actor: Actor,
     use: OneUse | None = None,
     as_of: Kept | None = None,
+    grant: Grant | None = None,
 ) -> Kept:
     """Existing clients send an empty `watched` where nothing is to change. `use` is as in `create`. Only where its
-    settings are still those of `as_of`, if that is given; otherwise ChangedMeanwhile.
+    settings are still those of `as_of`, if that is given; otherwise ChangedMeanwhile. With the `grant` of an app the
+    webhook is that app's from now on: otherwise it could send what others may read to an address of its own.
     """
     if wanted.pull and wanted.url is not None:
         raise Mend("url", "Say where to, or pull instead.")
@@ -142,6 +154,7 @@ async def update(
         elif wanted.secret is not None:
             after = _overlapping(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
         await store.update(tx, after)
+        after = await _under(tx, after, grant)
         if after.url != before.url:
             # What the old address did is not held against the new one.
             await store.forgive(tx, webhook_id)
@@ -176,6 +189,7 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
         await auditing.begin(tx, owner.org_id, actor)
         before = await held(tx, owner, webhook_id)
         if on:
+            await require_grant(tx, webhook_id)
             await store.enable(tx, webhook_id)
         elif before.state != DISABLED:
             await store.disable(tx, webhook_id)
@@ -194,7 +208,8 @@ async def get(webhooks: Webhooks, owner: Owner, webhook_id: str) -> Kept:
         found = await store.find(tx, webhook_id, owner.user_id, owner.org_id) if is_id(webhook_id) else None
         if found is None:
             raise NotFound(NO_SUCH)
-        return Kept(found, await store.watches_of(tx, webhook_id))
+        app = await store.app_name(tx, found.grant) if found.grant else ""
+        return Kept(found, await store.watches_of(tx, webhook_id), app)
 
     return await webhooks.db.read(unit)
 
@@ -206,6 +221,18 @@ async def every(webhooks: Webhooks, owner: Owner) -> list[Kept]:
         return [Kept(webhook, watches.get(webhook.id, [])) for webhook in found]
 
     return await webhooks.db.read_long(unit)
+
+
+async def shown_to_app(webhooks: Webhooks, found: Sequence[Kept], grant: Grant) -> list[Kept]:
+    """Without the names of private repos in what the app did not create: its user never showed them to the app."""
+    foreign = [kept for kept in found if not grant.created(kept.webhook)]
+    targets = {watch.target_id for kept in foreign for watch in kept.watched if watch.target_id is not None}
+    private = await webhooks.db.read(lambda tx: store.private_among(tx, sorted(targets))) if targets else set()
+
+    def hidden(kept: Kept) -> Kept:
+        return Kept(kept.webhook, [watch for watch in kept.watched if watch.target_id not in private])
+
+    return [kept if grant.created(kept.webhook) else hidden(kept) for kept in found]
 
 
 async def troubled(webhooks: Webhooks, user_id: str, most: int) -> tuple[list[Troubled], dict[str | None, int]]:
@@ -230,6 +257,25 @@ async def held(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
     if held is None or (held.user_id, held.org_id) != (owner.user_id, owner.org_id):
         raise NotFound(NO_SUCH)
     return held
+
+
+async def require_grant(tx: Tx, webhook_id: str) -> None:
+    """Before it is enabled."""
+    if not await is_under_grant(tx, webhook_id):
+        raise Conflict(grants.LAPSED)
+
+
+async def _under(tx: Tx, webhook: Webhook, grant: Grant | None) -> Webhook:
+    if grant is None or grant == webhook.grant:
+        return webhook
+    await store.set_grant(tx, webhook.id, grant, await grants.reach_of(tx, grant))
+    return replace(
+        webhook,
+        client_id=grant.client_id,
+        grant_kind=grant.kind,
+        granted_by=grant.user_id,
+        granted_scopes=grant.scopes,
+    )
 
 
 async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now: int) -> Kept:

@@ -8,7 +8,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
 from hubgate.server.webhooks.managing import auditing, store
-from hubgate.server.webhooks.managing.managing import Kept, held
+from hubgate.server.webhooks.managing.managing import Kept, held, require_grant
 from hubgate.server.webhooks.model import ENABLED, SUSPENDED, Webhook
 
 
@@ -31,6 +31,7 @@ async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
         watches = await store.watches_of(tx, webhook_id)
         if before.state != SUSPENDED or before.suspended_at is None:
             return Resumed(Kept(before, watches), 0)
+        await require_grant(tx, webhook_id)
         await store.enable(tx, webhook_id)
         queued = await queue.requeue_missed(tx, webhook_id, before.suspended_at, now)
         await auditing.tell(tx, before, Kind.WEBHOOK_ENABLE, "enabled", actor, now, {"queued": queued})

@@ -1,12 +1,14 @@
 """Statements on webhooks and what they watch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.roles import Role
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.webhooks.model import CANCELLED, DISABLED, ENABLED, SUSPENDED, Watch, Webhook
+from hubgate.server.storage.sqltext import Each
+from hubgate.server.webhooks.entitled.store import may_know
+from hubgate.server.webhooks.model import CANCELLED, DISABLED, ENABLED, SUSPENDED, Grant, Watch, Webhook
 
 COLUMNS = ", ".join(f"w.{field.name}" for field in fields(Webhook))
 
@@ -129,6 +131,67 @@ async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
     """Of a user or an organization, in the order in which everyone locks them."""
     sql = "SELECT id FROM webhooks WHERE user_id = :owner_id OR org_id = :owner_id ORDER BY id"
     return [row["id"] for row in await tx.all(sql, {"owner_id": owner_id})]
+
+
+async def granted(tx: Tx, after: str, most: int) -> list[str]:
+    """The ids of the next that apps created."""
+    sql = "SELECT id FROM webhooks WHERE client_id IS NOT NULL AND id > :after ORDER BY id LIMIT :most"
+    return [row["id"] for row in await tx.all(sql, {"after": after, "most": most})]
+
+
+async def granted_by(tx: Tx, user_id: str, client_id: str) -> list[str]:
+    """The ids of those that an app created for a user, in the order in which everyone locks them."""
+    sql = "SELECT id FROM webhooks WHERE client_id = :client_id AND granted_by = :user_id ORDER BY id"
+    return [row["id"] for row in await tx.all(sql, {"client_id": client_id, "user_id": user_id})]
+
+
+async def set_grant(tx: Tx, webhook_id: str, grant: Grant, reach: Iterable[str]) -> None:
+    await tx.exec(
+        """
+        UPDATE webhooks SET client_id = :client_id, grant_kind = :kind, granted_by = :user_id, granted_scopes = :scopes
+        WHERE id = :id
+        """,
+        {"id": webhook_id, **asdict(grant)},
+    )
+    await set_reach(tx, webhook_id, reach)
+
+
+async def consented(tx: Tx, grant: Grant) -> Sequence[Row]:
+    """What is left of a consent: its scopes, and org_id and org_scopes of each organization it reaches."""
+    return await tx.all(
+        """
+        SELECT c.scopes, co.org_id, co.scopes AS org_scopes FROM consents c
+        LEFT JOIN consent_organizations co ON co.consent_id = c.id AND EXISTS (
+            SELECT 1 FROM memberships m
+            WHERE m.org_id = co.org_id AND m.user_id = c.user_id AND m.joined_at = co.joined_at
+        )
+        WHERE c.user_id = :user_id AND c.client_id = :client_id
+        """,
+        {"user_id": grant.user_id, "client_id": grant.client_id},
+    )
+
+
+async def reach(tx: Tx, webhook_id: str) -> frozenset[str]:
+    row = await tx.one("SELECT reach FROM webhooks WHERE id = :id", {"id": webhook_id})
+    return frozenset((row["reach"] or "").split()) if row else frozenset()
+
+
+async def set_reach(tx: Tx, webhook_id: str, reach: Iterable[str]) -> None:
+    sql = "UPDATE webhooks SET reach = :reach WHERE id = :id"
+    await tx.exec(sql, {"id": webhook_id, "reach": " ".join(sorted(reach))})
+
+
+async def app_name(tx: Tx, grant: Grant) -> str:
+    """Of the app that created a webhook, as far as it is still known."""
+    row = await tx.one(
+        """
+        SELECT COALESCE((SELECT a.name FROM apps a WHERE a.client_id = :client_id), (
+            SELECT c.app_name FROM consents c WHERE c.client_id = :client_id AND c.user_id = :user_id
+        )) AS name
+        """,
+        {"client_id": grant.client_id, "user_id": grant.user_id},
+    )
+    return (row["name"] if row else None) or grant.client_id
 
 
 async def abandon(tx: Tx, webhook_id: str, now: int) -> None:
@@ -276,23 +339,29 @@ async def count_troubled(tx: Tx, user_id: str, failing_before: int) -> dict[str 
 
 # By the name its target has now. One that is gone keeps the name it was watched by, and so does a repo that the owner
 # of the webhook may not see: how it is really spelled, or called since, would tell that it is there (attack W30).
-_WATCHES = """
+_WATCHES = f"""
     SELECT x.webhook_id, x.type, COALESCE(u.name, o.name, COALESCE(ru.name, ro.name) || '/' || r.name, x.name) AS name,
         x.target_id
     FROM watches x JOIN webhooks w ON w.id = x.webhook_id
     LEFT JOIN users u ON x.type = 'user' AND u.id = x.target_id
     LEFT JOIN organizations o ON x.type = 'org' AND o.id = x.target_id
-    LEFT JOIN repos r ON x.type NOT IN ('user', 'org') AND r.id = x.target_id AND (
-        r.private = 0 OR r.owner_id = w.user_id OR r.owner_id = w.org_id
-        OR EXISTS (SELECT 1 FROM memberships m WHERE m.org_id = r.owner_id AND m.user_id = w.user_id)
-    )
+    LEFT JOIN repos r ON x.type NOT IN ('user', 'org') AND r.id = x.target_id
+        AND {may_know("r.private", "r.owner_id", "r.id")}
     LEFT JOIN users ru ON ru.id = r.owner_id LEFT JOIN organizations ro ON ro.id = r.owner_id
 """
+
+
+_PRIVATE_AMONG = Each("SELECT r.id FROM repos r WHERE r.id = :id AND r.private = 1", {"id": "text"})
 
 
 async def watches_of(tx: Tx, webhook_id: str) -> list[Watch]:
     rows = await tx.all(f"{_WATCHES} WHERE x.webhook_id = :id ORDER BY x.position", {"id": webhook_id})
     return [Watch(row["type"], row["name"], row["target_id"]) for row in rows]
+
+
+async def private_among(tx: Tx, repo_ids: Iterable[str]) -> set[str]:
+    rows = await tx.each(_PRIVATE_AMONG, [{"id": repo_id} for repo_id in repo_ids])
+    return {row["id"] for row in rows}
 
 
 async def watches_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> dict[str, list[Watch]]:

@@ -22,12 +22,14 @@ from hubgate.server.web.foreign_text import shown
 from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, scope_lines
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.managing import grants
 
 PATH = "/settings/connected"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 
-def routes(pages: Pages, oauth: OAuth) -> list[Route]:
+def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
         found = shown_of(request, await changing.of_user(oauth, caller.user.id))
         return pages.page(
@@ -86,6 +88,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             await changing.change(oauth, person, connected.client_id, changes_of(form))
         except FieldErrors as error:
             return show_one(request, person, connected, error.fields)
+        await grants.follow_of(webhooks, person.user.id, connected.client_id)
         return pages.see(address_of(connected.client_id), "Saved. Takes effect at its next request.")
 
     async def ask_revoke(request: HubRequest, caller: Caller) -> Response:
@@ -97,6 +100,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         user = caller.user
         connected = await changing.get(oauth, user.id, request.param("client_id"))
         await changing.revoke(oauth, user.id, connected.client_id)
+        await grants.follow_of(webhooks, user.id, connected.client_id)
         return pages.see(PATH, f"{name_of(connected)} is revoked.")
 
     def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:

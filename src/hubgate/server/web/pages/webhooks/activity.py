@@ -22,7 +22,7 @@ from hubgate.server.webhooks.activity import again, reading
 from hubgate.server.webhooks.activity.reading import InFull
 from hubgate.server.webhooks.activity.store import Filter, Logged
 from hubgate.server.webhooks.delivering.outcome import NO_ANSWER
-from hubgate.server.webhooks.managing import resuming
+from hubgate.server.webhooks.managing import grants, resuming
 from hubgate.server.webhooks.managing.managing import Kept
 from hubgate.server.webhooks.model import (
     ALIVE,
@@ -76,6 +76,7 @@ def routes(frame: Frame) -> list[Route]:
         webhook, now = kept.webhook, webhooks.clock()
         since, suspended = webhook.failing_since, webhook.suspended_at
         return {
+            "is_lapsed": suspended is not None and await grants.is_lapsed(webhooks, webhook),
             "missed": await resuming.missed(webhooks, webhook),
             # Suspended at once by a receiver that said it is gone for good.
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,

@@ -10,6 +10,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.web.foreign_text import shown
 from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext, show
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.webhooks.context import Webhooks
@@ -80,6 +81,7 @@ class Frame:
             webhook=kept.webhook,
             watched=kept.watched,
             name=name_of(kept.webhook),
+            app=shown(kept.app).strip() or kept.webhook.client_id,
             at=at,
             tabs=tabs,
             **values,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Each, Params, as_params
 from hubgate.server.webhooks.delivering.store import ALIVE
-from hubgate.server.webhooks.entitled.store import MAY_KNOW
+from hubgate.server.webhooks.entitled.store import may_know
 from hubgate.server.webhooks.model import BREAK_LONGEST, ENABLED, NOBODY, RETRYING
 
 MOST_WEBHOOKS = 128
@@ -37,9 +37,7 @@ async def due_webhooks(tx: Tx, now: int, most: int) -> Sequence[Row]:
     return await tx.all(sql, {"now": now, "most": most})
 
 
-_KNOWN = MAY_KNOW.replace(":private", "COALESCE(r.private, e.private)").replace(
-    ":owner_id", "COALESCE(r.owner_id, e.owner_id)"
-)
+_KNOWN = may_know("COALESCE(r.private, e.private)", "COALESCE(r.owner_id, e.owner_id)", "d.repo_id")
 _MAY_GO = f"(d.repo_id = '{NOBODY}' OR {_KNOWN})"
 # What is in the air counts against the cap, whoever sent it.
 _ROOM = """

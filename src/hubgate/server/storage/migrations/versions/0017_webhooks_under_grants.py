@@ -1,0 +1,15 @@
+"""A webhook that an app created carries the grant it was created with. Those that are there are their owners' own."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0017"
+down_revision = "0012"
+
+_GRANTED = sa.text("client_id IS NOT NULL")
+
+
+def upgrade() -> None:
+    for name in ("client_id", "grant_kind", "granted_by", "granted_scopes", "reach"):
+        op.add_column("webhooks", sa.Column(name, sa.Text))
+    op.create_index("ix_webhooks_granted", "webhooks", ["id"], sqlite_where=_GRANTED, postgresql_where=_GRANTED)

@@ -1,0 +1,324 @@
+"""W41: a webhook that an app created reports on what the grant of that app may see, for as long as it may."""
+
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.bed.apps import Client, answer_of, approve, make_app, tokens_for
+from tests.bed.devices import approve as approve_device
+from tests.bed.devices import poll, start
+from tests.bed.engines import Engine, settings_for
+from tests.bed.exchange import exchanged, make_exchanger
+from tests.bed.people import api, browser_of, mails_to, make_organization, make_token, make_user
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+from hubgate.server.accounts import store as accounts
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import members
+from hubgate.server.accounts.organizations import store as organizations
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import privileges
+from hubgate.server.opened import Hub
+from hubgate.server.webhooks.managing.grants import FollowGrants
+
+PATH, OF_ACME = "/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"
+SCOPES = ("openid", "profile", "webhooks", "read-repos", "contribute-repos")
+REPOS = ("ada/secret", "acme/secret", "beta/secret", "ada/open")
+WATCHED = ("user:ada", "org:acme", "org:beta", "model:acme/secret")
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+class Stage:
+    """A user with private repos of her own and of two organizations, and an app of somebody else."""
+
+    def __init__(self, hub: RunningHub) -> None:
+        self.hub = hub
+        self.ada = make_user(hub, "ada")
+        self.acme, self.beta = (make_organization(hub, name, self.ada) for name in ("acme", "beta"))
+        self.app = make_app(hub, make_user(hub, "olga"), scopes=SCOPES)
+        self.token = make_token(hub, self.ada)
+        self.edits = 0
+        with api(hub, self.token) as owner:
+            for repo in REPOS:
+                make_repo(owner, repo, private=repo.endswith("secret"))
+        settle(hub)
+
+    def grant(self, scope: str, *granted: Organization) -> str:
+        with browser_of(self.hub, self.ada) as browser:
+            address = self.app.address(scope=scope, prompt="consent")
+            sent = approve(browser, address, orgs=[one.id for one in granted])
+        token: str = self.app.redeem(answer_of(sent)["code"]).json()["access_token"]
+        return token
+
+    def heard(self, receiver: Receiver) -> set[str]:
+        """The repos a receiver hears of when each of them changes once more."""
+        receiver.received.clear()
+        self.edits += 1
+        with api(self.hub, self.token) as owner:
+            for repo in REPOS:
+                committed(owner, repo, {"a.txt": str(self.edits).encode()})
+        settle(self.hub)
+        return {one.json["repo"]["name"] for one in receiver.received}
+
+    def follow(self) -> None:
+        """What the background process does every minute."""
+
+        async def work(opened: Hub) -> None:
+            while await FollowGrants(opened.webhooks).step():
+                pass
+
+        self.hub.call(work)
+
+    def mails(self) -> list[EmailMessage]:
+        async def send(opened: Hub) -> None:
+            while await opened.outbox.send_due():
+                pass
+
+        self.hub.call(send)
+        return [mail for mail in mails_to(self.hub, "ada@example.org", 0) if mail["subject"].startswith("Webhook ")]
+
+    def state(self, webhook: dict[str, str], path: str = PATH) -> str | bool:
+        with api(self.hub, self.token) as owner:
+            said: str | bool = owner.get(f"{path}/{webhook['id']}").json()["webhook"]["disabled"]
+        return said
+
+    def connected(self, method: str, **body: object) -> httpx.Response:
+        with api(self.hub, self.token) as owner:
+            path = f"/api/settings/connected-apps/{self.app.id}"
+            return owner.request(method, path, json=body or None)
+
+
+def test_w41_a_webhook_of_an_app_reports_on_what_the_grant_may_see(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    for scope, granted, heard in (
+        ("openid webhooks", [stage.acme], {"ada/open"}),
+        ("openid webhooks read-repos", [], {"ada/open", "ada/secret"}),
+        ("openid webhooks read-repos", [stage.acme], {"ada/open", "ada/secret", "acme/secret"}),
+    ):
+        with api(hub, stage.grant(scope, *granted)) as app:
+            webhook = make_webhook(app, receiver.url, *WATCHED)
+            assert stage.heard(receiver) == heard
+            assert app.delete(f"{PATH}/{webhook['id']}").status_code == 200
+
+
+def test_w41_the_token_it_was_created_with_is_a_limit_too(hub: RunningHub, receiver: Receiver) -> None:
+    """The app holds more by other tokens; what it created with less stays within that."""
+    stage = Stage(hub)
+    stage.grant("openid read-repos webhooks", stage.acme)
+    with browser_of(hub, stage.ada) as browser:
+        code = answer_of(browser.get(stage.app.address(scope="openid webhooks")))["code"]
+    with api(hub, stage.app.redeem(code).json()["access_token"]) as app:
+        make_webhook(app, receiver.url, *WATCHED)
+    assert stage.heard(receiver) == {"ada/open"}
+
+
+def test_w41_a_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
+        webhook = make_webhook(app, receiver.url, *WATCHED)
+    assert "acme/secret" in stage.heard(receiver)
+    assert stage.connected("DELETE").status_code == 204
+    assert stage.state(webhook) == "suspended-after-failure"
+    assert stage.heard(receiver) == set()
+    (mail,) = stage.mails()
+    assert mail["subject"].startswith("Webhook suspended: 127.0.0.1:")
+    assert "Notebook created it and no longer has access" in mail.get_content()
+    page = f"/settings/webhooks/{webhook['id']}"
+    with api(hub, stage.token) as owner, browser_of(hub, stage.ada) as browser:
+        refused = owner.post(f"{PATH}/{webhook['id']}/enable")
+        assert (refused.status_code, "no longer has access" in refused.json()["error"]) == (409, True)
+        assert "Suspended: the app <bdi>Notebook</bdi> created this webhook" in browser.get(page).text
+        stage.grant("openid webhooks")
+        assert owner.post(f"{PATH}/{webhook['id']}/enable").status_code == 200, "allowed again"
+    assert stage.heard(receiver) == {"ada/open"}
+
+
+@pytest.mark.parametrize("how", ["scope", "organization", "membership", "app deleted", "webhooks scope"])
+def test_w41_a_webhook_follows_its_grant_however_it_shrinks(hub: RunningHub, receiver: Receiver, how: str) -> None:
+    stage = Stage(hub)
+    make_user(hub, "bob")
+    with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
+        webhook = make_webhook(app, receiver.url, *WATCHED)
+    assert stage.heard(receiver) == {"ada/open", "ada/secret", "acme/secret"}
+    everything, suspended = {"ada/open", "ada/secret", "acme/secret"}, False
+    if how == "scope":
+        stage.connected("PATCH", scopes=["openid", "webhooks"])
+        left = {"ada/open"}
+    elif how == "organization":
+        stage.connected("PATCH", organizations=[])
+        left = everything - {"acme/secret"}
+    elif how == "membership":
+        leave_and_come_back(stage)
+        left = everything - {"acme/secret"}
+    elif how == "app deleted":
+        hub.call(lambda opened: opened.db.write(lambda tx: tx.exec("DELETE FROM apps")))
+        left, suspended = set(), True
+    else:
+        stage.connected("PATCH", scopes=["openid", "read-repos"])
+        left, suspended = set(), True
+    assert stage.heard(receiver) == left
+    stage.follow()
+    stage.follow()
+    assert stage.state(webhook) == ("suspended-after-failure" if suspended else False)
+    subjects = [mail["subject"] for mail in stage.mails()]
+    said = "Webhook suspended: " if suspended else "Webhook sends less: "
+    assert [subject.startswith(said) for subject in subjects] == [True], "one notice for one change"
+
+
+def leave_and_come_back(stage: Stage) -> None:
+    hub, ada, acme = stage.hub, stage.ada, stage.acme
+
+    async def work(opened: Hub) -> None:
+        bob = await accounts.user_by_name(opened.db, "bob")
+        assert bob is not None
+        await opened.db.write(lambda tx: organizations.add_member(tx, acme.id, bob.id, Role.ADMIN, opened.clock()))
+        await members.remove(opened.accounts, acme, ada, SYSTEM)
+        await opened.db.write(lambda tx: organizations.add_member(tx, acme.id, ada.id, Role.ADMIN, opened.clock() + 1))
+
+    hub.clock.advance(1)
+    hub.call(work)
+
+
+def test_w41_what_waits_is_not_sent_after_the_grant_shrank(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
+        webhook = make_webhook(app, receiver.url, "org:acme")
+    receiver.status = 500
+    assert stage.heard(receiver) == {"acme/secret"}
+    stage.connected("PATCH", organizations=[])
+    receiver.received.clear()
+    hub.clock.advance(3600)
+    settle(hub)
+    assert receiver.received == []
+    with api(hub, stage.token) as owner:
+        (log,) = owner.get(f"{PATH}/{webhook['id']}/logs").json()
+        assert (log["state"], log["reason"]) == ("skipped", "forbidden")
+        assert owner.post(f"{PATH}/{webhook['id']}/replay/{log['id']}").status_code == 403
+
+
+def test_w41_a_test_shows_no_repo_beyond_the_grant(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
+        webhook = make_webhook(app, receiver.url, "org:acme", "model:acme/SECRET")
+        assert [one["name"] for one in webhook["watched"]] == ["acme", "acme/SECRET"], "as it was typed"
+        app.post(f"{PATH}/{webhook['id']}/test", timeout=30)
+    settle(hub)
+    assert {one.json["repo"]["name"] for one in receiver.received} == {"acme/example"}
+
+
+def test_w41_an_app_that_changes_a_webhook_takes_it_over(hub: RunningHub, receiver: Receiver) -> None:
+    """Otherwise it would send what its user may read to an address of its own."""
+    stage = Stage(hub)
+    with api(hub, stage.token) as owner:
+        mine = make_webhook(owner, "https://example.org/mine", *WATCHED)
+    with api(hub, stage.grant("openid webhooks")) as app:
+        (listed,) = app.get(PATH).json()
+        assert [one["name"] for one in listed["watched"]] == ["ada", "acme", "beta"], "no private repo is named"
+        assert app.get(f"{PATH}/{mine['id']}").json()["webhook"] == listed
+        assert app.get(f"{PATH}/{mine['id']}/logs").status_code == 403
+        assert app.post(f"{PATH}/{mine['id']}", json={"url": receiver.url}).status_code == 200
+    assert stage.heard(receiver) == {"ada/open"}
+
+
+def test_w41_what_the_user_creates_without_an_app_is_not_limited(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    command_line = Client(hub, stage.app.app.__class__(client_id="hubgate-cli", name="CLI", redirect_uris=()), None)
+    started = start(command_line, scope="openid webhooks")
+    approve_device(hub, stage.ada, started["user_code"], "openid webhooks")
+    token = poll(command_line, started["device_code"]).json()["access_token"]
+    for credential in (stage.token, token):
+        with api(hub, credential) as client:
+            webhook = make_webhook(client, receiver.url, *WATCHED)
+            assert stage.heard(receiver) == set(REPOS)
+            client.delete(f"{PATH}/{webhook['id']}")
+
+
+def test_w41_contribute_repos_hears_of_what_the_app_created(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.grant("openid webhooks contribute-repos", stage.acme)) as app:
+        make_webhook(app, receiver.url, *WATCHED)
+        make_repo(app, "acme/made", private=True)
+        settle(hub)
+        receiver.received.clear()
+        committed(app, "acme/made", {"a.txt": b"1"})
+    settle(hub)
+    assert [one.json["repo"]["name"] for one in receiver.received] == ["acme/made"]
+    assert stage.heard(receiver) == {"ada/open"}
+
+
+def watching_acme(client: httpx.Client, receiver: Receiver) -> dict[str, str]:
+    watched = [{"type": "org", "name": name} for name in ("acme", "beta")] + [{"type": "user", "name": "ada"}]
+    answer = client.post(OF_ACME, json={"url": receiver.url, "watched": watched})
+    assert answer.status_code == 200, answer.text
+    made: dict[str, str] = answer.json()["webhook"]
+    return made
+
+
+def test_w41_an_organizations_webhook_stays_under_the_consent(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
+        first = watching_acme(app, receiver)
+        assert stage.heard(receiver) == {"ada/open"}
+        assert app.delete(f"{OF_ACME}/{first['id']}").status_code == 200
+    with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
+        webhook = watching_acme(app, receiver)
+    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    stage.connected("PATCH", organizations=[])
+    assert stage.state(webhook, OF_ACME) == "suspended-after-failure"
+    assert stage.heard(receiver) == set()
+
+
+@pytest.mark.parametrize("how", ["privilege", "demoted"])
+def test_w41_an_exchanged_token_creates_under_its_app(hub: RunningHub, receiver: Receiver, how: str) -> None:
+    stage = Stage(hub)
+    make_user(hub, "bob")
+    app = make_exchanger(hub, stage.acme, scopes=SCOPES)
+    token = exchanged(app, "ada@example.org", scope="webhooks")["access_token"]
+    wide = exchanged(app, "ada@example.org", scope="webhooks read-repos")["access_token"]
+    with api(hub, token) as client:
+        narrow = watching_acme(client, receiver)
+        assert stage.heard(receiver) == {"ada/open"}
+        client.delete(f"{OF_ACME}/{narrow['id']}")
+    with api(hub, wide) as client:
+        webhook = watching_acme(client, receiver)
+    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    hub.call(lambda opened: take_away(opened, how, app, stage.acme, stage.ada))
+    assert stage.heard(receiver) == set()
+    stage.follow()
+    if how == "privilege":
+        assert stage.state(webhook, OF_ACME) == "suspended-after-failure"
+
+
+async def take_away(opened: Hub, how: str, app: Client, acme: Organization, ada: User) -> None:
+    if how == "privilege":
+        await privileges.set_exchange(opened.oauth, app.id, False, SYSTEM)
+        return
+    bob = await accounts.user_by_name(opened.db, "bob")
+    assert bob is not None
+    await opened.db.write(lambda tx: organizations.add_member(tx, acme.id, bob.id, Role.ADMIN, opened.clock()))
+    await members.change_role(opened.accounts, acme, ada, Role.WRITE, SYSTEM)
+
+
+def test_w41_tokens_of_the_same_app_do_not_mix_users(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    bob = make_user(hub, "bob")
+    stage.grant("openid webhooks read-repos", stage.acme)
+    with api(hub, tokens_for(stage.app, bob, scope="openid webhooks read-repos")["access_token"]) as app:
+        make_webhook(app, receiver.url, *WATCHED)
+    assert stage.heard(receiver) == {"ada/open"}
