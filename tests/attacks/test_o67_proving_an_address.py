@@ -4,6 +4,7 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
+from tests.bed.apps import make_app
 from tests.bed.at_once import at_once
 from tests.bed.belongings import EVERYTHING, make_belongings
 from tests.bed.exchange import exchange, make_exchanger
@@ -21,7 +22,6 @@ from tests.bed.people import (
 )
 from tests.bed.running import RunningHub
 
-from hubgate.server.access.caller import Caller
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Owner, Person, User
 from hubgate.server.accounts.roles import TokenRole
@@ -30,6 +30,8 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Unauthorized
 from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.consent.deciding import Ticked, allow
+from hubgate.server.oauth.consent.wish import Wish
 from hubgate.server.opened import Hub
 from hubgate.server.webhooks.managing import managing
 from hubgate.server.webhooks.managing.managing import Wanted
@@ -143,14 +145,14 @@ def test_o67_a_reset_of_a_never_verified_account_ends_everything(hub: RunningHub
 def test_o67_what_was_under_way_during_the_reset_is_rejected(hub: RunningHub) -> None:
     """A request whose caller was found before the reset, and whose body was received after it."""
     eve = make_user(hub, "eve", verified=False)
-    stale = Caller.with_session(Person(eve, (), {}), None)  # type: ignore[arg-type]
+    elsewhere = make_app(hub, make_user(hub, "developer"))
     actor = Actor(eve.name, eve.id, HOME.ip, credentials_version=eve.credentials_version)
     draft = App(client_id="", name="Left", redirect_uris=("https://left.example/",), scopes=("openid",))
     with hub.client() as victim:
         assert submit(victim, reset_by_confirmation(hub, eve), password=NEW).status_code == 303
 
     async def token(opened: Hub) -> None:
-        await personal.create(opened.accounts, stale.user, "left", TokenRole.WRITE, HOME.ip)
+        await personal.create(opened.accounts, eve, "left", TokenRole.WRITE, HOME.ip)
 
     async def app(opened: Hub) -> None:
         await owning.create(opened.oauth, Owner(user_id=eve.id), draft, actor)
@@ -159,7 +161,11 @@ def test_o67_what_was_under_way_during_the_reset_is_rejected(hub: RunningHub) ->
         wanted = Wanted(url="https://left.example/hook", watched=[("user", "eve")])
         await managing.create(opened.webhooks, Owner(user_id=eve.id), wanted, actor)
 
-    for under_way in (token, app, webhook):
+    async def consent(opened: Hub) -> None:
+        wish, ticked = Wish(elsewhere.app, elsewhere.app.scopes), Ticked(elsewhere.app.scopes, ())
+        await opened.db.write(lambda tx: allow(tx, wish, Person(eve, (), {}), ticked, opened.clock()))
+
+    for under_way in (token, app, webhook, consent):
         with pytest.raises(Unauthorized):
             hub.call(under_way)
 
