@@ -260,7 +260,7 @@ async def drop_invitations_by(tx: Tx, org_id: str, user_id: str) -> None:
 
 
 async def drop_all_invitations_by(tx: Tx, user_id: str, now: int) -> int:
-    """Those that this user made, into whichever organization; how many were open."""
+    """Those that this user sent, into any organization; how many were open."""
     sql = "DELETE FROM invitations WHERE invited_by = :user_id RETURNING expires_at"
     rows = await tx.all(sql, {"user_id": user_id})
     return sum(row["expires_at"] > now for row in rows)
