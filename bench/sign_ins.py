@@ -108,7 +108,7 @@ class SignIns:
 
         async def mint(consent: Consent) -> None:
             if loop.time() < give_up_at:
-                code = await deciding.give_code(self.hub.oauth, self.request, consent, self.hub.clock())
+                code = await deciding.give_code(self.hub.oauth, self.request, consent, self.hub.clock(), None)
                 assert code is not None
                 found.append({"code": code, "code_verifier": self.verifier})
 

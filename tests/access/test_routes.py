@@ -324,6 +324,7 @@ GUARDED_BY = {
     "POST /spaces/{namespace}/{repo}/settings/visibility": "repo.manage",
     "POST /theme": "hub.public",
     "POST /verify/{secret}": "hub.public",
+    "POST /verify/{secret}/reset": "hub.public",
     "POST /{namespace}/{repo}/settings/delete": "repo.manage",
     "POST /{namespace}/{repo}/settings/discussions": "repo.configure",
     "POST /{namespace}/{repo}/settings/gate": "repo.manage",

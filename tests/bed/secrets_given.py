@@ -32,7 +32,8 @@ def secrets_given(hub: RunningHub) -> dict[str, str]:
     with hub.client() as client:
         submit(client, "/join", username="ada", email="ada@example.org", password=first)
         given["used confirmation"] = _mailed(hub, "ada@example.org", "Confirm")
-        submit(client, f"/verify/{given['used confirmation']}")
+        confirmed = submit(client, f"/verify/{given['used confirmation']}", password=first)
+        assert confirmed.status_code == 303
         assert submit(client, "/login", username="ada", password=wrong).status_code == 422
         submit(client, "/reset", email="ada@example.org")
         given["used reset"] = _mailed(hub, "ada@example.org", "Reset")

@@ -87,6 +87,6 @@ async def _allow(hub: Hub, user: User, app: App, name: str, scopes: list[str], o
         registered = app.client_id if app.is_registered else None
         consent_id, _ = await consents.hold(tx, user.id, app.client_id, registered, new_id(now), now)
         await consents.allow(tx, consent_id, scopes, face, name, now)
-        await consents.set_organizations(tx, consent_id, orgs)
+        await consents.set_organizations(tx, consent_id, dict.fromkeys(orgs, scopes))
 
     await hub.db.write(unit)

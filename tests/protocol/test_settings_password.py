@@ -31,7 +31,7 @@ def test_o55_the_session_is_new_and_the_others_end(hub: RunningHub) -> None:
         assert mine.cookies["token"] != before
         shown = mine.get(PATH)
         assert shown.status_code == 200
-        assert "Password changed. All other sessions ended." in shown.text
+        assert "Password changed. Ended: 1 other session." in shown.text
         assert other.get(PATH).status_code == thief.get(PATH).status_code == 303
     assert fits(hub, ada, NEW)
     assert not fits(hub, ada, PASSWORD)

@@ -38,7 +38,7 @@ def test_opening_changes_nothing_and_the_button_confirms(hub: RunningHub) -> Non
             assert "ada@example.org" in shown.text
         assert client.head(link).status_code == 200
         assert stored(hub, ada).email_verified_at is None
-        assert submit(client, link).headers["location"] == "/"
+        assert submit(client, link, password=PASSWORD).headers["location"] == "/"
         assert stored(hub, ada).email_verified_at is not None
         assert "Your e-mail address is confirmed." in client.get("/").text
         assert client.get(link).status_code == 404
@@ -64,7 +64,8 @@ def test_a_link_of_another_kind_does_nothing(hub: RunningHub) -> None:
             sent = client.post(f"/{door}/{secret}", data={**hidden, "password": "another one"})
             assert sent.status_code == (401 if door == "invitations" else 404)
         assert stored(hub, ada).email_verified_at is None
-        assert submit(client, f"/verify/{secret}").status_code == 303, "and it is not used up by that"
+        confirmed = submit(client, f"/verify/{secret}", password=PASSWORD)
+        assert confirmed.status_code == 303, "and it is not used up by that"
 
 
 def test_moving_to_another_address(hub: RunningHub) -> None:
@@ -76,7 +77,7 @@ def test_moving_to_another_address(hub: RunningHub) -> None:
         assert "new@example.org" in shown
         assert ">ada<" in shown
         assert stored(hub, ada).email == "ada@example.org"
-        assert submit(client, link).status_code == 303
+        assert submit(client, link, password=PASSWORD).status_code == 303
         assert stored(hub, ada).email == "new@example.org"
         assert client.get(link).status_code == 404
     told = mails_to(hub, "ada@example.org")[-1]
@@ -87,7 +88,7 @@ def test_an_address_that_was_taken_meanwhile(hub: RunningHub) -> None:
     link = change_to(hub, make_user(hub, "ada"), "bob@example.org")
     make_user(hub, "bob")
     with hub.client() as client:
-        response = submit(client, link)
+        response = submit(client, link, password=PASSWORD)
     assert response.status_code == 409
     assert "Another account has this address by now." in response.text
 

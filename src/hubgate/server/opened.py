@@ -1,10 +1,11 @@
 """The opened resources of one process, without the routes: what commands and background loops need too."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.ended import Ended
 from hubgate.server.clock import Clock, system_clock
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import StartupError
@@ -17,6 +18,7 @@ from hubgate.server.hub.repos import removing as repo_removing
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.mail.transport import transport_for
+from hubgate.server.oauth import account_reset
 from hubgate.server.oauth.cimd.documents import Documents
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.keys.ring import KeyRing
@@ -54,6 +56,8 @@ class Hub:
             signup=settings.signup,
             take_along=partial(_taken_along, settings.base_url),
             move_along=partial(repo_moving.moved_with_owner, settings.base_url),
+            end_app_sign_ins=account_reset.end_sign_ins,
+            end_created=_end_created,
         )
 
     @cached_property
@@ -139,7 +143,13 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
 async def _taken_along(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
     """What goes with an account that is deleted, and is not simply dropped."""
     await repo_removing.deleted_with_owner(base_url, tx, owner_id, now)
-    await webhook_removing.deleted_with_owner(tx, owner_id, now)
+    await webhook_removing.delete_of_owner(tx, owner_id, now)
+
+
+async def _end_created(tx: Tx, user_id: str, now: int) -> Ended:
+    """What a user whose address was never proven left behind, beyond accounts."""
+    ended = await account_reset.end_everything(tx, user_id, now)
+    return replace(ended, webhooks=await webhook_removing.delete_of_owner(tx, user_id, now))
 
 
 def egress_for(settings: Settings) -> Egress:

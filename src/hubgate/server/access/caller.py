@@ -84,6 +84,7 @@ def actor_of(request: HubRequest) -> Actor:
         user_agent=visitor.user_agent,
         token=_described(caller.token),
         oauth={"clientId": caller.app.client_id} if caller.app else None,
+        credentials_version=caller.user.credentials_version,
     )
 
 

@@ -1,29 +1,36 @@
-"""Proving an e-mail address, and moving to another one: confirmed there, told here."""
+"""Proving an e-mail address, and moving to another one: confirmed there, told here.
+
+A link proves that its reader has the address; a session or the password proves that the account is theirs. Without that
+a new account's link leads to a reset, which ends what was created before (attack O67).
+"""
 
 from hubgate.server.accounts import store
+from hubgate.server.accounts.account_proof import prove
 from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.holding import hold
-from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
+from hubgate.server.accounts.limits import ADDRESS_CHANGE_MAILS, CONFIRMATION_MAILS
 from hubgate.server.accounts.links import mailed
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
-from hubgate.server.accounts.model import User
+from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.password_again import hold_password, require_password
+from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.accounts.signup import mail_confirmation
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.mail import texts
 from hubgate.server.storage.database import ConstraintViolated, Tx
 
 _TAKEN = "Another account has this address by now."
+_NOT_ITS_ADDRESS = "This link belongs to an address the account no longer has."
 
 
 async def ask_confirmation(accounts: Accounts, user: User) -> None:
     """Once more, for a mail that was lost."""
     if user.email_verified_at is not None:
         return
-    await accounts.limiter.take(MAILS_TO_RECIPIENT, user.email)
+    await accounts.limiter.take(CONFIRMATION_MAILS, user.email)
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -43,15 +50,40 @@ async def look(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[Link,
     return link, user
 
 
-async def confirm(accounts: Accounts, secret: str) -> None:
-    now = accounts.clock()
+async def has_password(accounts: Accounts, user: User) -> bool:
+    """False until a user whom an operator created has set one."""
+    return await store.password_hash(accounts.db, user.id) is not None
+
+
+async def confirm(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
+    """Nothing ends by it. A refused attempt leaves the link as it was."""
+    link, user = await look(accounts, secret, Purpose.VERIFY)
+    hold_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        link = await mailed.take(tx, secret, Purpose.VERIFY, now)
-        if not await store.verify_email(tx, link.user_id, link.email, now):
-            raise NotFound("This link belongs to an address the account no longer has.")
+        await hold(tx, user)
+        await hold_proof(tx)
+        await mailed.take(tx, secret, Purpose.VERIFY, now)
+        if not await store.verify_email(tx, user.id, link.email, now):
+            raise NotFound(_NOT_ITS_ADDRESS)
+        # Each of the others leads to a reset.
+        await link_store.remove_of(tx, user.id, Purpose.VERIFY)
 
     await accounts.db.write(unit)
+
+
+async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
+    """The secret of a reset link, for a reader of the mail who does not have the account. The link is used up."""
+    link, now = await mailed.look(accounts.db, secret, Purpose.VERIFY, accounts.clock()), accounts.clock()
+
+    async def unit(tx: Tx) -> str:
+        user = await store.hold_user(tx, link.user_id)
+        await mailed.take(tx, secret, Purpose.VERIFY, now)
+        if user is None or user.email != link.email or user.email_verified_at is not None:
+            raise NotFound(_NOT_ITS_ADDRESS)
+        return await mailed.make(tx, Link(Purpose.RESET, user.id, user.email), now)
+
+    return await accounts.db.write(unit)
 
 
 async def ask_change(accounts: Accounts, user: User, new: str, password: str) -> None:
@@ -62,7 +94,7 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
         checking.refuse("email", "This is your address already.")
     checking.done()
     known_hash = await require_password(accounts, user, "password", password)
-    await accounts.limiter.take(MAILS_TO_RECIPIENT, new)
+    await accounts.limiter.take(ADDRESS_CHANGE_MAILS, new)
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -80,19 +112,22 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
     accounts.outbox.hurry()
 
 
-async def change(accounts: Accounts, secret: str) -> None:
-    now = accounts.clock()
+async def change(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
+    """Never without the account itself: the address may be mistyped, and its reader must not get the account."""
+    link, user = await look(accounts, secret, Purpose.CHANGE_EMAIL)
+    hold_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        link = await mailed.take(tx, secret, Purpose.CHANGE_EMAIL, now)
-        user = await store.user(tx, link.user_id)
-        if user is None or not await store.move_email(tx, user.id, link.email, now):
+        before = await store.hold_user(tx, user.id)
+        await hold_proof(tx)
+        await mailed.take(tx, secret, Purpose.CHANGE_EMAIL, now)
+        if before is None or not await store.move_email(tx, user.id, link.email, now):
             raise Conflict(_TAKEN)
         # Links mailed to the old address must not open the account any more.
         await link_store.remove_all(tx, user.id)
-        if user.email_verified_at is not None:
+        if before.email_verified_at is not None:
             # An address that was never proven may be a stranger's, to whom the new one is not told.
-            await accounts.outbox.add(tx, texts.address_changed(user.email, link.email, accounts.base_url))
+            await accounts.outbox.add(tx, texts.address_changed(before.email, link.email, accounts.base_url))
 
     try:
         await accounts.db.write(unit)

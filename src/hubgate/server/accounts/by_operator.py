@@ -6,6 +6,7 @@ from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.links import store as link_store
+from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.passwords_changed import mail_reset
@@ -31,6 +32,7 @@ async def disable(accounts: Accounts, user: User) -> None:
 
     async def unit(tx: Tx) -> None:
         await store.set_disabled(tx, user.id, now)
+        await store.count_up_credentials(tx, user.id)
         await session_store.remove_all(tx, user.id)
         await link_store.remove_all(tx, user.id)
 
@@ -42,10 +44,16 @@ async def enable(accounts: Accounts, user: User) -> None:
 
 
 async def verify(accounts: Accounts, user: User) -> None:
-    """The operator vouches for the address that the account has now."""
+    """The operator vouches for the address that the account has now. Nothing ends by it: where a stranger may have
+    created the account, `send_reset` is the way."""
     now = accounts.clock()
-    if not await accounts.db.write(lambda tx: store.verify_email(tx, user.id, user.email, now)):
-        raise Conflict("The account got another address just now. Look at it and try again.")
+
+    async def unit(tx: Tx) -> None:
+        if not await store.verify_email(tx, user.id, user.email, now):
+            raise Conflict("The account got another address just now. Look at it and try again.")
+        await link_store.remove_of(tx, user.id, Purpose.VERIFY)
+
+    await accounts.db.write(unit)
 
 
 async def send_reset(accounts: Accounts, user: User) -> str:

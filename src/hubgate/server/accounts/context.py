@@ -3,12 +3,14 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from hubgate.server.accounts.ended import Ended
 from hubgate.server.clock import Clock
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle.limiter import Limiter
 
+EndedAlong = Callable[[Tx, str, int], Awaitable[Ended]]
 TakenAlong = Callable[[Tx, str, int], Awaitable[None]]
 MovedAlong = Callable[[Tx, str, str, str, int], Awaitable[None]]
 
@@ -27,6 +29,10 @@ class Accounts:
     take_along: TakenAlong
     # In the unit that renames it, after the old name and the new one: its repos, whose names begin with its own.
     move_along: MovedAlong
+    # In the unit that sets a new password: the codes and tokens of every app that this user signed in to.
+    end_app_sign_ins: EndedAlong
+    # The same where the address was never proven, with what the user allowed apps, registered and watched.
+    end_created: EndedAlong
 
     def link(self, path: str) -> str:
         """An address of ours for a mail."""

@@ -4,12 +4,30 @@ import ipaddress
 
 from hubgate.server.throttle.limiter import Limit
 
-_QUARTER, _HOUR = 15 * 60, 60 * 60
+_QUARTER, _HOUR, _DAY = 15 * 60, 60 * 60, 24 * 60 * 60
+
+
+def _mails(kind: str) -> Limit:
+    """To one recipient. Each kind counts for itself: mails that others cause must not use up a user's own (O73)."""
+    return Limit(f"mail {kind}", 5, _HOUR, "Too many mails to this address. Wait {minutes}.")
+
 
 FAILED_SIGN_INS_OF_ACCOUNT = Limit("sign-in account", 10, _QUARTER)
 FAILED_SIGN_INS_FROM_ADDRESS = Limit("sign-in address", 100, _QUARTER)
 SIGN_UPS_FROM_ADDRESS = Limit("sign-up address", 20, _HOUR)
-MAILS_TO_RECIPIENT = Limit("mail recipient", 5, _HOUR, "Too many mails to this address. Wait {minutes}.")
+INVITATIONS_BY_SENDER = Limit(
+    "invitation sender", 50, _DAY, "You can send 50 invitations a day. Try again in {minutes}."
+)
+
+# What users ask for themselves.
+RESET_MAILS = _mails("reset")
+CONFIRMATION_MAILS = _mails("confirmation")
+# What others may cause.
+JOIN_MAILS = _mails("join")
+ADDRESS_CHANGE_MAILS = _mails("address change")
+INVITATION_MAILS = _mails("invitation")
+RESET_MAILS_BY_OPERATOR = _mails("reset by operator")
+OPERATOR_REQUEST_MAILS = _mails("operator request")
 
 
 def network_of(ip: str) -> str:

@@ -27,6 +27,7 @@ class User(msgspec.Struct, frozen=True):
     can_pay: int
     created_at: int
     disabled_at: int | None
+    credentials_version: int = 0
 
     @property
     def shown_name(self) -> str:
@@ -71,7 +72,7 @@ class Visitor:
     user_agent: str
 
 
-_USER = 10
+_USER = 11
 _ORGANIZATION = _USER + 7
 
 

@@ -9,7 +9,7 @@ from hubgate.server.accounts import store
 from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
-from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT, SIGN_UPS_FROM_ADDRESS, network_of
+from hubgate.server.accounts.limits import JOIN_MAILS, SIGN_UPS_FROM_ADDRESS, network_of
 from hubgate.server.accounts.links import mailed
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User
@@ -63,7 +63,7 @@ async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: In
     if await store.name_was_claimed(accounts.db, candidate.name):
         raise _taken(candidate.name)
     sign_up = await accounts.limiter.take(SIGN_UPS_FROM_ADDRESS, network_of(ip))
-    mail = await accounts.limiter.take(MAILS_TO_RECIPIENT, candidate.email)
+    mail = await accounts.limiter.take(JOIN_MAILS, candidate.email)
     # Also for a known address, so that time does not tell (the work is most of the answer).
     password_hash = await hash_password(candidate.password)
     proven = invitation is not None and invitation.email == candidate.email

@@ -7,7 +7,7 @@ from hubgate.server.storage.sqltext import containing
 
 # In the order of model.User, model.Organization and the role. Statements that read a credential begin with these.
 USER = """u.id, u.name, u.fullname, u.email, u.email_verified_at, u.website, u.operator, u.can_pay, u.created_at,
-    u.disabled_at"""
+    u.disabled_at, u.credentials_version"""
 ORGANIZATION = "o.id, o.name, o.fullname, o.website, o.plan, o.can_pay, o.created_at"
 PERSON = f"{USER}, {ORGANIZATION}, m.role"
 MEMBERSHIPS = "LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.org_id"
@@ -44,6 +44,13 @@ async def user_by_name(tx: Tx | Database, name: str) -> User | None:
 
 async def user_by_email(tx: Tx | Database, email: str) -> User | None:
     row = await tx.one(f"SELECT {USER} FROM users u WHERE u.email = :email", {"email": email})
+    return User(*row) if row else None
+
+
+async def hold_user(tx: Tx, user_id: str) -> User | None:
+    """As it is now; nobody else changes the account until this unit ends."""
+    sql = f"UPDATE users SET name = name WHERE id = :id RETURNING {USER.replace('u.', '')}"
+    row = await tx.one(sql, {"id": user_id})
     return User(*row) if row else None
 
 
@@ -163,6 +170,23 @@ async def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
         "UPDATE users SET password_hash = :password_hash WHERE id = :id",
         {"id": user_id, "password_hash": password_hash},
     )
+
+
+async def count_up_credentials(tx: Tx, user_id: str) -> None:
+    """From here on, requests that were judged before are refused (`holding.hold_signed_in`)."""
+    sql = "UPDATE users SET credentials_version = credentials_version + 1 WHERE id = :id"
+    await tx.exec(sql, {"id": user_id})
+
+
+async def credentials_version(tx: Tx, user_id: str) -> int | None:
+    row = await tx.one("SELECT credentials_version FROM users WHERE id = :id", {"id": user_id})
+    return row["credentials_version"] if row else None
+
+
+async def hold_credentials_version(tx: Tx, user_id: str) -> int | None:
+    """The same, and no other password is set until this unit ends. None if the user is gone."""
+    row = await tx.one("UPDATE users SET name = name WHERE id = :id RETURNING credentials_version", {"id": user_id})
+    return row["credentials_version"] if row else None
 
 
 async def verify_email(tx: Tx, user_id: str, email: str, now: int) -> bool:

@@ -61,6 +61,8 @@ class Actor:
     user_agent: str | None = None
     token: dict[str, Any] | None = None
     oauth: dict[str, Any] | None = None
+    # The user's when the caller was found; not part of the log (accounts/holding.py).
+    credentials_version: int | None = None
 
 
 # The operator's command line, and the hub itself.

@@ -27,8 +27,9 @@ def reset_password(recipient: str, link: str) -> Message:
     return Message(recipient, "Reset your password", text)
 
 
-def password_changed(recipient: str, time: str, ip: str, link: str) -> Message:
-    text = f"Changed {time} from {ip}. Other sign-ins ended. Not you? Reset it: {link}"
+def password_changed(recipient: str, time: str, ip: str, ended: str, link: str) -> Message:
+    """`ended` says what ended, in whole sentences."""
+    text = f"Changed {time} from {ip}. {ended} Not you? Reset it: {link}"
     return Message(recipient, "Your password was changed", text)
 
 

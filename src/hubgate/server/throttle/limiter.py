@@ -59,6 +59,11 @@ class Limiter:
         now = self.clock()
         return await store.take_place(tx, _bucket(limit, subject), limit.most, now, now + limit.seconds * SECOND)
 
+    async def require_in(self, tx: Tx, limit: Limit, subject: str) -> None:
+        """The same; TooManyRequests when it is full."""
+        if not await self.take_in(tx, limit, subject):
+            raise _refusal(limit, await self.seconds_left(tx, limit, subject) * SECOND)
+
     async def is_full(self, tx: Tx, limit: Limit, subject: str) -> bool:
         """Only a look: nothing is counted."""
         return await store.full_until(tx, _bucket(limit, subject), limit.most, self.clock()) is not None
@@ -84,6 +89,11 @@ def _bucket(limit: Limit, subject: str) -> bytes:
 
 def _refusal(limit: Limit, remaining: int) -> TooManyRequests:
     seconds = max(1, -(-remaining // SECOND))
-    minutes = -(-seconds // 60)
-    text = limit.message.format(minutes=f"{minutes} minute{'s' if minutes > 1 else ''}")
-    return TooManyRequests(text, retry_after=seconds)
+    return TooManyRequests(limit.message.format(minutes=_in_words(seconds)), retry_after=seconds)
+
+
+def _in_words(seconds: int) -> str:
+    """Rounded up: in minutes, and in hours where it is more than two of those."""
+    unit, noun = (60, "minute") if seconds <= 2 * 60 * 60 else (60 * 60, "hour")
+    count = -(-seconds // unit)
+    return f"{count} {noun}{'s' if count > 1 else ''}"

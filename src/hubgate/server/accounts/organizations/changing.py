@@ -3,6 +3,7 @@
 `access` judged the caller when the request came in; while it waits, another admin may demote or remove them.
 """
 
+from hubgate.server.accounts.holding import require_signed_in
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.roles import Role
@@ -26,6 +27,7 @@ async def begin_by_id_as_admin(tx: Tx, org_id: str, actor: Actor) -> Organizatio
     latest = await _begun(tx, org_id)
     if actor.user_id is not None and await store.role_of(tx, latest.id, actor.user_id) is not Role.ADMIN:
         raise Forbidden(f"You are no longer an admin of {latest.name}.")
+    await require_signed_in(tx, actor.user_id, actor.credentials_version)
     return latest
 
 

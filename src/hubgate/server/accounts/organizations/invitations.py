@@ -8,7 +8,7 @@ from hubgate.server.accounts.checking import check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.holding import hold
-from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
+from hubgate.server.accounts.limits import INVITATION_MAILS, INVITATIONS_BY_SENDER
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.changing import begin_as_admin
@@ -46,7 +46,6 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
     email = None if user else recipient
     # As the invited is called, not as the inviter spelled it.
     called = user.name if user else recipient
-    await accounts.limiter.take(MAILS_TO_RECIPIENT, recipient)
     secret = secrets.token_urlsafe(32)
     user_id = user.id if user else None
     invitation = Invitation(new_id(now), organization.id, email, user_id, role, actor.user_id, now, now + LASTS)
@@ -57,6 +56,10 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
         await begin_as_admin(tx, organization, actor)
         if member := await _member(tx, organization, user, recipient):
             raise FieldErrors({"invitee": f"{member} is a member already."})
+        # In the unit, so that what is refused for another reason does not count.
+        if actor.user_id is not None:
+            await accounts.limiter.require_in(tx, INVITATIONS_BY_SENDER, actor.user_id)
+        await accounts.limiter.require_in(tx, INVITATION_MAILS, recipient)
         await store.drop_same_invitations(tx, organization.id, email, user_id)
         if await store.count_invitations(tx, organization.id, now) >= MOST_OPEN:
             raise FieldErrors({"invitee": f"{MOST_OPEN} invitations are open. Withdraw some first."})

@@ -259,6 +259,13 @@ async def drop_invitations_by(tx: Tx, org_id: str, user_id: str) -> None:
     await tx.exec(sql, {"org_id": org_id, "user_id": user_id})
 
 
+async def drop_all_invitations_by(tx: Tx, user_id: str, now: int) -> int:
+    """Those that this user sent, into any organization; how many were open."""
+    sql = "DELETE FROM invitations WHERE invited_by = :user_id RETURNING expires_at"
+    rows = await tx.all(sql, {"user_id": user_id})
+    return sum(row["expires_at"] > now for row in rows)
+
+
 async def count_invitations(tx: Tx | Database, org_id: str, now: int) -> int:
     row = await tx.one(
         "SELECT count(*) AS n FROM invitations WHERE org_id = :org_id AND expires_at > :now",

@@ -63,9 +63,3 @@ async def end(accounts: Accounts, user_id: str, session_id: str) -> bool:
 async def end_others(accounts: Accounts, user_id: str, kept_id: str) -> int:
     """All but the one of this browser; how many."""
     return await accounts.db.write(lambda tx: store.remove_others(tx, user_id, kept_id))
-
-
-async def start_anew(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
-    """After a change of password: every session ends, and this browser gets a new one."""
-    await store.remove_all(tx, user_id)
-    return await start(tx, user_id, visitor, now)

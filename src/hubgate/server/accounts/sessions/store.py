@@ -81,6 +81,20 @@ async def remove_others(tx: Tx, user_id: str, kept_id: str) -> int:
     return await tx.exec(sql, {"user_id": user_id, "kept_id": kept_id})
 
 
+async def count_others(tx: Tx, user_id: str, alive_since: int, own_id: str) -> int:
+    sql = (
+        "SELECT count(*) AS n FROM sessions WHERE user_id = :user_id AND last_used_at > :alive_since AND id <> :own_id"
+    )
+    row = await tx.one(sql, {"user_id": user_id, "alive_since": alive_since, "own_id": own_id})
+    return int(row["n"]) if row else 0
+
+
+async def hold(tx: Tx, user_id: str, session_id: str) -> bool:
+    """Whether it has not ended, and then not before this unit ends."""
+    sql = "UPDATE sessions SET last_used_at = last_used_at WHERE id = :id AND user_id = :user_id"
+    return await tx.exec(sql, {"id": session_id, "user_id": user_id}) == 1
+
+
 async def remove_all(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM sessions WHERE user_id = :user_id", {"user_id": user_id})
 

@@ -6,7 +6,7 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import OneUse, use_up
-from hubgate.server.accounts.holding import hold
+from hubgate.server.accounts.holding import hold, hold_signed_in
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import store
@@ -40,6 +40,7 @@ async def create(
             await use_up(tx, use)
         # One after the other, so that many at once do not all count the same.
         await hold(tx, user)
+        await hold_signed_in(tx, user.id, user.credentials_version)
         if await store.count(tx, user.id) >= MOST_PER_USER:
             raise FieldErrors({"name": f"A user has at most {MOST_PER_USER} tokens. Revoke one first."})
         await store.add(tx, key, token)
@@ -89,6 +90,7 @@ async def refresh(
     async def unit(tx: Tx) -> PersonalToken:
         if use is not None:
             await use_up(tx, use)
+        await hold_signed_in(tx, user.id, user.credentials_version)
         await store.replace_key(tx, user.id, token_id, key, last_four(text), now)
         token = await _required(tx, user.id, token_id)
         await _tell(accounts, tx, user, token, ip)

@@ -88,8 +88,9 @@ async def remove(tx: Tx, user_id: str, token_id: str) -> bool:
     return await tx.exec(sql, {"id": token_id, "user_id": user_id}) == 1
 
 
-async def remove_all(tx: Tx, user_id: str) -> None:
-    await tx.exec("DELETE FROM access_tokens WHERE user_id = :user_id", {"user_id": user_id})
+async def remove_all(tx: Tx, user_id: str) -> int:
+    """How many there were."""
+    return await tx.exec("DELETE FROM access_tokens WHERE user_id = :user_id", {"user_id": user_id})
 
 
 _AT_ONCE = 100

@@ -13,6 +13,7 @@ from typing import Any
 
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.form_once import OneUse, use_up
+from hubgate.server.accounts.holding import hold_signed_in
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.organizations.changing import begin_by_id_as_admin
 from hubgate.server.audit.model import Actor, Kind
@@ -50,7 +51,7 @@ async def create(
     secret = _new_secret() if app.confidential else None
 
     async def unit(tx: Tx) -> None:
-        await _as_admin(tx, owner.org_id, actor)
+        await _as_owner(tx, owner.org_id, actor)
         if use is not None:
             await use_up(tx, use)
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= MOST_APPS:
@@ -216,16 +217,18 @@ async def users_of(oauth: OAuth, app: App) -> Users:
 
 async def held(tx: Tx, app: App, actor: Actor) -> App:
     """The app as it is now, for an actor who is still its owner; nobody else changes it until this unit ends."""
-    await _as_admin(tx, app.org_id, actor)
+    await _as_owner(tx, app.org_id, actor)
     latest = await store.hold(tx, app.client_id)
     if latest is None or (latest.owner_id, latest.org_id) != (app.owner_id, app.org_id):
         raise NotFound(_ABSENT)
     return latest
 
 
-async def _as_admin(tx: Tx, org_id: str | None, actor: Actor) -> None:
+async def _as_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
     if org_id is not None:
         await begin_by_id_as_admin(tx, org_id, actor)
+    else:
+        await hold_signed_in(tx, actor.user_id, actor.credentials_version)
 
 
 async def _tell(

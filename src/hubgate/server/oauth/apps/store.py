@@ -51,6 +51,13 @@ async def hold(tx: Tx, client_id: str) -> App | None:
     return app_of(row) if row else None
 
 
+async def hold_of_user(tx: Tx, user_id: str) -> list[str]:
+    """The client ids of a user's own apps, in one order everywhere; nobody changes them until this unit ends."""
+    rows = await tx.all("SELECT client_id FROM apps WHERE owner_id = :user_id ORDER BY client_id", {"user_id": user_id})
+    held = [await hold(tx, row["client_id"]) for row in rows]
+    return [app.client_id for app in held if app is not None]
+
+
 async def count_of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> int:
     sql = "SELECT count(*) AS apps FROM apps WHERE owner_id = :owner_id OR org_id = :org_id"
     row = await tx.one(sql, {"owner_id": owner_id, "org_id": org_id})

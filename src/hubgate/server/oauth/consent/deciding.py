@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from hubgate.server.accounts.holding import hold_signed_in
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.ids import new_id
@@ -46,6 +47,7 @@ async def allow(tx: Tx, wish: Wish, person: Person, ticked: Ticked, now: int) ->
     The consent becomes the union of what was allowed before and now, less what was shown and unticked; so does each
     ticked organization. Of two approvals at once neither undoes the other.
     """
+    await hold_signed_in(tx, person.user.id, person.user.credentials_version)
     app, approved, asked = wish.app, approved_scopes(wish, ticked), set(wish.scopes)
     app_id = app.client_id if app.is_registered else None
     consent_id, before = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
@@ -76,11 +78,14 @@ async def approve(
         return None
 
 
-async def give_code(oauth: OAuth, request: AuthorizationRequest, consent: Consent, auth_time: int) -> str | None:
+async def give_code(
+    oauth: OAuth, request: AuthorizationRequest, consent: Consent, auth_time: int, credentials_version: int | None
+) -> str | None:
     """For a request whose every wish was allowed before; None if that was taken back meanwhile."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> str | None:
+        await hold_signed_in(tx, consent.user_id, credentials_version)
         if not await store.note_use(tx, consent.id, now):
             return None
         return await _add_code(tx, request, consent.user_id, consent.id, request.scopes, auth_time, now)

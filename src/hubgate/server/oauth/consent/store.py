@@ -100,6 +100,16 @@ async def hold_behind(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
     return frozenset(parse_scopes(row["scopes"])) if row else None
 
 
+async def hold_of_user(tx: Tx, user_id: str) -> int:
+    """All of them, as `hold_behind` does one; how many there are."""
+    sql = "UPDATE consents SET updated_at = updated_at WHERE user_id = :user_id"
+    return await tx.exec(sql, {"user_id": user_id})
+
+
+async def remove_of_user(tx: Tx, user_id: str) -> None:
+    await tx.exec("DELETE FROM consents WHERE user_id = :user_id", {"user_id": user_id})
+
+
 async def allow(tx: Tx, consent_id: str, scopes: Iterable[str], face: str, app_name: str, now: int) -> None:
     await tx.exec(
         """

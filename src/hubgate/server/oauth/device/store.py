@@ -90,6 +90,11 @@ async def consume(tx: Tx, key: bytes) -> bool:
     return await tx.one(sql, {"key": key}) is not None
 
 
+async def end_of_user(tx: Tx, user_id: str) -> None:
+    """Those that this user decided about and whose tokens may not have been fetched."""
+    await tx.exec("DELETE FROM device_codes WHERE user_id = :user_id", {"user_id": user_id})
+
+
 async def note_poll(tx: Tx, key: bytes, interval: int, now: int) -> None:
     await tx.exec(
         "UPDATE device_codes SET polled_at = :now, interval = :interval WHERE key = :key",

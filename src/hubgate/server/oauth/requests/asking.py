@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import Checking
-from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
+from hubgate.server.accounts.limits import OPERATOR_REQUEST_MAILS
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.ids import new_id
@@ -48,7 +48,7 @@ async def ask(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -> N
             raise FieldErrors({"wanted": f"You have asked for {described(wanted)} already. The operator has it."})
         for operator in operators:
             # However many ask: the list has what the mails leave out.
-            if not await oauth.limiter.take_in(tx, MAILS_TO_RECIPIENT, operator.email):
+            if not await oauth.limiter.take_in(tx, OPERATOR_REQUEST_MAILS, operator.email):
                 continue
             about = texts.operator_asked(operator.email, described(wanted), app.name, user.name, link)
             await oauth.outbox.add(tx, about)

@@ -157,6 +157,26 @@ async def end_of_client(tx: Tx, client_id: str) -> None:
     await tx.exec("DELETE FROM app_tokens WHERE client_id = :client_id", {"client_id": client_id})
 
 
+async def count_of_user(tx: Tx, user_id: str, now: int) -> tuple[int, int]:
+    """Access tokens, and families of refresh tokens, that are good now."""
+    row = await tx.one(
+        f"""
+        SELECT (SELECT count(*) FROM app_tokens t WHERE t.user_id = :user_id AND t.expires_at > :now AND {STILL_UNDER})
+            AS tokens,
+            (SELECT count(DISTINCT r.family) FROM refresh_tokens r WHERE r.user_id = :user_id AND r.expires_at > :now)
+            AS families
+        """,
+        {"user_id": user_id, "now": now},
+    )
+    return (row["tokens"], row["families"]) if row else (0, 0)
+
+
+async def end_of_user(tx: Tx, user_id: str) -> None:
+    """Every code and token of every app; for a unit that holds the consents behind them."""
+    for table in (CODES, REFRESH_TOKENS, "app_tokens"):
+        await tx.exec(f"DELETE FROM {table} WHERE user_id = :user_id", {"user_id": user_id})
+
+
 async def end_exchanged(tx: Tx, client_id: str) -> None:
     sql = "DELETE FROM app_tokens WHERE client_id = :client_id AND org_id IS NOT NULL"
     await tx.exec(sql, {"client_id": client_id})

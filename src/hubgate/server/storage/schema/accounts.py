@@ -35,6 +35,8 @@ users = Table(
     Column("can_pay", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("disabled_at", BigInteger),
+    # Counted up by every new password: a request that was judged before it changes nothing after it.
+    Column("credentials_version", BigInteger, nullable=False, server_default="0"),
 )
 
 organizations = Table(

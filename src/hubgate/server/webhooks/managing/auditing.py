@@ -6,6 +6,7 @@ longer than either.
 
 from typing import Any
 
+from hubgate.server.accounts.holding import hold_signed_in
 from hubgate.server.accounts.organizations.changing import begin_by_id_as_admin
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
@@ -14,9 +15,12 @@ from hubgate.server.webhooks.model import Webhook
 
 
 async def begin(tx: Tx, org_id: str | None, actor: Actor) -> None:
-    """`access` judged the caller when the request came in; whoever was demoted since changes nothing."""
+    """`access` judged the caller when the request came in; whoever was demoted or signed out since changes
+    nothing."""
     if org_id is not None:
         await begin_by_id_as_admin(tx, org_id, actor)
+    else:
+        await hold_signed_in(tx, actor.user_id, actor.credentials_version)
 
 
 async def tell(

@@ -27,10 +27,12 @@ async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     await webhooks.db.write_long(unit)
 
 
-async def deleted_with_owner(tx: Tx, owner_id: str, now: int) -> None:
-    """In the unit that deletes the account, which holds it: no webhook is made for it meanwhile."""
-    for webhook_id in await store.ids_of_owner(tx, owner_id):
+async def delete_of_owner(tx: Tx, owner_id: str, now: int) -> int:
+    """In a unit that holds the account, so that no webhook is created for it concurrently; how many there were."""
+    ids = await store.ids_of_owner(tx, owner_id)
+    for webhook_id in ids:
         await _remove(tx, webhook_id, now)
+    return len(ids)
 
 
 async def _remove(tx: Tx, webhook_id: str, now: int) -> None:

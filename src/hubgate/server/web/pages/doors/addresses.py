@@ -1,38 +1,70 @@
 """The links that prove an e-mail address: a new account's, and the one an account moves to."""
 
+from typing import Any
+
 from starlette.responses import Response
 
+from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts import addresses
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.edge.routes import Route, public
+from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.pages.doors.door import door
 from hubgate.server.web.rendering import Pages
 
+VERIFY, CHANGE = "/verify/{secret}", "/change-email/{secret}"
 _ASK = "doors/address.html"
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def page(request: HubRequest, purpose: Purpose, error: HubError | None = None) -> Response:
+        """The form, again where `error` says what is wrong with it."""
+        secret, session = request.param("secret"), caller_of(request).session
+        link, user = await addresses.look(accounts, secret, purpose)
+        new_account = purpose is Purpose.VERIFY
+        values: dict[str, Any] = {
+            "title": "Confirm your e-mail" if new_account else "Change your e-mail",
+            "button": "Confirm" if new_account else "Use this address",
+            "link": link,
+            "user": user,
+            "own": error is None and session is not None and session.user_id == user.id,
+            "has_password": await addresses.has_password(accounts, user),
+            # Never for another's account: the address it is to be moved to may be mistyped.
+            "reset": f"/verify/{secret}/reset" if new_account else "",
+        }
+        return pages.mend(request, _ASK, error, "password", **values) if error else pages.page(request, _ASK, **values)
+
     async def show_verify(request: HubRequest) -> Response:
-        link, user = await addresses.look(accounts, request.param("secret"), Purpose.VERIFY)
-        return pages.page(request, _ASK, title="Confirm your e-mail", button="Confirm", link=link, user=user)
+        return await page(request, Purpose.VERIFY)
 
     async def verify(request: HubRequest) -> Response:
-        await addresses.confirm(accounts, request.param("secret"))
+        session, password = caller_of(request).session, request.form_fields.get("password")
+        try:
+            await addresses.confirm(accounts, request.param("secret"), session, password, visitor_of(request))
+        except (FieldErrors, TooManyRequests) as error:
+            return await page(request, Purpose.VERIFY, error)
         return pages.see("/", "Your e-mail address is confirmed.")
 
+    async def lead_to_reset(request: HubRequest) -> Response:
+        return pages.see(f"/reset/{await addresses.exchange_for_reset(accounts, request.param('secret'))}")
+
     async def show_change(request: HubRequest) -> Response:
-        link, user = await addresses.look(accounts, request.param("secret"), Purpose.CHANGE_EMAIL)
-        return pages.page(request, _ASK, title="Change your e-mail", button="Use this address", link=link, user=user)
+        return await page(request, Purpose.CHANGE_EMAIL)
 
     async def change(request: HubRequest) -> Response:
-        await addresses.change(accounts, request.param("secret"))
+        session, password = caller_of(request).session, request.form_fields.get("password")
+        try:
+            await addresses.change(accounts, request.param("secret"), session, password, visitor_of(request))
+        except (FieldErrors, TooManyRequests) as error:
+            return await page(request, Purpose.CHANGE_EMAIL, error)
         return pages.see("/", "Your e-mail address is changed.")
 
     return [
-        door("GET", "/verify/{secret}", public(show_verify), "Confirm an e-mail address"),
-        door("POST", "/verify/{secret}", public(verify), "Confirm an e-mail address"),
-        door("GET", "/change-email/{secret}", public(show_change), "Move to another e-mail address"),
-        door("POST", "/change-email/{secret}", public(change), "Move to another e-mail address"),
+        door("GET", VERIFY, public(show_verify), "Confirm an e-mail address"),
+        door("POST", VERIFY, public(verify), "Confirm an e-mail address"),
+        door("POST", VERIFY + "/reset", public(lead_to_reset), "Set a new password instead of confirming"),
+        door("GET", CHANGE, public(show_change), "Move to another e-mail address"),
+        door("POST", CHANGE, public(change), "Move to another e-mail address"),
     ]

@@ -111,8 +111,9 @@ class _Authorize:
                 return self._sign_in(visit, pairs)
             case Refuse(error=error, description=description):
                 return await self._refuse(request, asked.to, error, description)
-            case GiveCode() if visit.consent is not None and visit.session is not None:
-                code = await give_code(self.oauth, asked, visit.consent, visit.session.created_at)
+            case GiveCode() if visit.consent is not None and visit.session is not None and visit.person is not None:
+                version = visit.person.user.credentials_version
+                code = await give_code(self.oauth, asked, visit.consent, visit.session.created_at, version)
                 if code is not None:
                     return self._send(request, asked.to, code=code)
                 visit = replace(visit, consent=None)

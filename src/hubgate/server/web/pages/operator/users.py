@@ -7,7 +7,7 @@ from starlette.responses import Response
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts import by_operator, oversight
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.limits import MAILS_TO_RECIPIENT
+from hubgate.server.accounts.limits import RESET_MAILS_BY_OPERATOR
 from hubgate.server.accounts.model import User
 from hubgate.server.edge.routes import PublicHandler, Route
 from hubgate.server.errors import Conflict
@@ -50,7 +50,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return f"Enabled {user.name}."
 
     async def reset(_: HubRequest, user: User) -> str:
-        await accounts.limiter.take(MAILS_TO_RECIPIENT, user.email)
+        await accounts.limiter.take(RESET_MAILS_BY_OPERATOR, user.email)
         await by_operator.send_reset(accounts, user)
         return f"A reset link is on its way to {user.email}."
 

@@ -1,4 +1,4 @@
-"""Password: with the present one, and every other browser is signed out."""
+"""Password: with the present one; every other browser and every app is signed out."""
 
 from starlette.responses import Response
 
@@ -26,10 +26,13 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user, form = caller.user, request.form_fields
         current, new = form.get("current_password"), form.get("new_password")
         try:
-            cookie = await passwords_changed.change(accounts, user, current, new, visitor_of(request))
+            cookie, ended = await passwords_changed.change(
+                accounts, user, current, new, visitor_of(request), caller.session
+            )
         except (FieldErrors, TooManyRequests) as error:
             return pages.mend(request, _TEMPLATE, error, "current_password", section=PATH)
-        response = pages.see(PATH, "Password changed. All other sessions ended.")
+        listed = ended.listed(other=True)
+        response = pages.see(PATH, f"Password changed. Ended: {listed}." if listed else "Password changed.")
         session_cookie.remember(response, pages.settings, cookie)
         return response
 

@@ -1,0 +1,11 @@
+"""Which passwords a request was judged under: what was under way when a password changed is rejected."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0013"
+down_revision = "0012"
+
+
+def upgrade() -> None:
+    op.add_column("users", sa.Column("credentials_version", sa.BigInteger, nullable=False, server_default="0"))

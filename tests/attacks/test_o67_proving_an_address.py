@@ -1,0 +1,258 @@
+"""O67: an account created with somebody else's address stays its creator's only as long as the address is unproven."""
+
+from contextlib import ExitStack
+
+import httpx
+import pytest
+from tests.bed.apps import make_app
+from tests.bed.at_once import at_once
+from tests.bed.belongings import EVERYTHING, make_belongings
+from tests.bed.exchange import exchange, make_exchanger
+from tests.bed.people import (
+    HOME,
+    PASSWORD,
+    Page,
+    browser_of,
+    filled,
+    link_in,
+    mails_to,
+    make_organization,
+    make_user,
+    submit,
+)
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import store
+from hubgate.server.accounts.model import Owner, Person, User
+from hubgate.server.accounts.roles import TokenRole
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.audit.model import Actor
+from hubgate.server.errors import Unauthorized
+from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.consent.deciding import Ticked, allow
+from hubgate.server.oauth.consent.wish import Wish
+from hubgate.server.opened import Hub
+from hubgate.server.webhooks.managing import managing
+from hubgate.server.webhooks.managing.managing import Wanted
+
+NEW = "another horse battery"
+NO_PASSWORD = "Type the password of eve."
+
+
+def stored(hub: RunningHub, user: User) -> User:
+    found = hub.call(lambda opened: store.user(opened.db, user.id))
+    assert found is not None
+    return found
+
+
+def is_verified(hub: RunningHub, user: User) -> bool:
+    return stored(hub, user).email_verified_at is not None
+
+
+def confirmation_of(hub: RunningHub, user: User) -> str:
+    return link_in(mails_to(hub, user.email)[0])
+
+
+def reset_by_mail(hub: RunningHub, user: User) -> str:
+    with hub.client() as client:
+        assert submit(client, "/reset", email=user.email).status_code == 200
+    (link,) = [link_in(mail) for mail in mails_to(hub, user.email) if mail["Subject"] == "Reset your password"]
+    return link
+
+
+def reset_by_confirmation(hub: RunningHub, user: User) -> str:
+    """The way of a visitor who opens the confirmation link of an account they know nothing about."""
+    link = confirmation_of(hub, user)
+    with hub.client() as client:
+        led = submit(client, link, f"{link}/reset")
+    assert led.status_code == 303, led.text
+    location = str(led.headers["location"])
+    assert location.startswith("/reset/")
+    return location
+
+
+def test_o67_a_link_alone_does_not_confirm_the_address(hub: RunningHub) -> None:
+    eve = make_user(hub, "eve", verified=False)
+    link = confirmation_of(hub, eve)
+    with hub.client() as victim, browser_of(hub, make_user(hub, "bob")) as elsewhere:
+        for browser in (victim, elsewhere):
+            assert browser.get(link).status_code == 200
+            assert submit(browser, link).status_code == 422
+            assert submit(browser, link, password="a guess").status_code == 422
+        assert not is_verified(hub, eve)
+        assert victim.get(link).status_code == 200, "a refused attempt leaves the link as it was"
+
+
+def test_o67_an_unconfirmed_address_is_not_exchanged(hub: RunningHub) -> None:
+    boss, eve = make_user(hub, "boss"), make_user(hub, "eve", verified=False)
+    client = make_exchanger(hub, make_organization(hub, "acme", boss, eve="read"))
+    with hub.client() as victim:
+        submit(victim, confirmation_of(hub, eve))
+    answer = exchange(client, eve.email)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+
+
+@pytest.mark.parametrize("proof", ["session", "password", "password beside another's session"])
+def test_o67_the_creator_confirms_and_loses_nothing(hub: RunningHub, proof: str) -> None:
+    ada = make_user(hub, "ada", verified=False)
+    link, belongings = confirmation_of(hub, ada), make_belongings(hub, ada)
+    with ExitStack() as stack:
+        if proof == "session":
+            response = submit(stack.enter_context(belongings.browser()), link)
+        else:
+            other = make_user(hub, "bob") if "another" in proof else None
+            response = submit(stack.enter_context(browser_of(hub, other)), link, password=PASSWORD)
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    assert is_verified(hub, ada)
+    assert belongings.working() == EVERYTHING
+
+
+def test_o67_guesses_at_the_password_are_throttled(hub: RunningHub) -> None:
+    eve = make_user(hub, "eve", verified=False)
+    link = confirmation_of(hub, eve)
+    with hub.client() as client:
+        tries = [submit(client, link, password="a guess") for _ in range(11)]
+        assert [answer.status_code for answer in tries] == [422] * 10 + [429]
+        assert tries[-1].headers["retry-after"] == "900"
+        assert submit(client, "/login", username="eve", password=PASSWORD).status_code == 429, "one count for both"
+        hub.clock.advance(15 * 60)
+        assert submit(client, link, password=PASSWORD).status_code == 303
+
+
+@pytest.mark.parametrize("way", [reset_by_mail, reset_by_confirmation])
+def test_o67_a_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, way) -> None:
+    eve, bob = make_user(hub, "eve", verified=False), make_user(hub, "bob")
+    left_behind, others = make_belongings(hub, eve), make_belongings(hub, bob)
+    hub.clock.advance(1)
+    link = way(hub, eve)
+    with hub.client() as victim:
+        assert "never confirmed" in victim.get(link).text
+        assert submit(victim, link, password=NEW).headers["location"] == "/login"
+        assert is_verified(hub, eve)
+        assert submit(victim, "/login", username="eve", password=PASSWORD).status_code == 422
+        assert submit(victim, "/login", username="eve", password=NEW).status_code == 303
+    assert left_behind.working() == set()
+    assert others.working() == EVERYTHING, "of other accounts nothing ends"
+    told = mails_to(hub, eve.email)[-1]
+    assert told["Subject"] == "Your password was changed"
+    assert (
+        "This address was never confirmed before, so everything created until then ended: 1 session, 1 personal token, "
+        "1 app token, 1 refresh token, 1 connected app, 1 registered app, 1 webhook, 1 invitation."
+    ) in " ".join(told.get_content().split())
+
+
+def test_o67_what_was_under_way_during_the_reset_is_rejected(hub: RunningHub) -> None:
+    """A request whose caller was found before the reset, and whose body was received after it."""
+    eve = make_user(hub, "eve", verified=False)
+    elsewhere = make_app(hub, make_user(hub, "developer"))
+    actor = Actor(eve.name, eve.id, HOME.ip, credentials_version=eve.credentials_version)
+    draft = App(client_id="", name="Left", redirect_uris=("https://left.example/",), scopes=("openid",))
+    with hub.client() as victim:
+        assert submit(victim, reset_by_confirmation(hub, eve), password=NEW).status_code == 303
+
+    async def token(opened: Hub) -> None:
+        await personal.create(opened.accounts, eve, "left", TokenRole.WRITE, HOME.ip)
+
+    async def app(opened: Hub) -> None:
+        await owning.create(opened.oauth, Owner(user_id=eve.id), draft, actor)
+
+    async def webhook(opened: Hub) -> None:
+        wanted = Wanted(url="https://left.example/hook", watched=[("user", "eve")])
+        await managing.create(opened.webhooks, Owner(user_id=eve.id), wanted, actor)
+
+    async def consent(opened: Hub) -> None:
+        wish, ticked = Wish(elsewhere.app, elsewhere.app.scopes), Ticked(elsewhere.app.scopes, ())
+        await opened.db.write(lambda tx: allow(tx, wish, Person(eve, (), {}), ticked, opened.clock()))
+
+    for under_way in (token, app, webhook, consent):
+        with pytest.raises(Unauthorized):
+            hub.call(under_way)
+
+
+def test_o67_a_confirmation_leads_to_one_reset(hub: RunningHub) -> None:
+    eve = make_user(hub, "eve", verified=False)
+    link = confirmation_of(hub, eve)
+    with ExitStack() as stack:
+        visitors = [stack.enter_context(hub.client()) for _ in range(6)]
+        answers = at_once([filled(visitor, link, f"{link}/reset") for visitor in visitors])
+        assert sorted(answer.status_code for answer in answers) == [303] + [404] * 5
+        assert not is_verified(hub, eve), "nothing is proven before the password is set"
+        assert visitors[0].get(link).status_code == 404
+
+
+def test_o67_opening_the_ways_of_a_link_changes_nothing(hub: RunningHub) -> None:
+    """Mail scanners open links, and links on the page behind them."""
+    eve = make_user(hub, "eve", verified=False)
+    link = confirmation_of(hub, eve)
+    with hub.client() as scanner:
+        for method in ("GET", "HEAD"):
+            assert scanner.request(method, link).status_code == 200
+            assert scanner.request(method, f"{link}/reset").status_code == 405
+        assert httpx.post(f"{hub.url}{link}/reset", data={"csrf": "x"}).status_code == 403
+        assert scanner.get(link).status_code == 200
+    assert not is_verified(hub, eve)
+
+
+def test_o67_older_confirmations_end_with_the_first_that_is_used(hub: RunningHub) -> None:
+    """Otherwise each would be a reset link that is good for a day."""
+    ada = make_user(hub, "ada", verified=False)
+    hub.clock.advance(1)
+    with browser_of(hub, ada) as browser:
+        assert submit(browser, "/", "/settings/email/confirmation").status_code == 303
+        first, second = (link_in(mail) for mail in mails_to(hub, ada.email, 2))
+        hidden = Page(browser.get(first)).hidden()
+        assert submit(browser, second).status_code == 303
+        assert browser.get(first).status_code == 404
+        assert browser.post(f"{first}/reset", data=hidden).status_code == 404
+
+
+def test_o67_confirming_and_resetting_at_once_leaves_one_owner(hub: RunningHub) -> None:
+    """Either the creator was first and keeps the tokens, or the reset was first and they ended."""
+    for number in range(4):
+        eve = make_user(hub, f"eve{number}", verified=False)
+        link = confirmation_of(hub, eve)
+        belongings = make_belongings(hub, eve)
+        reset = reset_by_mail(hub, eve)
+        with hub.client() as victim, belongings.browser() as creator:
+            confirm = filled(creator, link)
+            confirmed, changed = at_once([confirm, filled(victim, reset, password=NEW)])
+        assert changed.status_code == 303
+        assert confirmed.status_code in (303, 401, 404, 422)
+        assert ("personal token" in belongings.working()) is (confirmed.status_code == 303)
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_o67_a_new_address_needs_the_account_it_is_for(hub: RunningHub, verified: bool) -> None:
+    """An account is to be moved to a stranger's address: the stranger's click neither lends nor gets anything."""
+    eve = make_user(hub, "eve", verified=verified)
+    with browser_of(hub, eve) as attacker:
+        form = {"email": "victim@example.org", "password": PASSWORD}
+        assert submit(attacker, "/settings/profile", "/settings/email", **form).status_code == 303
+        link = link_in(mails_to(hub, "victim@example.org")[0])
+        with hub.client() as victim:
+            hidden = Page(victim.get(link)).hidden()
+            refused = submit(victim, link)
+            assert refused.status_code == 422
+            assert NO_PASSWORD in refused.text
+            assert victim.post(f"{link}/reset", data=hidden).status_code in (404, 405), "of another's account"
+            assert stored(hub, eve).email == "eve@example.org"
+            assert victim.get(link).status_code == 200
+        assert submit(attacker, link).status_code == 303
+    assert stored(hub, eve).email == "victim@example.org"
+
+
+def test_o67_an_account_without_a_password_sets_one(hub: RunningHub) -> None:
+    """The operator created it: the link in the mail is its user's way in."""
+
+    async def work(opened: Hub) -> None:
+        await opened.db.write(lambda tx: tx.exec("UPDATE users SET password_hash = NULL"))
+
+    ada = make_user(hub, "ada", verified=False)
+    hub.call(work)
+    with hub.client() as client:
+        shown = client.get(confirmation_of(hub, ada)).text
+        assert 'name="password"' not in shown
+        assert submit(client, reset_by_confirmation(hub, ada), password=NEW).status_code == 303
+        assert submit(client, "/login", username="ada", password=NEW).status_code == 303
+    assert is_verified(hub, ada)

@@ -1,0 +1,91 @@
+"""O68: a new password ends what somebody who knew the old one may have left signed in, and the mail says what."""
+
+import pytest
+from tests.bed.apps import tokens_for
+from tests.bed.belongings import EVERYTHING, SIGN_INS, make_belongings
+from tests.bed.people import HOME, PASSWORD, browser_of, link_in, mails_to, make_organization, make_user, submit
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.organizations import invitations
+from hubgate.server.accounts.roles import Role
+from hubgate.server.audit.model import Actor
+from hubgate.server.errors import Unauthorized
+from hubgate.server.opened import Hub
+
+NEW = "another horse battery"
+
+
+def last_mail(hub: RunningHub, user: User) -> str:
+    mail = mails_to(hub, user.email)[-1]
+    assert mail["Subject"] == "Your password was changed"
+    return " ".join(mail.get_content().split())
+
+
+def reset(hub: RunningHub, user: User) -> None:
+    with hub.client() as client:
+        assert submit(client, "/reset", email=user.email).status_code == 200
+        assert submit(client, link_in(mails_to(hub, user.email)[-1]), password=NEW).status_code == 303
+
+
+def test_o68_a_reset_ends_sessions_and_app_tokens(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    belongings = make_belongings(hub, ada)
+    hub.clock.advance(1)
+    reset(hub, ada)
+    assert belongings.working() == EVERYTHING - SIGN_INS
+    assert "Ended: 1 session, 1 app token, 1 refresh token. 1 personal token still works." in last_mail(hub, ada)
+
+
+def test_o68_a_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    belongings = make_belongings(hub, ada)
+    hub.clock.advance(1)
+    with browser_of(hub, ada) as browser:
+        form = {"current_password": PASSWORD, "new_password": NEW}
+        assert submit(browser, "/settings/password", **form).status_code == 303
+        shown = browser.get("/settings/password")
+        assert shown.status_code == 200, "this browser stays signed in"
+        assert "Password changed. Ended: 1 other session, 1 app token, 1 refresh token." in shown.text
+    assert belongings.working() == EVERYTHING - SIGN_INS
+    said = last_mail(hub, ada)
+    assert "Ended: 1 other session, 1 app token, 1 refresh token. 1 personal token still works." in said
+
+
+def test_o68_the_mail_counts_what_was_alive(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    belongings = make_belongings(hub, ada)
+    tokens_for(belongings.app, ada)
+    hub.clock.advance(31 * 24 * 3600)
+    with browser_of(hub, ada), browser_of(hub, ada):
+        reset(hub, ada)
+    assert "Ended: 2 sessions, 2 refresh tokens." in last_mail(hub, ada), "the others had expired"
+
+
+def test_o68_with_nothing_open_the_mail_says_so(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    reset(hub, ada)
+    assert "No sessions or app tokens were active." in last_mail(hub, ada)
+
+
+def test_o68_an_app_asks_again_only_for_a_sign_in(hub: RunningHub) -> None:
+    """The consent stays: with a new session the app gets tokens without another question."""
+    ada = make_user(hub, "ada")
+    belongings = make_belongings(hub, ada)
+    reset(hub, ada)
+    with browser_of(hub, ada) as browser:
+        assert browser.get(belongings.app.address()).status_code == 303
+
+
+def test_o68_what_was_under_way_in_an_organization_is_rejected(hub: RunningHub) -> None:
+    """An intruder's request was judged before the change of password and is executed after it."""
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    intruder = Actor(ada.name, ada.id, HOME.ip, credentials_version=ada.credentials_version)
+    reset(hub, ada)
+
+    async def work(opened: Hub) -> None:
+        await invitations.invite(opened.accounts, acme, "eve@example.com", Role.ADMIN, intruder)
+
+    with pytest.raises(Unauthorized):
+        hub.call(work)

@@ -1,0 +1,92 @@
+"""O73: nobody's mails use up another's, and one sender has so many invitations a day."""
+
+import httpx
+from tests.bed.at_once import at_once
+from tests.bed.people import browser_of, filled, link_in, mails_to, make_organization, make_user, submit
+from tests.bed.running import RunningHub
+
+DAY = 24 * 3600
+
+
+def invite(client: httpx.Client, organization: str, invitee: str) -> httpx.Response:
+    return submit(client, f"/organizations/{organization}/settings/members", invitee=invitee, role="read")
+
+
+def subjects(hub: RunningHub, address: str) -> list[str]:
+    return [mail["Subject"] for mail in mails_to(hub, address, 0)]
+
+
+def test_o73_invitations_do_not_use_up_a_reset(hub: RunningHub) -> None:
+    eve, bob = make_user(hub, "eve"), make_user(hub, "bob")
+    make_organization(hub, "acme", eve)
+    with browser_of(hub, eve) as sender, hub.client() as owner:
+        statuses = [invite(sender, "acme", bob.email).status_code for _ in range(6)]
+        assert statuses == [303] * 5 + [429], "each kind of mail has its own limit"
+        assert submit(owner, "/reset", email=bob.email).status_code == 200
+    assert subjects(hub, bob.email).count("Reset your password") == 1
+
+
+def test_o73_mails_that_others_cause_leave_a_user_their_own(hub: RunningHub) -> None:
+    """By joining with the address, and by moving another account to it."""
+    eve, ada = make_user(hub, "eve"), make_user(hub, "ada", verified=False)
+    with browser_of(hub, eve) as sender, hub.client() as stranger:
+        for number in range(5):
+            form = {"username": f"name{number}", "email": ada.email, "password": "some passphrase"}
+            assert submit(stranger, "/join", **form).status_code == 200
+            moved = {"email": ada.email, "password": "correct horse battery"}
+            assert submit(sender, "/settings/profile", "/settings/email", **moved).status_code == 303
+    with browser_of(hub, ada) as owner:
+        assert submit(owner, "/", "/settings/email/confirmation").status_code == 303
+        assert submit(owner, "/reset", email=ada.email).status_code == 200
+    said = subjects(hub, ada.email)
+    assert (said.count("Confirm your e-mail"), said.count("Reset your password")) == (2, 1)
+
+
+def test_o73_the_operators_resets_leave_a_user_their_own(hub: RunningHub) -> None:
+    boss, ada = make_user(hub, "boss", operator=True), make_user(hub, "ada")
+    with browser_of(hub, boss) as operator:
+        page = "/operator/users/ada/reset"
+        assert [submit(operator, "/operator/users", page).status_code for _ in range(6)] == [303] * 5 + [429]
+    with hub.client() as owner:
+        assert submit(owner, "/reset", email=ada.email).status_code == 200
+    assert subjects(hub, ada.email).count("Reset your password") == 6
+
+
+def test_o73_a_sender_has_50_invitations_a_day(hub: RunningHub) -> None:
+    eve, bob = make_user(hub, "eve"), make_user(hub, "bob")
+    make_organization(hub, "acme", eve, bob="admin")
+    make_organization(hub, "other", eve)
+    with browser_of(hub, eve) as sender, browser_of(hub, bob) as another:
+        for number in range(50):
+            organization = "acme" if number % 2 else "other"
+            assert invite(sender, organization, f"guest{number}@example.com").status_code == 303
+        refused = invite(sender, "acme", "one-more@example.com")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, str(DAY))
+        assert "You can send 50 invitations a day. Try again in 24 hours." in refused.text
+        assert 'href="#invitee"' in refused.text
+        assert subjects(hub, "one-more@example.com") == []
+        assert invite(another, "acme", "one-more@example.com").status_code == 303, "counted by sender"
+        hub.clock.advance(DAY)
+        assert invite(sender, "acme", "tomorrow@example.com").status_code == 303
+    assert link_in(mails_to(hub, "tomorrow@example.com")[0]).startswith("/invitations/")
+
+
+def test_o73_refused_invitations_do_not_count(hub: RunningHub) -> None:
+    eve = make_user(hub, "eve")
+    make_user(hub, "bob")
+    make_organization(hub, "acme", eve, bob="read")
+    with browser_of(hub, eve) as sender:
+        for _ in range(51):
+            assert invite(sender, "acme", "bob").status_code == 422
+        assert invite(sender, "acme", "guest@example.com").status_code == 303
+
+
+def test_o73_parallel_invitations_do_not_pass_the_limit(hub: RunningHub) -> None:
+    eve, left = make_user(hub, "eve"), 3
+    make_organization(hub, "acme", eve)
+    page = "/organizations/acme/settings/members"
+    with browser_of(hub, eve) as sender:
+        for number in range(50 - left):
+            assert invite(sender, "acme", f"guest{number}@example.com").status_code == 303
+        forms = [filled(sender, page, invitee=f"last{number}@example.com", role="read") for number in range(8)]
+        assert sorted(answer.status_code for answer in at_once(forms)) == [303] * left + [429] * (8 - left)
