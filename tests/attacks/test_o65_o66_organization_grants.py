@@ -124,6 +124,10 @@ def test_o65_connected_apps_shows_and_edits_scopes_per_organization(hub: Running
         }
         assert browser.post(page, data=form).status_code == 303
         assert box.format("read-repos") + ">" in browser.get(page).text
+        nothing = {**form, f"scopes.{acme.id}": [""]}
+        assert browser.post(page, data=nothing).status_code == 303
+        assert box.format("webhooks") + ">" in browser.get(page).text
+        assert browser.post(page, data=form).status_code == 303
     assert sees(hub, token) == 404
     with api(hub, make_token(hub, ada)) as script:
         said = script.get(path).json()

@@ -53,7 +53,7 @@ async def add_apps(hub: Hub, ada: User, bob: User, acme: Organization) -> None:
     names = [*MANY, "an-organization-with-forty-two-characters1"]
     own = [await organizations.found(hub.accounts, bob, name, "", Actor(bob.name, bob.id, "")) for name in names]
     await _allow(hub, ada, swift, "Slow Notes", ["openid", "profile"], [acme.id])
-    await _allow(hub, ada, field, LONG_ARABIC, [*every[:4], "openid", "profile"], [])
+    await _allow(hub, ada, field, LONG_ARABIC, [*every[:4], "openid", "profile"], [acme.id])
     await _allow(hub, bob, swift, swift.name, ["openid"], [own[0].id, own[1].id])
 
 

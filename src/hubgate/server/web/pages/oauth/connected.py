@@ -117,12 +117,13 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
 
 
 def changes_of(form: Fields) -> changing.Changes:
-    """What is unticked for the app is unticked in each organization. An organization of which no scope is ticked keeps
-    those it has: it is unticked itself to take everything back.
+    """What is unticked for the app is unticked in each organization. For one that is newly ticked no scopes are sent: it
+    gets all of them.
     """
     scopes, organizations = form.all("scopes"), form.all("orgs")
-    chosen = {org_id: set(scopes).intersection(form.all(f"scopes.{org_id}")) for org_id in organizations}
-    return changing.Changes(scopes, organizations, {org_id: held for org_id, held in chosen.items() if held})
+    sent = {org_id: form.all(f"scopes.{org_id}") for org_id in organizations}
+    chosen = {org_id: set(scopes).intersection(names) for org_id, names in sent.items() if names}
+    return changing.Changes(scopes, organizations, chosen)
 
 
 def name_of(connected: Connected) -> str:
