@@ -117,8 +117,8 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
 
 
 def changes_of(form: Fields) -> changing.Changes:
-    """What is unticked for the app is unticked in each organization. For one that is newly ticked no scopes are sent: it
-    gets all of them.
+    """What is unticked for the app is unticked in each organization. Without scopes of its own, a newly ticked one gets
+    all that the app has.
     """
     scopes, organizations = form.all("scopes"), form.all("orgs")
     sent = {org_id: form.all(f"scopes.{org_id}") for org_id in organizations}
