@@ -127,7 +127,7 @@ def is_alive(pid: int) -> bool:
     return found.stdout.strip() != "" and not found.stdout.startswith("Z")
 
 
-def until(condition: object, seconds: float = 15.0) -> None:
+def until(condition: object, seconds: float = 60.0) -> None:
     """Wait for something another process does; a failed wait fails the test."""
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
