@@ -19,12 +19,14 @@ from hubgate.server.hub.git.modules import MODULES, check_modules
 from hubgate.server.hub.git.paths import check_path, may_be_pushed, refusal_of
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
+from hubgate.server.hub.guests.charging import Charge, add_git, charge_of, use_files
+from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.lfs import keeping
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.finding import Revision
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.model import Repo, is_pull_request
 from hubgate.server.hub.repos.refs import RefIsElsewhere, move_refs
 
 # The exact words that existing clients look for.
@@ -49,18 +51,23 @@ async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Reques
     """On the branch or pull request `ref`, which exists."""
     head = await _head(repos, repo, ref)
     check_parent(request, head)
-    on_disk = await landed(repos, repo, head, request.operations)
+    charge = await charge_of(repos, repo, user.id) if is_pull_request(ref) else None
+    on_disk = await landed(repos, repo, head, request.operations, charge)
     async with repos.turns.on(repo.id, ref):
-        return await _on_top(repos, repo, user, ref, request, on_disk)
+        return await _on_top(repos, repo, user, ref, request, on_disk, charge)
 
 
-async def _on_top(repos: Repos, repo: Repo, user: User, ref: str, request: Request, on_disk: Landed) -> Committed:
+async def _on_top(
+    repos: Repos, repo: Repo, user: User, ref: str, request: Request, on_disk: Landed, charge: Charge | None
+) -> Committed:
     for _ in range(MOST_TRIES):
         head = await _head(repos, repo, ref)
         check_parent(request, head)
         new = await written(repos, repo, user, head, request, on_disk)
+        if is_pull_request(ref):
+            await mark(repos, repo, [new])
         try:
-            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True, added=1)
+            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True, added=1, charge=charge)
         except RefIsElsewhere:
             continue
         return Committed(new)
@@ -77,13 +84,19 @@ async def written(repos: Repos, repo: Repo, user: User, parent: str | None, requ
     return new
 
 
-async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation]) -> Landed:
-    """The blobs of all files, on disk."""
+async def landed(
+    repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation], charge: Charge | None
+) -> Landed:
+    """The blobs of all files, on disk. A guest is charged for them first."""
     folder = repos.folders.of(repo.id)
     await _check_paths(folder, parent, operations)
     attributes = await attributes_at(folder, parent, operations)
     coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
     large = await in_thread(attributes.large_among, coming, repos.limits.judging_seconds)
+    await use_files(repos, repo, charge, {item.oid for item in operations if isinstance(item, AddLarge)})
+    if charge is not None:
+        size = sum(item.content.size for item in operations if isinstance(item, AddFile))
+        await add_git(repos, repo, charge, size)
     # What was renamed goes before anything comes: two files may swap their names.
     gone, changes, unannounced = list[Change](), list[Change](), list[str]()
     for operation in operations:
@@ -95,7 +108,7 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
         if isinstance(operation, AddLarge):
             sha, is_large = await _pointer(repos, repo, operation.oid, operation.size), True
         else:
-            sha, is_large = await _added(repos, repo, operation, by_name=operation.path in large)
+            sha, is_large = await _added(repos, repo, operation, charge, by_name=operation.path in large)
         changes.append(Put(operation.path, sha))
         if is_large and operation.path == NAME:
             raise large_itself()
@@ -118,7 +131,9 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
             raise refusal
 
 
-async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool) -> tuple[str, bool]:
+async def _added(
+    repos: Repos, repo: Repo, operation: AddFile, charge: Charge | None, *, by_name: bool
+) -> tuple[str, bool]:
     """The blob that stands in git for a file that came inside the commit, and whether the file is kept beside git."""
     folder, content = repos.folders.of(repo.id), operation.content
     is_short = content.size <= objects.LONGEST_POINTER
@@ -126,9 +141,13 @@ async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool)
     if pointer is not None:
         # It would be taken for the file itself from here on: whoever merely knows its hash must not have it.
         await _check_sent(repos, repo, pointer.oid, pointer.size)
+        await use_files(repos, repo, charge, [pointer.oid])
+        if charge is not None:
+            # In the one form that `hub/guests/sweep.py` knows.
+            return await write_blob(folder, objects.pointer_text(pointer.oid, pointer.size)), True
         return await _blob(folder, content), True
     if is_large(content.size, by_name=by_name):
-        oid = await keeping.keep_content(repos, repo, content)
+        oid = await keeping.keep_content(repos, repo, content, charge)
         return await write_blob(folder, objects.pointer_text(oid, content.size)), True
     if operation.path.lower() == MODULES:
         check_modules(await in_thread(_read, content, LONGEST_MODULES + 1))

@@ -46,6 +46,8 @@ webhooks = Table(
     Column("created_at", BigInteger, nullable=False),
     # When a try last failed.
     Column("failed_at", BigInteger),
+    # Triggers that guests of the watched repos caused in the same window: they do not use up the quota of the others.
+    Column("guest_quota_used", BigInteger, nullable=False, server_default="0"),
     Index(None, "user_id"),
     Index(None, "org_id"),
     Index(None, "next_due_at"),

@@ -21,7 +21,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.api.repos.contents import where
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.repo_routes import api_routes, at_repo
+from hubgate.server.web.repo_routes import api_routes, at_repo, headers_of
 
 DEFAULT, MOST = 50, 1000
 MOST_AVATARS = 100
@@ -39,7 +39,8 @@ def routes(repos: Repos) -> list[Route]:
         page = await history_pages.page_from(repos, repo, _place(fields, revision.sha, limit, total), limit)
         formatted = "formatted" in queries.every(fields, "expand")
         avatars = await _avatars(repos, {commit.author for commit in page.commits})
-        response = JsonResponse([_described(commit, avatars, formatted=formatted) for commit in page.commits])
+        said = [_described(commit, avatars, formatted=formatted) for commit in page.commits]
+        response = JsonResponse(said, headers=headers_of(revision))
         if total is not None:
             response.headers["x-total-count"] = str(total)
         if page.next_cursor is not None:
