@@ -10,6 +10,8 @@ from tests.bed.engines import Engine
 from tests.bed.guests import API, REPO, Guests, guests
 from tests.bed.repos import committed
 
+from hubgate.server.paging import encode_cursor
+
 NOTICE = "This commit is part of a pull request and not on any branch of this repo."
 HEADER = "x-pull-request-only"
 
@@ -107,3 +109,13 @@ def test_o72_merged_commit_is_not_marked(scene: Guests) -> None:
     assert_unmarked(scene, sha)
     assert scene.remove(1).status_code == 200
     assert_unmarked(scene, sha)
+
+
+def test_o72_forged_cursor_does_not_show_a_pull_request_as_a_branch(scene: Guests) -> None:
+    _, sha = scene.proposed({"evil.txt": b"x"})
+    forged = encode_cursor((5, sha, "", 0))
+    for address in (f"{API}/commits/main", f"/{REPO}/commits/main"):
+        assert scene.ada.get(f"{address}?cursor={forged}").status_code == 400, address
+    shown = scene.ada.get(f"{API}/commits/{sha}?cursor={forged}")
+    assert (shown.status_code, shown.headers[HEADER]) == (200, "true")
+    assert scene.ada.get(f"{API}/commits/refs%2Fpr%2F1?cursor={forged}").status_code == 200

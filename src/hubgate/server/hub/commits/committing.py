@@ -35,6 +35,8 @@ MOST_TRIES = 200
 # Larger files are kept beside git even if nothing in .gitattributes asks for it. That itself grows no larger: lines are
 # added to it in memory, and some hundred thousand of them are enough.
 LARGE = 10 * 1024 * 1024
+# What an object takes beside its content, for charging guests.
+OBJECT_SIZE = 256
 # Bytes that are no UTF-8 are written as they were read.
 UNCHANGED = "surrogateescape"
 
@@ -52,7 +54,7 @@ async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Reques
     head = await _head(repos, repo, ref)
     check_parent(request, head)
     charge = await charge_of(repos, repo, user.id) if is_pull_request(ref) else None
-    on_disk = await landed(repos, repo, head, request.operations, charge)
+    on_disk = await landed(repos, repo, head, request, charge)
     async with repos.turns.on(repo.id, ref):
         return await _on_top(repos, repo, user, ref, request, on_disk, charge)
 
@@ -84,19 +86,16 @@ async def written(repos: Repos, repo: Repo, user: User, parent: str | None, requ
     return new
 
 
-async def landed(
-    repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation], charge: Charge | None
-) -> Landed:
-    """The blobs of all files, on disk. A guest is charged for them first."""
-    folder = repos.folders.of(repo.id)
+async def landed(repos: Repos, repo: Repo, parent: str, request: Request, charge: Charge | None) -> Landed:
+    """The blobs of all files, on disk. A guest is charged for all of the commit first."""
+    folder, operations = repos.folders.of(repo.id), request.operations
     await _check_paths(folder, parent, operations)
     attributes = await attributes_at(folder, parent, operations)
     coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
     large = await in_thread(attributes.large_among, coming, repos.limits.judging_seconds)
     await use_files(repos, repo, charge, {item.oid for item in operations if isinstance(item, AddLarge)})
     if charge is not None:
-        size = sum(item.content.size for item in operations if isinstance(item, AddFile))
-        await add_git(repos, repo, charge, size)
+        await add_git(repos, repo, charge, await _size_in_git(folder, parent, request))
     # What was renamed goes before anything comes: two files may swap their names.
     gone, changes, unannounced = list[Change](), list[Change](), list[str]()
     for operation in operations:
@@ -115,6 +114,17 @@ async def landed(
         if is_large and operation.path not in large:
             unannounced.append(operation.path)
     return Landed([*gone, *changes], unannounced)
+
+
+async def _size_in_git(folder: Path, parent: str, request: Request) -> int:
+    """About as many bytes as the commit adds: contents, the message, and every folder that is written anew. One of
+    100,000 files takes megabytes, whatever is changed in it.
+    """
+    contents = sum(item.content.size for item in request.operations if isinstance(item, AddFile))
+    entries = sum(OBJECT_SIZE + len(item.path) for item in request.operations)
+    changed = {"", *(inside for item in request.operations for inside in folders_of(item.path))}
+    trees_anew = await trees.size_of_folders(folder, parent, changed)
+    return contents + entries + trees_anew + OBJECT_SIZE + len(request.message)
 
 
 async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Operation]) -> None:

@@ -31,7 +31,7 @@ async def commit_as_pull_request(repos: Repos, repo: Repo, user: User, base: str
     if charge is not None:
         await check_pull_requests(repos.db, repos, repo, user.id)
         await check_refs(repos.db, repos, repo, user.id)
-    on_disk = await landed(repos, repo, head, request.operations, charge)
+    on_disk = await landed(repos, repo, head, request, charge)
     sha = await written(repos, repo, user, head, request, on_disk)
     await mark(repos, repo, [sha])
     now = repos.clock()

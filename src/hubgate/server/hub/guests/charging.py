@@ -61,6 +61,8 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
     """Large files of the repo that a commit or push names. A guest is charged for those that only guests sent; if a
     writer uses one, it is the owner's.
     """
+    if not oids:
+        return
     of_guests = await repos.db.read_long(lambda tx: store.guests_among(tx, repo.id, oids))
     if not of_guests:
         return
@@ -108,6 +110,8 @@ async def check_pull_requests(tx: Tx | Database, repos: Repos, repo: Repo, user_
     and before that, so that nothing is stored in vain.
     """
     most = repos.guest_pull_requests
+    if most == 0:
+        raise Forbidden("Only users who may write to this repo can open pull requests on this hub.")
     if await store.open_pull_requests(tx, repo.id, user_id) >= most:
         raise Forbidden(
             f"You have {most:,} open pull requests in this repo, the most for users who may not write to it. "

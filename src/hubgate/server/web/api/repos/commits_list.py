@@ -36,7 +36,8 @@ def routes(repos: Repos) -> list[Route]:
         revision = await finding.revision(repos, repo, asked if path else rev)
         limit = min(max(_number(queries.last(fields, "limit"), DEFAULT), 1), MOST)
         total = await history_pages.total(repos, repo, revision)
-        page = await history_pages.page_from(repos, repo, _place(fields, revision.sha, limit, total), limit)
+        place = _place(fields, revision.sha, limit, total)
+        page = await history_pages.page_from(repos, repo, revision, place, limit)
         formatted = "formatted" in queries.every(fields, "expand")
         avatars = await _avatars(repos, {commit.author for commit in page.commits})
         said = [_described(commit, avatars, formatted=formatted) for commit in page.commits]
