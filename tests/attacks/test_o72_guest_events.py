@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.bed.engines import Engine
-from tests.bed.guests import REPO, Guests, guests
+from tests.bed.guests import API, REPO, Guests, guests
 from tests.bed.repos import commit
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
@@ -79,3 +79,15 @@ def test_o72_both_quotas_begin_again_after_a_day(scene: Guests, receiver: Receiv
     scene.proposed({"tomorrow.txt": b"x"})
     settle(scene.hub)
     assert len(receiver.received) == QUOTA + 1
+
+
+def test_o72_refs_that_a_guest_deletes_do_not_use_up_the_owners_quota(scene: Guests, receiver: Receiver) -> None:
+    numbers = [scene.proposed({f"{number}.txt": b"x"})[0] for number in range(QUOTA + 1)]
+    settle(scene.hub)
+    make_webhook(scene.ada, receiver.url, "user:ada")
+    for num in numbers:
+        assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
+        assert scene.eve.delete(f"{API}/discussions/{num}/ref").status_code == 200
+    assert commit(scene.ada, REPO, {"hers.txt": b"x"}).status_code == 200
+    settle(scene.hub)
+    assert refs_told(receiver)[-1] == "refs/heads/main"

@@ -47,14 +47,14 @@ async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
 
     async def unit(tx: Tx) -> None:
         found = await _held(tx, repo, discussion.num)
-        await _drop_ref(tx, repos, repo, found, now)
+        await _drop_ref(tx, repos, repo, found, now, by_guest=False)
         await guest_store.end_charges(tx, repo.id, found.num)
         await store.remove(tx, repo.id, found.num)
 
     await repos.db.write(unit)
 
 
-async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion) -> None:
+async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: User) -> None:
     """Of one that takes no more commits. Its large files stay charged until they may have been dropped, and what git
     stores until it is removed: its author must not be able to give bytes back that are still stored.
     """
@@ -64,7 +64,8 @@ async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion) -> None:
         found = await _held(tx, repo, discussion.num)
         if found.takes_commits:
             raise Conflict("Close the pull request first.")
-        if not await _drop_ref(tx, repos, repo, found, now):
+        by_guest = not await guest_store.is_writer(tx, repo.id, user.id)
+        if not await _drop_ref(tx, repos, repo, found, now, by_guest=by_guest):
             raise NotFound(f"There is no {found.ref}.", code="RevisionNotFound")
         await guest_store.set_waiting(tx, repo.id, found.num, now)
 
@@ -81,8 +82,9 @@ async def _held(tx: Tx, repo: Repo, num: int) -> Discussion:
     return found
 
 
-async def _drop_ref(tx: Tx, repos: Repos, repo: Repo, found: Discussion, now: int) -> bool:
+async def _drop_ref(tx: Tx, repos: Repos, repo: Repo, found: Discussion, now: int, *, by_guest: bool) -> bool:
     sha = await repo_store.ref(tx, repo.id, found.ref) if found.base is not None else None
     if sha is not None:
-        await moved_in(tx, repos, repo, [RefChange(found.ref, sha, None)], None, now, {})
+        dropped = [RefChange(found.ref, sha, None)]
+        await moved_in(tx, repos, repo, dropped, None, now, {}, by_guest=by_guest)
     return sha is not None

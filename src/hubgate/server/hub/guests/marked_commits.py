@@ -19,6 +19,8 @@ from hubgate.server.jobs.caller import caller_of_context
 log = logging.getLogger("hubgate.git")
 
 SECONDS = 5.0
+# Commits that are marked without making others wait.
+FEW = 100
 
 
 class Standing(Enum):
@@ -33,7 +35,8 @@ class Standing(Enum):
 
 async def mark(repos: Repos, repo: Repo, shas: Collection[str]) -> None:
     if shas:
-        await repos.db.write_long(lambda tx: store.mark(tx, repo.id, sorted(shas)))
+        write = repos.db.write if len(shas) <= FEW else repos.db.write_long
+        await write(lambda tx: store.mark(tx, repo.id, sorted(shas)))
 
 
 async def standing_of(repos: Repos, repo: Repo, sha: str) -> Standing:

@@ -82,8 +82,8 @@ def routes(repos: Repos) -> list[Route]:
         await moderating.remove(repos, found.repo, found.discussion)
         return JsonResponse({})
 
-    async def delete_ref(_: HubRequest, found: Found) -> JsonResponse:
-        await moderating.delete_ref(repos, found.repo, found.discussion)
+    async def delete_ref(request: HubRequest, found: Found) -> JsonResponse:
+        await moderating.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
         return JsonResponse({})
 
     def needs(action: Action) -> Needs[Found]:
