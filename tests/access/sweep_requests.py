@@ -10,7 +10,7 @@ from tests.access.sweep_stage import Sender, Stage
 from hubgate.server.access.actions import Action
 from hubgate.server.access.decision import ALLOWED, Decision
 from hubgate.server.access.policy import decide
-from hubgate.server.access.resource import HUB, NOBODY, Account, Organization, Repo, Resource
+from hubgate.server.access.resource import HUB, NOBODY, Account, Organization, Post, Repo, Resource
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.surface import Surface
 
@@ -31,6 +31,7 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/super-squash/{rev:path}", {}),
     ("/branch/{branch:path}", {}),
     ("/tag/{rev:path}", {"tag": "planted"}),
+    ("/discussions/{num}/status", {"status": "closed"}),
     ("/settings", {"private": False}),
     ("/objects/batch", {"operation": "upload", "objects": [{"oid": _OID, "size": 1}]}),
     ("/git-receive-pack", b"0000"),
@@ -77,10 +78,13 @@ _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("GET", "/info/refs", _WRITE),
     ("POST", "/git-receive-pack", _WRITE),
     ("POST", "/objects/batch", (Action.REPO_WRITE, Action.DISCUSSION_OPEN)),
+    ("POST", "/discussions/{num}/status", (Action.DISCUSSION_CLOSE,)),
+    ("DELETE", "/discussions/{num}", (Action.DISCUSSION_MODERATE,)),
+    ("DELETE", "/discussions/{num}/ref", (Action.DISCUSSION_CLOSE,)),
     ("PUT", "/settings", (Action.REPO_MANAGE,)),
     ("GET", _MEMBERS, (Action.ORG_READ_SETTINGS,)),
 )
-_PATHS = {"rest": "main/config.json", "rev": "main", "branch": "side", "sha": "main", "secret": "x" * 43}
+_PATHS = {"rest": "main/config.json", "rev": "main", "branch": "side", "sha": "main", "secret": "x" * 43, "num": "1"}
 
 
 def path_values() -> dict[str, str]:
@@ -159,7 +163,12 @@ def _needs(route: Route, stage: Stage, sender: Sender) -> Iterator[list[tuple[Ac
     yield [(route.action, resource)]
     for method, end, group in _FURTHER:
         if route.method == method and route.path.endswith(end) and ("{namespace}" in route.path or end == route.path):
-            yield [(action, resource) for action in group]
+            yield [(action, _judged(action, resource, stage)) for action in group]
+
+
+def _judged(action: Action, resource: Resource, stage: Stage) -> Resource:
+    """Vic opened every pull request."""
+    return Post(resource, stage.vic.id) if Post in action.rule.on and isinstance(resource, Repo) else resource
 
 
 def _resource(route: Route, stage: Stage, sender: Sender) -> Resource:

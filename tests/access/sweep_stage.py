@@ -88,6 +88,7 @@ def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str,
         private = name.endswith("secret")
         make_repo(client, name, repo_type, private=private)
         committed(client, name, {"config.json": b"{}"}, repo_type=repo_type)
+        committed(client, name, {"idea.json": b"{}"}, repo_type=repo_type, query="?create_pr=1")
         for kind in ("branch", "tag"):
             body = {"tag": "v1"} if kind == "tag" else {}
             rev = "main" if kind == "tag" else "side"

@@ -338,11 +338,14 @@ GUARDED_BY = {
 # Under /api/{models,datasets,spaces}/{namespace}/{repo}.
 OF_A_REPO_IN_THE_API = {
     ("DELETE", "/branch/{branch:path}"): "repo.write",
+    ("DELETE", "/discussions/{num}"): "repo.see discussion.moderate",
+    ("DELETE", "/discussions/{num}/ref"): "repo.see discussion.close",
     ("DELETE", "/tag/{rev:path}"): "repo.write",
     ("GET", ""): "repo.see",
     ("GET", "/auth-check"): "repo.read_content",
     ("GET", "/auth-check/write"): "repo.write",
     ("GET", "/commits/{rev:path}"): "repo.see",
+    ("GET", "/discussions"): "repo.see",
     ("GET", "/events"): "repo.see",
     ("GET", "/refs"): "repo.see",
     ("GET", "/revision/{rev:path}"): "repo.see",
@@ -350,6 +353,7 @@ OF_A_REPO_IN_THE_API = {
     ("GET", "/xet-write-token/{rev:path}"): "repo.see",
     ("POST", "/branch/{branch:path}"): "repo.write",
     ("POST", "/commit/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
+    ("POST", "/discussions/{num}/status"): "repo.see discussion.close",
     ("POST", "/paths-info/{rev:path}"): "repo.see",
     ("POST", "/preupload/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
     ("POST", "/super-squash/{rev:path}"): "repo.write",

@@ -20,6 +20,7 @@ KNOWN = {
     "rev": st.sampled_from(["main", "refs/pr/1", "HEAD", "v1"]) | st.text(min_size=1, max_size=20),
     "rest": st.sampled_from(["main", "main/d", "v1/d/f", "refs/pr/1"]) | st.text(min_size=1, max_size=20),
     "branch": st.text(min_size=1, max_size=20),
+    "num": st.just("1") | st.text(min_size=1, max_size=12),
 }
 
 

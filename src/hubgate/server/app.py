@@ -32,7 +32,7 @@ from hubgate.server.web.api import (
     webhooks,
     whoami,
 )
-from hubgate.server.web.api.repos import commits_list, contents, owned, uploads, validate_yaml
+from hubgate.server.web.api.repos import commits_list, contents, discussions, owned, uploads, validate_yaml
 from hubgate.server.web.api.repos import events as repo_events
 from hubgate.server.web.api.repos import info as repo_info
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
@@ -95,6 +95,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *repo_refs.routes(hub.repos),
         *validate_yaml.routes(),
         *uploads.routes(hub.repos, guard),
+        *discussions.routes(hub.repos),
         *resolving.routes(hub.repos),
         *large_files.routes(hub.repos),
         *git.routes(hub.repos, guard),

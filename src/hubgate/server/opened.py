@@ -95,6 +95,8 @@ class Hub:
             folders=Folders(settings.data_dir / "repos"),
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
+            guest_pull_requests=settings.guest_pull_requests,
+            guest_bytes=settings.guest_bytes,
             limits=self.limits,
         )
 

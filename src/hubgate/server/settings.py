@@ -68,6 +68,12 @@ class Settings:
     tunnel_host: str = option("", values.text, "host name of those links")
     webhook_quota: int = option("1000", values.count(0, 1 << 40), "triggers of a webhook in 24 hours")
     webhooks_per_owner: int = option("50", values.count(0, 1 << 20), "webhooks of a user or organization")
+    guest_pull_requests: int = option(
+        "20", values.count(0, 1 << 20), "pull requests that a user who may not write has open in one repo"
+    )
+    guest_bytes: int = option(
+        "1073741824", values.count(0, 1 << 50), "bytes that a user holds in repos that they may not write to"
+    )
     subject_token_type_aliases: tuple[str, ...] = option(
         "", values.words, "further spellings of the e-mail subject type"
     )

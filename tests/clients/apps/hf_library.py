@@ -225,6 +225,12 @@ def check_pull_requests():
     assert Path(hf_hub_download(REPO, "idea.txt", revision="refs/pr/1")).read_text() == "an idea"
     other.create_commit(REPO, adding("answer"), commit_message="More", revision="refs/pr/1")
     assert [ref.ref for ref in api.list_repo_refs(REPO, include_pull_requests=True).pull_requests] == ["refs/pr/1"]
+    # A large file goes ahead of the commit that opens its pull request.
+    weights = [CommitOperationAdd("weights.bin", io.BytesIO(b"w" * 100_000))]
+    brought = other.create_commit(REPO, weights, commit_message="Weights", create_pr=True)
+    assert Path(hf_hub_download(REPO, "weights.bin", revision=brought.pr_revision)).stat().st_size == 100_000
+    assert api.change_discussion_status(REPO, brought.pr_num, "closed").new_status == "closed"
+    assert [(one.num, one.status) for one in api.get_repo_discussions(REPO)] == [(2, "closed"), (1, "open")]
     refused = raises(HfHubHTTPError, other.create_commit, REPO, adding("attempt"), commit_message="No")
     assert refused.response.status_code == 403
     nowhere = {"revision": "nowhere", "create_pr": True}

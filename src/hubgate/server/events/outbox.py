@@ -11,11 +11,21 @@ from hubgate.server.storage.database import Tx
 
 
 async def record(
-    tx: Tx, kind: Kind, repo: Snapshot, seq: int, extras: Mapping[str, Any], base_url: str, now: int
+    tx: Tx,
+    kind: Kind,
+    repo: Snapshot,
+    seq: int,
+    extras: Mapping[str, Any],
+    base_url: str,
+    now: int,
+    *,
+    by_guest: bool = False,
 ) -> None:
-    """`seq` was taken from the repo's counter in this same unit, so that numbers have no gap."""
+    """`seq` was taken from the repo's counter in this same unit, so that numbers have no gap. `by_guest`: a user who
+    may not write to the repo caused it.
+    """
     body = body_of(kind, repo, extras, base_url)
-    await store.add(tx, new_id(now), kind, repo, seq, body, now)
+    await store.add(tx, new_id(now), kind, repo, seq, body, now, by_guest=by_guest)
 
 
 async def record_all(

@@ -9,13 +9,16 @@ from hubgate.server.storage.database import Row, Tx
 from hubgate.server.storage.sqltext import Params
 
 _ADD = """
-    INSERT INTO events (id, repo_id, repo_seq, repo_type, owner_id, private, scope, action, body, depth, created_at)
-    VALUES (:id, :repo_id, :seq, :repo_type, :owner_id, :private, :scope, :action, :body, :depth, :created_at)
+    INSERT INTO events (id, repo_id, repo_seq, repo_type, owner_id, private, scope, action, body, depth, created_at,
+        guest)
+    VALUES (:id, :repo_id, :seq, :repo_type, :owner_id, :private, :scope, :action, :body, :depth, :created_at, :guest)
 """
 
 
-async def add(tx: Tx, event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int) -> None:
-    await tx.exec(_ADD, _row(event_id, kind, repo, seq, body, now))
+async def add(
+    tx: Tx, event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int, *, by_guest: bool
+) -> None:
+    await tx.exec(_ADD, _row(event_id, kind, repo, seq, body, now, guest=int(by_guest)))
 
 
 async def add_all(tx: Tx, kind: Kind, told: Iterable[tuple[str, Snapshot, int, bytes]], now: int) -> None:
@@ -23,7 +26,7 @@ async def add_all(tx: Tx, kind: Kind, told: Iterable[tuple[str, Snapshot, int, b
     await tx.exec_many(_ADD, [_row(event_id, kind, repo, seq, body, now) for event_id, repo, seq, body in told])
 
 
-def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int) -> Params:
+def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int, guest: int = 0) -> Params:
     return {
         "id": event_id,
         "repo_id": repo.id,
@@ -36,6 +39,7 @@ def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: 
         "body": body,
         "depth": depth_of_change(),
         "created_at": now,
+        "guest": guest,
     }
 
 

@@ -24,7 +24,7 @@ _POLICIES = {Surface.PAGE: _PAGE_POLICY, Surface.FILE: _FILE_POLICY}
 _ALLOW_HEADERS = "Authorization, Content-Type, Range, X-Request-Id"
 _EXPOSE_HEADERS = (
     "Link, ETag, X-Repo-Commit, X-Linked-Size, X-Linked-ETag, X-Error-Code, X-Error-Message, X-Request-Id, "
-    "X-Total-Count, Content-Range, Accept-Ranges, WWW-Authenticate, Retry-After"
+    "X-Total-Count, Content-Range, Accept-Ranges, WWW-Authenticate, Retry-After, X-Pull-Request-Only"
 )
 _PREFLIGHT_SECONDS = 7200
 

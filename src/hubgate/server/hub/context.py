@@ -22,6 +22,9 @@ class Repos:
     large_files: LargeFiles
     # A file up to this size may come inside a commit, whatever .gitattributes says.
     regular_upload_max: int
+    # Of a user who may not write to a repo: pull requests open in it, and bytes held in all such repos.
+    guest_pull_requests: int
+    guest_bytes: int
     limits: Limits = field(default_factory=Limits)
     turns: Turns = field(default_factory=Turns)
     # For programs that walk through a history.

@@ -20,3 +20,5 @@ class Limits:
     stall_seconds: float = 5 * 60.0
     # Proxies give up on an answer that is silent for a minute; a push says more often that it is looked at.
     silent_seconds: float = 5.0
+    # Branches and tags of a repo: every clone is told of all of them.
+    refs: int = 50_000

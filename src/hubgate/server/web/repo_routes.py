@@ -13,6 +13,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos.finding import Revision
 from hubgate.server.hub.repos.model import Repo, RepoType
 
 # What every answer about a repo may be.
@@ -24,6 +25,9 @@ REFUSALS: Mapping[int, tuple[str, Any]] = {
 }
 
 T = TypeVar("T")
+
+# On answers about a commit that was named by its id and that only a pull request brought (attack O72).
+IN_PULL_REQUEST = "x-pull-request-only"
 
 # What a request to a repo is about and needs, where that depends on more than the address. Called once the caller may
 # do the first of the route's actions on that repo, so it may reject what was sent.
@@ -94,6 +98,11 @@ def _finder(
         return msgspec.structs.replace(target, moved_to=_elsewhere(request, changed))
 
     return find
+
+
+def headers_of(revision: Revision) -> dict[str, str]:
+    """Of an answer about a revision."""
+    return {IN_PULL_REQUEST: "true"} if revision.in_pull_request else {}
 
 
 def first_of_rest(request: HubRequest) -> str:

@@ -19,12 +19,14 @@ from hubgate.server.hub.git.modules import MODULES, check_modules
 from hubgate.server.hub.git.paths import check_path, may_be_pushed, refusal_of
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writing import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
+from hubgate.server.hub.guests.charging import Charge, add_git, charge_of, use_files
+from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.lfs import keeping
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.finding import Revision
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.model import Repo, is_pull_request
 from hubgate.server.hub.repos.refs import RefIsElsewhere, move_refs
 
 # The exact words that existing clients look for.
@@ -33,6 +35,8 @@ MOST_TRIES = 200
 # Larger files are kept beside git even if nothing in .gitattributes asks for it. That itself grows no larger: lines are
 # added to it in memory, and some hundred thousand of them are enough.
 LARGE = 10 * 1024 * 1024
+# What an object takes beside its content, for charging guests.
+OBJECT_SIZE = 256
 # Bytes that are no UTF-8 are written as they were read.
 UNCHANGED = "surrogateescape"
 
@@ -49,18 +53,23 @@ async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Reques
     """On the branch or pull request `ref`, which exists."""
     head = await _head(repos, repo, ref)
     check_parent(request, head)
-    on_disk = await landed(repos, repo, head, request.operations)
+    charge = await charge_of(repos, repo, user.id) if is_pull_request(ref) else None
+    on_disk = await landed(repos, repo, head, request, charge)
     async with repos.turns.on(repo.id, ref):
-        return await _on_top(repos, repo, user, ref, request, on_disk)
+        return await _on_top(repos, repo, user, ref, request, on_disk, charge)
 
 
-async def _on_top(repos: Repos, repo: Repo, user: User, ref: str, request: Request, on_disk: Landed) -> Committed:
+async def _on_top(
+    repos: Repos, repo: Repo, user: User, ref: str, request: Request, on_disk: Landed, charge: Charge | None
+) -> Committed:
     for _ in range(MOST_TRIES):
         head = await _head(repos, repo, ref)
         check_parent(request, head)
         new = await written(repos, repo, user, head, request, on_disk)
+        if is_pull_request(ref):
+            await mark(repos, repo, [new])
         try:
-            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True, added=1)
+            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True, added=1, charge=charge)
         except RefIsElsewhere:
             continue
         return Committed(new)
@@ -77,13 +86,16 @@ async def written(repos: Repos, repo: Repo, user: User, parent: str | None, requ
     return new
 
 
-async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Sequence[Operation]) -> Landed:
-    """The blobs of all files, on disk."""
-    folder = repos.folders.of(repo.id)
+async def landed(repos: Repos, repo: Repo, parent: str, request: Request, charge: Charge | None) -> Landed:
+    """The blobs of all files, on disk. A guest is charged for all of the commit first."""
+    folder, operations = repos.folders.of(repo.id), request.operations
     await _check_paths(folder, parent, operations)
     attributes = await attributes_at(folder, parent, operations)
     coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
     large = await in_thread(attributes.large_among, coming, repos.limits.judging_seconds)
+    await use_files(repos, repo, charge, {item.oid for item in operations if isinstance(item, AddLarge)})
+    if charge is not None:
+        await add_git(repos, repo, charge, await _size_in_git(folder, parent, request))
     # What was renamed goes before anything comes: two files may swap their names.
     gone, changes, unannounced = list[Change](), list[Change](), list[str]()
     for operation in operations:
@@ -95,13 +107,24 @@ async def landed(repos: Repos, repo: Repo, parent: str | None, operations: Seque
         if isinstance(operation, AddLarge):
             sha, is_large = await _pointer(repos, repo, operation.oid, operation.size), True
         else:
-            sha, is_large = await _added(repos, repo, operation, by_name=operation.path in large)
+            sha, is_large = await _added(repos, repo, operation, charge, by_name=operation.path in large)
         changes.append(Put(operation.path, sha))
         if is_large and operation.path == NAME:
             raise large_itself()
         if is_large and operation.path not in large:
             unannounced.append(operation.path)
     return Landed([*gone, *changes], unannounced)
+
+
+async def _size_in_git(folder: Path, parent: str, request: Request) -> int:
+    """About as many bytes as the commit adds: contents, the message, and every folder that is written anew. One of
+    100,000 files takes megabytes, whatever is changed in it.
+    """
+    contents = sum(item.content.size for item in request.operations if isinstance(item, AddFile))
+    entries = sum(OBJECT_SIZE + len(item.path) for item in request.operations)
+    changed = {"", *(inside for item in request.operations for inside in folders_of(item.path))}
+    trees_anew = await trees.size_of_folders(folder, parent, changed)
+    return contents + entries + trees_anew + OBJECT_SIZE + len(request.message)
 
 
 async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Operation]) -> None:
@@ -118,7 +141,9 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
             raise refusal
 
 
-async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool) -> tuple[str, bool]:
+async def _added(
+    repos: Repos, repo: Repo, operation: AddFile, charge: Charge | None, *, by_name: bool
+) -> tuple[str, bool]:
     """The blob that stands in git for a file that came inside the commit, and whether the file is kept beside git."""
     folder, content = repos.folders.of(repo.id), operation.content
     is_short = content.size <= objects.LONGEST_POINTER
@@ -126,9 +151,13 @@ async def _added(repos: Repos, repo: Repo, operation: AddFile, *, by_name: bool)
     if pointer is not None:
         # It would be taken for the file itself from here on: whoever merely knows its hash must not have it.
         await _check_sent(repos, repo, pointer.oid, pointer.size)
+        await use_files(repos, repo, charge, [pointer.oid])
+        if charge is not None:
+            # In the one form that `hub/guests/sweep.py` knows.
+            return await write_blob(folder, objects.pointer_text(pointer.oid, pointer.size)), True
         return await _blob(folder, content), True
     if is_large(content.size, by_name=by_name):
-        oid = await keeping.keep_content(repos, repo, content)
+        oid = await keeping.keep_content(repos, repo, content, charge)
         return await write_blob(folder, objects.pointer_text(oid, content.size)), True
     if operation.path.lower() == MODULES:
         check_modules(await in_thread(_read, content, LONGEST_MODULES + 1))

@@ -8,6 +8,9 @@ from hubgate.server.hub.commits.model import Committed, Request
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store
 from hubgate.server.hub.discussions.model import Discussion
+from hubgate.server.hub.guests import store as guest_store
+from hubgate.server.hub.guests.charging import charge_of, check_pull_requests, check_refs, take_up
+from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.repos import counting
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
@@ -24,15 +27,26 @@ async def commit_as_pull_request(repos: Repos, repo: Repo, user: User, base: str
     if head is None or not base.startswith("refs/heads/"):
         raise NotFound(f"Invalid rev id: {base}", code="RevisionNotFound")
     check_parent(request, head)
-    on_disk = await landed(repos, repo, head, request.operations)
+    charge = await charge_of(repos, repo, user.id)
+    if charge is not None:
+        await check_pull_requests(repos.db, repos, repo, user.id)
+        await check_refs(repos.db, repos, repo, user.id)
+    on_disk = await landed(repos, repo, head, request, charge)
     sha = await written(repos, repo, user, head, request, on_disk)
+    await mark(repos, repo, [sha])
     now = repos.clock()
     counts = await counting.counted(repos, repo, [RefChange(base, head, sha)])
 
     async def unit(tx: Tx) -> int:
+        if charge is not None:
+            # Before anything of the repo, as everywhere.
+            await guest_store.hold_user(tx, user.id)
         num = await repo_store.next_discussion(tx, repo.id)
         if num is None:
             raise NotFound(REPO_GONE, code="RepoNotFound")
+        if charge is not None:
+            await check_pull_requests(tx, repos, repo, user.id)
+            await check_refs(tx, repos, repo, user.id)
         discussion = Discussion(
             id=new_id(now),
             repo_id=repo.id,
@@ -45,7 +59,10 @@ async def commit_as_pull_request(repos: Repos, repo: Repo, user: User, base: str
             created_at=now,
         )
         await store.add(tx, discussion)
-        await moved_in(tx, repos, repo, [RefChange(discussion.ref, None, sha)], None, now, counts)
+        opened = [RefChange(discussion.ref, None, sha)]
+        await moved_in(tx, repos, repo, opened, None, now, counts, by_guest=charge is not None)
+        if charge is not None:
+            await take_up(tx, repo.id, num, charge, now)
         return num
 
     return Committed(sha, await repos.db.write(unit))

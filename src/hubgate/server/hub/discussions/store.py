@@ -1,5 +1,7 @@
 """Statements on discussions and pull requests."""
 
+from dataclasses import dataclass
+
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.storage.database import Database, Tx
 
@@ -44,6 +46,55 @@ async def open_pull_request_by(tx: Tx | Database, repo_id: str, author_id: str) 
         {"repo_id": repo_id, "author_id": author_id},
     )
     return Discussion(*row) if row else None
+
+
+async def set_status(tx: Tx, repo_id: str, num: int, status: str) -> None:
+    await tx.exec(
+        "UPDATE discussions SET status = :status WHERE repo_id = :repo_id AND num = :num",
+        {"repo_id": repo_id, "num": num, "status": status},
+    )
+
+
+async def remove(tx: Tx, repo_id: str, num: int) -> None:
+    await tx.exec("DELETE FROM discussions WHERE repo_id = :repo_id AND num = :num", {"repo_id": repo_id, "num": num})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which discussions of a repo; None where that does not matter."""
+
+    pull_requests: bool | None = None
+    statuses: tuple[str, ...] | None = None
+    # A user's name.
+    author: str | None = None
+
+
+async def listed(
+    tx: Tx, repo_id: str, wanted: Wanted, start: int, most: int
+) -> tuple[list[tuple[Discussion, str | None]], int]:
+    """Some of them with the names of their authors, the highest number first, and how many there are."""
+    given: dict[str, str | int] = {"repo_id": repo_id}
+    conditions = ["d.repo_id = :repo_id"]
+    if wanted.pull_requests is not None:
+        conditions.append("d.base IS NOT NULL" if wanted.pull_requests else "d.base IS NULL")
+    if wanted.statuses is not None:
+        given |= {f"status_{number}": status for number, status in enumerate(wanted.statuses)}
+        conditions.append(f"d.status IN ({', '.join(f':status_{n}' for n in range(len(wanted.statuses)))})")
+    if wanted.author is not None:
+        given["author"] = wanted.author.lower()
+        conditions.append("d.author_id = (SELECT n.owner_id FROM names n WHERE n.key = :author)")
+    where = " AND ".join(conditions)
+    total = await tx.one(f"SELECT count(*) AS n FROM discussions d WHERE {where}", given)
+    rows = await tx.all(
+        f"""
+        SELECT {", ".join(f"d.{column}" for column in _COLUMNS.split(", "))}, u.name AS author
+        FROM discussions d LEFT JOIN users u ON u.id = d.author_id
+        WHERE {where} ORDER BY d.num DESC LIMIT :most OFFSET :start
+        """,
+        {**given, "start": start, "most": most},
+    )
+    found = [(Discussion(*tuple(row)[:-1]), row["author"]) for row in rows]
+    return found, int(total["n"]) if total else 0
 
 
 async def count(tx: Tx | Database, repo_id: str) -> int:

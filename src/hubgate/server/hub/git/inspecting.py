@@ -19,6 +19,8 @@ log = logging.getLogger("hubgate.git")
 
 # Nobody reads of more.
 MOST_BAD_POINTERS = 1_000
+# That are remembered: more are not marked one by one (hub/guests/marked_commits.py).
+MOST_COMMITS = 10_000
 LONGEST_WORK = 15 * 60
 LONGEST_SEARCH = 60
 _CHUNK = 64 * 1024
@@ -40,6 +42,8 @@ class Findings:
     too_much: list[str] = field(default_factory=list)
     bad_names: dict[str, str] = field(default_factory=dict)
     too_many: bool = False
+    # The first of the commits that came, at most one more than MOST_COMMITS.
+    commits: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ async def _inspect(
             for item in objects:
                 if item.type == "blob" and item.size > largest_file:
                     findings.too_large[item.sha] = item.size
+                elif item.type == "commit" and len(findings.commits) <= MOST_COMMITS:
+                    findings.commits.append(item.sha)
             pointers = await in_thread(_read, quarantine, objects, findings, scales)
             if pointers and len(findings.bad_pointers) < MOST_BAD_POINTERS:
                 findings.bad_pointers |= await judge(pointers)

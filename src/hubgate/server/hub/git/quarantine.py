@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +47,19 @@ class Quarantine:
         repo = repository(self.folder)
         repo.odb.add_disk_alternate(str(self.place))
         return repo
+
+    async def size(self) -> int:
+        """The bytes that would land."""
+        return await in_thread(lambda: sum(file.stat().st_size for file in (self.place / "pack").iterdir()))
+
+    async def without_known(self, shas: Sequence[str]) -> list[str]:
+        """Those that the repo itself does not have yet."""
+
+        def work() -> list[str]:
+            repo = repository(self.folder)
+            return [sha for sha in shas if sha not in repo]
+
+        return await in_thread(work)
 
     async def land(self) -> None:
         """Into the repo, for good: on return they survive a power cut."""

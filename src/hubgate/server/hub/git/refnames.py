@@ -10,6 +10,7 @@ LONGEST_PART = 200
 # No control characters, no space, none of ~^:?*[\ and no @{.
 _REFUSED = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_PULL_REQUESTS = "refs/pr"
 _LOOKS_LIKE_A_COMMIT = re.compile(r"[0-9a-fA-F]{40}\Z")
 
 
@@ -46,8 +47,10 @@ class Names:
         for name in names:
             self.add(name)
 
-    def __len__(self) -> int:
-        return len(self._names)
+    @property
+    def count_own(self) -> int:
+        """Without pull requests, which others open: those are limited for each user (attack O72)."""
+        return len(self._names) - self._folders[_PULL_REQUESTS]
 
     def add(self, name: str) -> None:
         if name not in self._names:

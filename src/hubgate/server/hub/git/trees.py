@@ -1,7 +1,7 @@
 """Listing what is in a tree: in git's order, from any place on, without reading what comes before it."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -55,6 +55,20 @@ async def names_at(folder: Path, commit: str, paths: list[str]) -> set[str]:
     def work(repo: pygit2.Repository) -> set[str]:
         tree = tree_of(repo, commit)
         return {path for path in paths if path in tree}
+
+    return await opened(folder, work)
+
+
+async def size_of_folders(folder: Path, commit: str, paths: Iterable[str]) -> int:
+    """The bytes of the trees themselves that stand for these folders, as far as there are any."""
+
+    def work(repo: pygit2.Repository) -> int:
+        size = 0
+        for path in paths:
+            checkpoint()
+            tree = folder_at(repo, commit, path)
+            size += len(tree.read_raw()) if tree is not None else 0
+        return size
 
     return await opened(folder, work)
 

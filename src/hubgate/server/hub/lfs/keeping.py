@@ -10,6 +10,8 @@ import msgspec
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.guests import store as guest_store
+from hubgate.server.hub.guests.charging import Charge, add_kept
 from hubgate.server.hub.lfs import store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.storage.database import Tx
@@ -24,14 +26,24 @@ class Kept(msgspec.Struct, frozen=True):
     size: int
     blob_sha: str
 
-    async def link(self, tx: Tx, repo_id: str, now: int) -> None:
-        await store.link(tx, repo_id, self.oid, self.size, self.blob_sha, now)
+    async def link(self, tx: Tx, repo_id: str, now: int, *, by_guest: bool = False) -> None:
+        await store.link(tx, repo_id, self.oid, self.size, self.blob_sha, now, by_guest=by_guest)
 
 
-async def keep_content(repos: Repos, repo: Repo, content: Content) -> str:
-    """Its SHA-256. From here on the repo has the file."""
+async def keep_content(repos: Repos, repo: Repo, content: Content, charge: Charge | None) -> str:
+    """Its SHA-256. From here on the repo has the file; a guest is charged for it."""
     kept, now = await keep(repos, content), repos.clock()
-    await repos.db.write(lambda tx: kept.link(tx, repo.id, now))
+
+    async def unit(tx: Tx) -> bool:
+        if charge is not None:
+            await guest_store.hold_user(tx, charge.user_id)
+        await kept.link(tx, repo.id, now, by_guest=charge is not None)
+        return charge is not None and await add_kept(tx, repo, charge, kept.oid, kept.size, now)
+
+    is_charged = await repos.db.write(unit)
+    if charge is not None:
+        charge.in_git -= kept.size
+        charge.files |= {kept.oid} if is_charged else set()
     return kept.oid
 
 

@@ -29,6 +29,8 @@ class Grant(msgspec.Struct, frozen=True):
     size: int
     expires_at: int
     part: int = 0
+    # 1 where only a guest sends it, so that it is not the owner's.
+    guest: int = 0
 
     @property
     def _signed(self) -> bytes:
@@ -39,6 +41,7 @@ class Grant(msgspec.Struct, frozen=True):
             "size": self.size,
             "expires": self.expires_at,
             "part": self.part,
+            "guest": self.guest,
             "signature": repos.secret.mac(_PURPOSE, self._signed).hex(),
         }
         return f"{repos.base_url}/lfs/{self.verb}/{self.repo_id}/{self.oid}?{urlencode(query)}"

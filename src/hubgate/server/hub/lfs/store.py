@@ -5,14 +5,18 @@ from collections.abc import Iterator, Sequence
 from hubgate.server.storage.database import Database, Tx
 
 
-async def link(tx: Tx, repo_id: str, oid: str, size: int, blob_sha: str | None, now: int) -> None:
+async def link(
+    tx: Tx, repo_id: str, oid: str, size: int, blob_sha: str | None, now: int, *, by_guest: bool = False
+) -> None:
+    """A file that a writer sent stays the owner's, whoever sends it again."""
     await tx.exec(
         """
-        INSERT INTO lfs_links (repo_id, oid, size, blob_sha, created_at)
-        VALUES (:repo_id, :oid, :size, :blob_sha, :now)
-        ON CONFLICT (repo_id, oid) DO UPDATE SET blob_sha = COALESCE(lfs_links.blob_sha, excluded.blob_sha)
+        INSERT INTO lfs_links (repo_id, oid, size, blob_sha, created_at, guest)
+        VALUES (:repo_id, :oid, :size, :blob_sha, :now, :guest)
+        ON CONFLICT (repo_id, oid) DO UPDATE SET blob_sha = COALESCE(lfs_links.blob_sha, excluded.blob_sha),
+            guest = CASE WHEN excluded.guest = 0 THEN 0 ELSE lfs_links.guest END
         """,
-        {"repo_id": repo_id, "oid": oid, "size": size, "blob_sha": blob_sha, "now": now},
+        {"repo_id": repo_id, "oid": oid, "size": size, "blob_sha": blob_sha, "now": now, "guest": int(by_guest)},
     )
 
 
@@ -62,17 +66,21 @@ async def blob_sha_of(tx: Tx | Database, repo_id: str, oid: str) -> str | None:
 
 
 async def used_storage(tx: Tx | Database, repo_id: str) -> int:
-    row = await tx.one("SELECT COALESCE(SUM(size), 0) AS n FROM lfs_links WHERE repo_id = :id", {"id": repo_id})
+    """Without files that only guests sent: those are charged to the guests."""
+    row = await tx.one(
+        "SELECT COALESCE(SUM(size), 0) AS n FROM lfs_links WHERE repo_id = :id AND guest = 0", {"id": repo_id}
+    )
     return int(row["n"]) if row else 0
 
 
 async def used_storage_of(tx: Tx, repo_ids: Sequence[str]) -> dict[str, int]:
-    """Of many repos at once; one without large files is left out."""
+    """The same for many repos at once; one without large files is left out."""
     if not repo_ids:
         return {}
     given = {f"id_{number}": repo_id for number, repo_id in enumerate(repo_ids)}
     marks = ", ".join(f":{name}" for name in given)
     rows = await tx.all(
-        f"SELECT repo_id, SUM(size) AS n FROM lfs_links WHERE repo_id IN ({marks}) GROUP BY repo_id", given
+        f"SELECT repo_id, SUM(size) AS n FROM lfs_links WHERE repo_id IN ({marks}) AND guest = 0 GROUP BY repo_id",
+        given,
     )
     return {row["repo_id"]: int(row["n"]) for row in rows}

@@ -92,7 +92,7 @@ async def counts(tx: Tx, owner_id: str, sight: Sight) -> dict[str, int]:
     rows = await tx.all(
         f"""
         SELECT r.type, count(*) AS n FROM repos r
-        WHERE r.owner_id = :owner_id AND {_visible(sight, values)} GROUP BY r.type
+        WHERE r.owner_id = :owner_id AND l.guest = 0 AND {_visible(sight, values)} GROUP BY r.type
         """,
         values,
     )

@@ -11,7 +11,6 @@ from hubgate.server.hub.git.writing import Draft, commit_of_tree, write_commit, 
 from hubgate.server.hub.repos import finding, store
 from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.model import MAIN, Repo
-from hubgate.server.hub.repos.push_rights import MOST_REFS
 from hubgate.server.hub.repos.refs import RefIsElsewhere, move_refs
 
 MOST_TRIES = 50
@@ -104,8 +103,8 @@ async def _moved(repos: Repos, repo: Repo, change: RefChange, otherwise: str) ->
 
 async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
     names = Names(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
-    if len(names) >= MOST_REFS:
-        raise Unprocessable(f"A repo has at most {MOST_REFS:,} refs.")
+    if names.count_own >= repos.limits.refs:
+        raise Unprocessable(f"A repo has at most {repos.limits.refs:,} refs.")
     other = names.in_the_way(ref)
     if other is not None:
         raise Conflict(f"{other} is in the way: git cannot have both.")

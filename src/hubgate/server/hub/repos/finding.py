@@ -7,6 +7,8 @@ from hubgate.server.access import resource
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
+from hubgate.server.hub.guests import marked_commits
+from hubgate.server.hub.guests.marked_commits import Standing
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import MAIN, Repo
 from hubgate.server.jobs.caller import charge_repo
@@ -17,10 +19,13 @@ _PULL_REQUEST = re.compile(r"refs/pr/[1-9][0-9]{0,9}\Z")
 
 @dataclass(frozen=True)
 class Revision:
-    """A commit, and the ref it was named by, if it was."""
+    """A commit, and the ref it was named by, if it was. `in_pull_request`: named by its id, and on no branch or tag but
+    in a pull request, which anyone may open (attack O72).
+    """
 
     sha: str
     ref: str | None
+    in_pull_request: bool = False
 
 
 async def named(repos: Repos, repo_type: str, namespace: str, name: str) -> Repo | resource.Repo:
@@ -42,8 +47,9 @@ async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
         return await _behind(repos, repo, text, found)
     if _SHA.match(text):
         commit = await objects.commit_of(repos.folders.of(repo.id), text.lower())
-        if commit is not None:
-            return Revision(commit, None)
+        standing = await marked_commits.standing_of(repos, repo, commit) if commit else Standing.NOWHERE
+        if commit is not None and standing is not Standing.NOWHERE:
+            return Revision(commit, None, standing is Standing.PULL_REQUEST)
     raise _no_revision(text)
 
 

@@ -1,7 +1,7 @@
 """The history of a repo page by page. A cursor says which commits come next, so each page costs its own commits only.
 
 A cursor is not trusted. It may name any commits of the repo, which anyone who may see the repo can read by their ids as
-well; what it may not do is make one page cost more than another.
+well; what it may not do is make one page cost more than another, or show commits of a pull request as a branch's (O72).
 """
 
 import re
@@ -12,9 +12,10 @@ from hubgate.server.errors import BadRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history
 from hubgate.server.hub.git.walking import NotACommit
+from hubgate.server.hub.guests.marked_commits import Standing, standing_of
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.finding import Revision
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.model import Repo, is_pull_request
 from hubgate.server.jobs.caller import caller_of_context
 from hubgate.server.paging import decode_cursor, encode_cursor
 
@@ -77,7 +78,8 @@ def _ids(text: str) -> list[str]:
     return [text[at : at + 40] for at in range(0, len(text), 40)]
 
 
-async def page_from(repos: Repos, repo: Repo, place: Place, limit: int) -> HistoryPage:
+async def page_from(repos: Repos, repo: Repo, revision: Revision, place: Place, limit: int) -> HistoryPage:
+    await _check_starts(repos, repo, revision, place)
     folder, starts, skip = repos.folders.of(repo.id), place.starts, place.skip
     try:
         if skip > SKIPPED_HERE:
@@ -93,6 +95,16 @@ async def page_from(repos: Repos, repo: Repo, place: Place, limit: int) -> Histo
     if max(len(found.ahead), len(found.passed)) > MOST_IDS:
         following = Place(place.starts, place.passed, place.skip + len(found.commits), left)
     return HistoryPage(found.commits, following.cursor() if following.skip <= MOST_SKIPPED else None)
+
+
+async def _check_starts(repos: Repos, repo: Repo, revision: Revision, place: Place) -> None:
+    of_pull_request = revision.in_pull_request or is_pull_request(revision.ref or "")
+    for sha in place.starts:
+        if sha == revision.sha:
+            continue
+        standing = await standing_of(repos, repo, sha)
+        if standing is Standing.NOWHERE or (standing is Standing.PULL_REQUEST and not of_pull_request):
+            raise BadRequest(_BAD_CURSOR)
 
 
 async def total(repos: Repos, repo: Repo, revision: Revision) -> int | None:

@@ -18,6 +18,7 @@ from hubgate.server.errors import Unavailable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program, quarantine
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.guests.sweep import Sweep
 from hubgate.server.hub.lfs.forgetting import Forgetting
 from hubgate.server.hub.repos import copied_refs, store
 from hubgate.server.storage import datadir
@@ -50,10 +51,12 @@ class Housekeeping:
     repos: Repos
     most_packs: int = MOST_PACKS
     _forgetting: Forgetting = field(init=False)
+    _guests: Sweep = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
         self._forgetting = Forgetting(self.repos)
+        self._guests = Sweep(self.repos)
 
     async def step(self) -> bool:
         """One slice of all folders and of all large files; a new round begins with what uploads left behind."""
@@ -67,8 +70,9 @@ class Housekeeping:
                 folders = await in_thread(lambda: list(islice(self._round, SLICE)))
             for folder in folders:
                 await self._look_after(folder)
+            more_guests = await self._guests.step()
             more_files = await self._forgetting.step()
-            return more_files or len(folders) == SLICE
+            return more_guests or more_files or len(folders) == SLICE
 
     async def _look_after(self, folder: Path) -> None:
         if not await store.exists(self.repos.db, folder.stem):

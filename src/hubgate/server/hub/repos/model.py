@@ -13,9 +13,14 @@ from hubgate.server.events.payload import FOLDERS, Snapshot
 
 LONGEST_NAME = 96
 MAIN = "refs/heads/main"
+PULL_REQUESTS = "refs/pr/"
 REPO_GONE = "The repo was deleted meanwhile."
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,96}\Z")
+
+
+def is_pull_request(ref: str) -> bool:
+    return ref.startswith(PULL_REQUESTS)
 
 
 class RepoType(Enum):

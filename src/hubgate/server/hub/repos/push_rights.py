@@ -18,9 +18,6 @@ from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import MAIN, Repo
 
 NO_PULL_REQUEST = "no such pull request"
-# Every clone is told of all of them.
-MOST_REFS = 50_000
-
 _PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
 
 
@@ -34,7 +31,7 @@ async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequen
         reason = (
             ("named more than once" if named[change.ref] > 1 else why_not(change.ref))
             or await _forbidden(repos, identity, repo, change, writing)
-            or _no_room(change, names)
+            or _no_room(change, names, repos.limits.refs)
         )
         if reason is not None:
             refused[change.ref] = reason
@@ -79,11 +76,11 @@ async def _names_beside(repos: Repos, repo: Repo, changes: Sequence[RefChange]) 
     return names
 
 
-def _no_room(change: RefChange, names: Names) -> str | None:
+def _no_room(change: RefChange, names: Names, most: int) -> str | None:
     if change.old_sha is not None or change.new_sha is None:
         return None
-    if len(names) >= MOST_REFS:
-        return f"a repo has at most {MOST_REFS:,} refs"
+    if names.count_own >= most:
+        return f"a repo has at most {most:,} refs"
     other = names.in_the_way(change.ref)
     if other is not None:
         return f"{other} is in the way"

@@ -4,24 +4,27 @@ Whatever is refused before the last step leaves nothing behind. Objects that lan
 harmless: nothing points at them.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 
 from hubgate.server import failpoint
 from hubgate.server.access.identity import Identity
-from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.errors import Forbidden, NotFound, Unprocessable
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import inspecting, receiving
-from hubgate.server.hub.git.inspecting import Findings
+from hubgate.server.hub.git.inspecting import MOST_COMMITS, Findings
 from hubgate.server.hub.git.objects import Pointer
 from hubgate.server.hub.git.paths import DEEPEST
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
 from hubgate.server.hub.git.receiving import Asked, Outcome
 from hubgate.server.hub.git.unpacking import CannotUnpack, unpack
 from hubgate.server.hub.git.weighing import MOST_FILES
+from hubgate.server.hub.guests.charging import Charge, add_git, charge_of, use_files
+from hubgate.server.hub.guests.marked_commits import mark
+from hubgate.server.hub.guests.sweep import pointer_sha
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
-from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request
 from hubgate.server.hub.repos.refs import Moves, RefIsElsewhere, move_refs
 
 # Larger files are git lfs's business, unless the operator lets larger ones come in a commit.
@@ -51,21 +54,43 @@ async def push(
         await _drained(pack)
         return await _moved(repos, repo, asked, refused, again)
     folder = await copied_refs.refresh(repos, repo.id)
+    to_pull_request = any(is_pull_request(change.ref) for change in wanted)
+    charge = await charge_of(repos, repo, identity.user_id) if to_pull_request else None
     async with quarantine(repos.folders.root, folder) as held:
         try:
             await unpack(held, pack)
         except CannotUnpack as problem:
             await _drained(pack)
             return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
-        most, largest = repos.limits.pushed_objects, _largest_file(repos)
-        findings = await inspecting.inspect(held, most, largest, lambda found: _never_sent(repos, repo, found))
+        most, largest, named = repos.limits.pushed_objects, _largest_file(repos), set[str]()
+        findings = await inspecting.inspect(
+            held, most, largest, lambda found: _faults(repos, repo, found, charge, named)
+        )
         objection = await _objection(repos, held, findings, asked, wanted)
         if objection is not None:
             return objection
+        if findings.objects and to_pull_request:
+            try:
+                await _prepare(repos, repo, held, findings, charge, named)
+            except Forbidden as problem:
+                return Outcome(_for_all(asked, "refused, see above"), remarks=[problem.message])
         if findings.objects:
             await held.land()
     failpoint.hit("push-objects-landed")
-    return await _moved(repos, repo, asked, refused, again)
+    return await _moved(repos, repo, asked, refused, again, charge)
+
+
+async def _prepare(
+    repos: Repos, repo: Repo, held: Quarantine, findings: Findings, charge: Charge | None, files: Collection[str]
+) -> None:
+    """What a push to a pull request needs before its objects land: they stay even if its ref cannot move (O72)."""
+    if charge is not None:
+        if len(findings.commits) > MOST_COMMITS:
+            raise Forbidden(f"Users who may not write to this repo push at most {MOST_COMMITS:,} commits at once.")
+        await use_files(repos, repo, charge, files)
+        await add_git(repos, repo, charge, await held.size())
+    if len(findings.commits) <= MOST_COMMITS:
+        await mark(repos, repo, await held.without_known(findings.commits))
 
 
 def _largest_file(repos: Repos) -> int:
@@ -137,8 +162,24 @@ def _fault(repos: Repos, findings: Findings, sha: str) -> str:
     return findings.bad_pointers.get(sha) or findings.bad_names[sha]
 
 
+async def _faults(
+    repos: Repos, repo: Repo, pointers: Mapping[str, Pointer], charge: Charge | None, named: set[str]
+) -> dict[str, str]:
+    """What is wrong with pointers, by blob. Large files that a guest's push names are collected in `named`; those of a
+    writer's are the owner's at once.
+    """
+    faults = await _never_sent(repos, repo, pointers)
+    fine = {pointer.oid for sha, pointer in pointers.items() if sha not in faults}
+    if charge is None:
+        await use_files(repos, repo, None, fine)
+        return faults
+    named |= fine
+    unusual = {sha for sha, pointer in pointers.items() if sha != pointer_sha(pointer.oid, pointer.size)}
+    return {**dict.fromkeys(unusual, "is not written as git lfs writes it: git lfs migrate import"), **faults}
+
+
 async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
-    """What is wrong with pointers, by blob: knowing a hash must not be enough to have somebody's file."""
+    """Knowing a hash must not be enough to have somebody's file."""
     wanted = list({pointer.oid for pointer in pointers.values()})
     sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, wanted))
     faults: dict[str, str] = {}
@@ -155,7 +196,14 @@ def _printable(path: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in path)
 
 
-async def _moved(repos: Repos, repo: Repo, asked: Asked, refused: Mapping[str, str], again: AskAgain) -> Outcome:
+async def _moved(
+    repos: Repos,
+    repo: Repo,
+    asked: Asked,
+    refused: Mapping[str, str],
+    again: AskAgain,
+    charge: Charge | None = None,
+) -> Outcome:
     """Judged once more: a role may be lost, a token revoked, a pull request closed, the repo gone by now."""
     identity, present = await again(), await store.by_id(repos.db, repo.id)
     if present is None:
@@ -167,7 +215,7 @@ async def _moved(repos: Repos, repo: Repo, asked: Asked, refused: Mapping[str, s
     if not wanted:
         return Outcome(_all_or_none(asked, refused), remarks=[] if refused else absent[:MOST_NAMED])
     try:
-        moves = await move_refs(repos, present, wanted, together="atomic" in asked.wants)
+        moves = await move_refs(repos, present, wanted, together="atomic" in asked.wants, charge=charge)
     except RefIsElsewhere as problem:
         moves = Moves((), problem.stale)
     except NotFound:

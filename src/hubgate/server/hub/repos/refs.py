@@ -14,9 +14,11 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.refnames import Names
+from hubgate.server.hub.guests import store as guest_store
+from hubgate.server.hub.guests.charging import Charge, take_up
 from hubgate.server.hub.repos import counting, store
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo
+from hubgate.server.hub.repos.model import MAIN, PULL_REQUESTS, REPO_GONE, Card, Repo
 from hubgate.server.storage.database import Tx
 
 
@@ -41,19 +43,31 @@ class RefIsElsewhere(HubError):
 
 
 async def move_refs(
-    repos: Repos, repo: Repo, changes: Sequence[RefChange], *, together: bool, added: int | None = None
+    repos: Repos,
+    repo: Repo,
+    changes: Sequence[RefChange],
+    *,
+    together: bool,
+    added: int | None = None,
+    charge: Charge | None = None,
 ) -> Moves:
     """One event for all that moved. `together`: all or none (RefIsElsewhere). `added`: how many commits longer each
-    history gets, where the caller knows; otherwise they are counted.
+    history gets, where the caller knows; otherwise they are counted. `charge`: of the guest who moves them.
     """
     card = await _card_after(repos, repo, changes)
     counts = await counting.counted(repos, repo, changes) if added is None else {}
     now = repos.clock()
 
     async def unit(tx: Tx) -> Moves:
-        moves = await moved_in(tx, repos, repo, changes, card, now, counts, added)
+        if charge is not None:
+            # Before anything of the repo, as everywhere.
+            await guest_store.hold_user(tx, charge.user_id)
+        moves = await moved_in(tx, repos, repo, changes, card, now, counts, added, by_guest=charge is not None)
         if together and moves.stale:
             raise RefIsElsewhere(moves.stale)
+        if charge is not None:
+            num = next(int(change.ref.removeprefix(PULL_REQUESTS)) for change in moves.moved)
+            await take_up(tx, repo.id, num, charge, now)
         return moves
 
     failpoint.hit("refs-before-move")
@@ -71,6 +85,8 @@ async def moved_in(
     now: int,
     counts: Mapping[str, int],
     added: int | None = None,
+    *,
+    by_guest: bool = False,
 ) -> Moves:
     """As a part of a larger unit. `card` belongs to the new head, if the head is among the changes; `counts` says how
     many commits lead to the new ids (`counting`).
@@ -98,7 +114,8 @@ async def moved_in(
     if head is not None and card is not None:
         await store.set_head(tx, repo.id, head.new_sha, card)
     after = await store.by_id(tx, repo.id) or repo
-    await outbox.record(tx, Kind.REPO_CONTENT, after.snapshot, seq, {"updatedRefs": moved}, repos.base_url, now)
+    told = {"updatedRefs": moved}
+    await outbox.record(tx, Kind.REPO_CONTENT, after.snapshot, seq, told, repos.base_url, now, by_guest=by_guest)
     return Moves(tuple(moved), tuple(stale))
 
 

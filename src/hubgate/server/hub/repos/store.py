@@ -176,6 +176,12 @@ async def exists(tx: Tx | Database, repo_id: str) -> bool:
     return await tx.one("SELECT 1 FROM repos WHERE id = :id", {"id": repo_id}) is not None
 
 
+async def hold(tx: Tx, repo_id: str) -> int | None:
+    """Its generation. From here to the end of the unit no other changes the repo; None if it is gone."""
+    row = await tx.one("UPDATE repos SET generation = generation WHERE id = :id RETURNING generation", {"id": repo_id})
+    return int(row["generation"]) if row else None
+
+
 # Refs.
 
 

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text, text
 
-from hubgate.server.storage.schema.base import metadata
+from hubgate.server.storage.schema.base import metadata, owner
 
 
 def _repo(*, key: bool = False) -> Column[str]:
@@ -98,8 +98,11 @@ discussions = Table(
     # The id of a user, who may be gone by now.
     Column("author_id", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    Index(None, "repo_id", "author_id"),
     sqlite_with_rowid=False,
 )
+
+_OF_GUESTS = text("guest = 1")
 
 # Which large files a repo may use. The file itself is shared by all repos that hold it, so only one that was sent it,
 # bytes and all, has a row here: knowing a hash must not be enough to read somebody's file.
@@ -113,7 +116,45 @@ lfs_links = Table(
     # What the content would be called as a git blob, for clients that sent it as one.
     Column("blob_sha", Text),
     Column("created_at", BigInteger, nullable=False),
+    # Only guests sent it: it is not part of the owner's storage, and goes once nothing needs it (hub/guests/sweep.py).
+    Column("guest", BigInteger, nullable=False, server_default="0"),
+    # The repo's generation when a pull request was last seen to need it.
+    Column("checked", BigInteger),
     Index(None, "oid"),
+    Index("ix_lfs_links_of_guests", "repo_id", "oid", sqlite_where=_OF_GUESTS, postgresql_where=_OF_GUESTS),
+    sqlite_with_rowid=False,
+)
+
+# The bytes that users without the right to write hold in repos (hub/guests/charging.py).
+guest_bytes = Table(
+    "guest_bytes",
+    metadata,
+    owner("users", "user_id", key=True),
+    _repo(key=True),
+    # The pull request; 0 until one takes the bytes up.
+    Column("num", BigInteger, primary_key=True, autoincrement=False),
+    # Of a large file; empty for what is stored in git.
+    Column("oid", Text, primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    # The repo's generation when the pull request was last seen not to be merged.
+    Column("checked", BigInteger),
+    Index(None, "repo_id", "num"),
+    Index(None, "repo_id", "oid"),
+    sqlite_with_rowid=False,
+)
+
+# Commits that came by a pull request and were not on a branch or tag when they were last looked at
+# (hub/guests/marked_commits.py).
+pull_request_commits = Table(
+    "pull_request_commits",
+    metadata,
+    _repo(key=True),
+    Column("sha", Text, primary_key=True),
+    # Whether a pull request's ref led to it at that time; otherwise it is not shown.
+    Column("is_reachable", BigInteger, nullable=False),
+    # The repo's generation at that time; null until then.
+    Column("checked", BigInteger),
     sqlite_with_rowid=False,
 )
 
@@ -141,6 +182,8 @@ events = Table(
     Column("depth", BigInteger, nullable=False, server_default="0"),
     # The last webhook it was fanned out to; null until the first.
     Column("fan_cursor", Text),
+    # Whether a user without the right to write caused it: such events have a webhook quota of their own.
+    Column("guest", BigInteger, nullable=False, server_default="0"),
     Index(None, "repo_id", "repo_seq", unique=True),
     Index(
         "ix_events_unfanned",

@@ -48,6 +48,8 @@ webhooks = Table(
     Column("created_at", BigInteger, nullable=False),
     # When a try last failed.
     Column("failed_at", BigInteger),
+    # Triggers that guests of the watched repos caused in the same window: they do not use up the quota of the others.
+    Column("guest_quota_used", BigInteger, nullable=False, server_default="0"),
     # The app that created it and the grant it used, "consent" or "exchange"; null where its owner did without an app.
     # No reference: the grant may end, and the webhook is suspended then.
     Column("client_id", Text),

@@ -1,6 +1,6 @@
 """Git LFS: the batch API, and the signed addresses that files are sent to and fetched from."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
 from hubgate.server.clock import SECOND
 from hubgate.server.edge.routes import MIB, Check, Route, Target, public
 from hubgate.server.errors import Forbidden, NotFound, Unprocessable
@@ -17,6 +18,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.guests.charging import announce, charge_of, use_files
 from hubgate.server.hub.lfs import parts, store
 from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, LASTS, Grant
 from hubgate.server.hub.lfs.parts import Cut
@@ -67,17 +69,19 @@ class ObjectAnswer(msgspec.Struct):
 def routes(repos: Repos) -> list[Route]:
     sender = Sender(repos.limits.stall_seconds)
 
-    async def batch(_: HubRequest, given: tuple[Repo, BatchAsked]) -> Response:
+    async def batch(request: HubRequest, given: tuple[Repo, BatchAsked]) -> Response:
         repo, asked = given
         if asked.operation == "download":
             said = [await _to_fetch(repos, repo, one) for one in asked.objects]
         else:
-            room = MOST_PARTS if "multipart" in asked.transfers else 0
+            by_guest = await _charged(repos, repo, caller_of(request).user.id, asked.objects)
+            # A part that is sent twice is stored twice: guests send files in one piece, which is what they are charged.
+            room = MOST_PARTS if "multipart" in asked.transfers and not by_guest else 0
             said = []
             for one in asked.objects:
                 cut = _cut(repos, one.size) if one.size >= repos.limits.in_parts_from else None
                 cut = cut if cut and cut.count <= room else None
-                said.append(await _to_send(repos, repo, one, cut))
+                said.append(await _to_send(repos, repo, one, cut, by_guest=by_guest))
                 room -= cut.count if cut else 0
         return LfsResponse({"transfer": "basic", "objects": said, "hash_algo": "sha256"})
 
@@ -198,7 +202,19 @@ def _cut(repos: Repos, size: int) -> Cut:
     return Cut(size, repos.limits.part)
 
 
-async def _to_send(repos: Repos, repo: Repo, one: LargeObject, cut: Cut | None) -> ObjectAnswer:
+async def _charged(repos: Repos, repo: Repo, user_id: str, objects: Sequence[LargeObject]) -> bool:
+    """Whether a guest is about to send these: charged before a byte arrives. A writer who sends a file that guests
+    brought makes it the owner's.
+    """
+    if await charge_of(repos, repo, user_id) is None:
+        await use_files(repos, repo, None, {one.oid for one in objects})
+        return False
+    missing = {one.oid: one.size for one in objects if not await _is_here(repos, repo.id, one.oid, one.size)}
+    await announce(repos, repo, user_id, missing)
+    return True
+
+
+async def _to_send(repos: Repos, repo: Repo, one: LargeObject, cut: Cut | None, *, by_guest: bool) -> ObjectAnswer:
     if await _is_here(repos, repo.id, one.oid, one.size):
         return ObjectAnswer(one.oid, one.size)
     until = repos.clock() + LASTS
@@ -212,17 +228,18 @@ async def _to_send(repos: Repos, repo: Repo, one: LargeObject, cut: Cut | None) 
         whole = Grant("complete", repo.id, one.oid, one.size, until)
         action = {"href": whole.address(repos), "header": header}
     else:
-        action = {"href": Grant("upload", repo.id, one.oid, one.size, until).address(repos)}
+        upload = Grant("upload", repo.id, one.oid, one.size, until, guest=int(by_guest))
+        action = {"href": upload.address(repos)}
     return ObjectAnswer(one.oid, one.size, actions={"upload": action, "verify": verify})
 
 
 def _granted(repos: Repos, request: HubRequest, verb: str) -> Grant:
     query = request.query()
-    numbers = [query.get(name, "") for name in ("size", "expires", "part")]
+    numbers = [query.get(name, "") for name in ("size", "expires", "part", "guest")]
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
         raise Forbidden("This address is not whole.")
-    size, expires, part = map(int, numbers)
-    grant = Grant(verb, request.param("repo_id"), request.param("oid"), size, expires, part)
+    size, expires, part, guest = map(int, numbers)
+    grant = Grant(verb, request.param("repo_id"), request.param("oid"), size, expires, part, guest)
     grant.check(repos.secret, query.get("signature", ""), repos.clock())
     return grant
 
@@ -237,7 +254,7 @@ async def _linked(repos: Repos, grant: Grant) -> None:
     async def unit(tx: Tx) -> None:
         if not await repo_store.exists(tx, grant.repo_id):
             raise NotFound("The repo was deleted meanwhile.", code="RepoNotFound")
-        await store.link(tx, grant.repo_id, grant.oid, grant.size, None, now)
+        await store.link(tx, grant.repo_id, grant.oid, grant.size, None, now, by_guest=grant.guest == 1)
 
     await repos.db.write(unit)
 

@@ -23,7 +23,7 @@ from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.files.harmless import file_headers
 from hubgate.server.web.files.ranges import is_another, is_known
 from hubgate.server.web.files.sending import Sender
-from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing, first_of_rest
+from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing, first_of_rest, headers_of
 
 # What anyone may read of a gated repo, so that they know what they ask for: as its writers show it.
 BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
@@ -56,7 +56,7 @@ def routes(repos: Repos) -> list[Route]:
         entry, content = await objects.file_at(folder, revision.sha, at.path)
         if entry is None or entry.type is not EntryType.FILE:
             return _no_entry(revision.sha, at.path, at.rev)
-        headers = _headers(entry, revision.sha, at.path, by_pointer=pointers)
+        headers = _headers(entry, revision.sha, at.path, by_pointer=pointers) | headers_of(revision)
         if is_another(request.headers.get("if-match"), headers["etag"]):
             return Response(status_code=412, headers=headers)
         if is_known(request.headers.get("if-none-match"), headers["etag"]):

@@ -17,7 +17,7 @@ from hubgate.server.storage.sqltext import Value
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.fanout import store
-from hubgate.server.webhooks.fanout.store import Called, Unfanned
+from hubgate.server.webhooks.fanout.store import Called, Numbers, Unfanned
 from hubgate.server.webhooks.model import DEEPEST
 
 MOST_EVENTS = 64
@@ -86,14 +86,19 @@ class FanOut:
         return went_to, max(most // 2, 1) if len(chunks) < len(events) else min(most * 2, MOST_EVENTS)
 
     async def _tell(self, tx: Tx, chunks: list[_Chunk], now: int) -> None:
-        counts: dict[str, tuple[int, int]] = {}
+        counts: dict[str, Numbers] = {}
         rows: list[dict[str, Value]] = []
         # Backwards, so that each knows how many of its webhook come after it.
         for chunk in reversed(chunks):
             for webhook_id in chunk.told:
-                later, counted_later = counts.get(webhook_id, (0, 0))
-                rows.append({**_row(chunk, webhook_id, now), "later": later, "counted_later": counted_later})
-                counts[webhook_id] = (later + 1, counted_later + int(chunk.is_counted))
+                later, is_counted, guest = counts.get(webhook_id, Numbers()), int(chunk.is_counted), chunk.event.guest
+                counted_later = later.of_guests if guest else later.counted
+                rows.append({**_row(chunk, webhook_id, now), "later": later.all, "counted_later": counted_later})
+                counts[webhook_id] = Numbers(
+                    later.all + 1,
+                    later.counted + (0 if guest else is_counted),
+                    later.of_guests + (is_counted if guest else 0),
+                )
         # In one order everywhere: see leases/store.py.
         await results.hold(tx, counts)
         await store.number(tx, counts, now)
@@ -159,4 +164,5 @@ def _row(chunk: _Chunk, webhook_id: str, now: int) -> dict[str, Value]:
         "scope": event.scope,
         "action": event.action,
         "depth": event.depth,
+        "guest": event.guest,
     }

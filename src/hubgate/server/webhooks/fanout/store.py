@@ -41,6 +41,8 @@ class Unfanned:
     depth: int
     created_at: int
     fan_cursor: str | None
+    # 1 where a user without the right to write caused it.
+    guest: int
     # Whose the repo is now, and whether for them alone; as it was at the event once the repo is gone.
     owner_now: str
     private_now: int
@@ -229,41 +231,65 @@ async def advance(tx: Tx, events: Iterable[tuple[Unfanned, str | None]], now: in
 
 # A window that begins in the future was begun by a clock that has been set back since.
 _OVER = "(quota_from <= :window OR quota_from > :ahead)"
+
+
+def _used(column: str, added: str) -> str:
+    return f"""
+        CASE WHEN state <> '{ENABLED}' THEN {column} WHEN {_OVER} THEN CAST(:{added} AS bigint)
+            ELSE {column} + CAST(:{added} AS bigint) END
+    """
+
+
 _NUMBER = Each(
     f"""
     UPDATE webhooks SET
         last_seq = last_seq + CAST(:count AS bigint),
         last_trigger_at = :now,
-        quota_used = CASE WHEN state <> '{ENABLED}' THEN quota_used
-            WHEN {_OVER} THEN CAST(:counted AS bigint) ELSE quota_used + CAST(:counted AS bigint) END,
+        quota_used = {_used("quota_used", "counted")},
+        guest_quota_used = {_used("guest_quota_used", "of_guests")},
         quota_from = CASE WHEN state = '{ENABLED}' AND {_OVER} THEN CAST(:now AS bigint) ELSE quota_from END,
         next_due_at = CASE WHEN state <> '{ENABLED}' OR url IS NULL OR next_due_at < :now THEN next_due_at
             WHEN closed_until > :now AND closed_until <= :opens_by THEN closed_until
             ELSE CAST(:now AS bigint) END /*pg FROM batch */
     WHERE id = :id
     """,
-    {"id": "text", "count": "bigint", "counted": "bigint"},
+    {"id": "text", "count": "bigint", "counted": "bigint", "of_guests": "bigint"},
 )
 
 
-async def number(tx: Tx, counts: dict[str, tuple[int, int]], now: int) -> None:
-    """Room for the deliveries of each webhook: how many, and how many of those count towards the quota."""
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Deliveries of a webhook: all, those that count towards its quota, and those towards the quota of guests."""
+
+    all: int = 0
+    counted: int = 0
+    of_guests: int = 0
+
+
+async def number(tx: Tx, counts: Mapping[str, Numbers], now: int) -> None:
+    """Room for the deliveries of each webhook."""
     rows: list[Params] = [
-        {"id": webhook_id, "count": count, "counted": counted} for webhook_id, (count, counted) in counts.items()
+        {"id": webhook_id, "count": numbers.all, "counted": numbers.counted, "of_guests": numbers.of_guests}
+        for webhook_id, numbers in counts.items()
     ]
     moments = {"window": now - QUOTA_WINDOW, "ahead": now + CLOCKS_DIFFER, "opens_by": now + BREAK_LONGEST}
     await tx.each(_NUMBER, rows, {"now": now, **moments})
 
 
+# A guest's events do not use up the quota of the others (attack O72).
+_OVER_QUOTA = """
+    CASE WHEN CAST(:guest AS bigint) = 1 THEN w.guest_quota_used ELSE w.quota_used END
+        - CAST(:counted_later AS bigint) > :quota
+"""
 _STATE = f"""
     CASE WHEN w.state <> '{ENABLED}' THEN '{SKIPPED}' WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{SKIPPED}'
-        WHEN w.quota_used - CAST(:counted_later AS bigint) > :quota THEN '{SKIPPED}'
+        WHEN {_OVER_QUOTA} THEN '{SKIPPED}'
         WHEN w.url IS NULL THEN '{STORED}' ELSE '{PENDING}' END
 """
 # A loop first: what a suspension cost is sent once it ends.
 _REASON = f"""
     CASE WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{LOOP}' WHEN w.state <> '{ENABLED}' THEN w.state
-        WHEN w.quota_used - CAST(:counted_later AS bigint) > :quota THEN '{QUOTA}' ELSE '' END
+        WHEN {_OVER_QUOTA} THEN '{QUOTA}' ELSE '' END
 """
 # As the event has them.
 _SAME: dict[str, Kind] = {
@@ -289,10 +315,12 @@ _TELL = Each(
         FROM webhooks w /*pg , batch */ WHERE w.id = :webhook_id
     ) s
     """,
-    {"id": "text", "webhook_id": "text", "later": "bigint", "counted_later": "bigint", **_SAME},
+    {"id": "text", "webhook_id": "text", "later": "bigint", "counted_later": "bigint", "guest": "bigint", **_SAME},
 )
 
 
 async def tell(tx: Tx, rows: Sequence[Params], quota: int, now: int) -> None:
-    """One delivery each, numbered backwards from the webhook's last: `later` and `counted_later` come behind it."""
+    """One delivery each, numbered backwards from the webhook's last: `later` come behind it, `counted_later` of
+    them count towards the same quota.
+    """
     await tx.each(_TELL, rows, {"quota": quota, "now": now})

@@ -21,7 +21,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.api.repos.contents import where
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.repo_routes import api_routes, at_repo
+from hubgate.server.web.repo_routes import api_routes, at_repo, headers_of
 
 DEFAULT, MOST = 50, 1000
 MOST_AVATARS = 100
@@ -36,10 +36,12 @@ def routes(repos: Repos) -> list[Route]:
         revision = await finding.revision(repos, repo, asked if path else rev)
         limit = min(max(_number(queries.last(fields, "limit"), DEFAULT), 1), MOST)
         total = await history_pages.total(repos, repo, revision)
-        page = await history_pages.page_from(repos, repo, _place(fields, revision.sha, limit, total), limit)
+        place = _place(fields, revision.sha, limit, total)
+        page = await history_pages.page_from(repos, repo, revision, place, limit)
         formatted = "formatted" in queries.every(fields, "expand")
         avatars = await _avatars(repos, {commit.author for commit in page.commits})
-        response = JsonResponse([_described(commit, avatars, formatted=formatted) for commit in page.commits])
+        said = [_described(commit, avatars, formatted=formatted) for commit in page.commits]
+        response = JsonResponse(said, headers=headers_of(revision))
         if total is not None:
             response.headers["x-total-count"] = str(total)
         if page.next_cursor is not None:

@@ -22,7 +22,7 @@ from hubgate.server.jobs.caller import only_reads
 from hubgate.server.paging import Page, PageRequest, encode_cursor, parse_page
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.api.repos import queries
-from hubgate.server.web.repo_routes import api_routes, at_repo, first_of_rest
+from hubgate.server.web.repo_routes import api_routes, at_repo, first_of_rest, headers_of
 
 MOST = 1000
 # With `expand` each entry costs a walk through the history.
@@ -55,7 +55,9 @@ def routes(repos: Repos) -> list[Route]:
         shown = entries[: asked.limit]
         cursor = encode_cursor((trees.mark_of(shown[-1]),)) if len(entries) > asked.limit else None
         said = await described(request, repo, revision.sha, shown, expand)
-        return listed(request, repos.base_url, Page(said, cursor), lambda entry: entry)
+        response = listed(request, repos.base_url, Page(said, cursor), lambda entry: entry)
+        response.headers.update(headers_of(revision))
+        return response
 
     async def paths_info(request: HubRequest, repo: Repo) -> JsonResponse:
         revision = await finding.revision(repos, repo, request.param("rev"))
@@ -66,7 +68,8 @@ def routes(repos: Repos) -> list[Route]:
             raise BadRequest(_TOO_MANY)
         wanted = list(dict.fromkeys(path.strip("/") for path in paths))
         found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in wanted if path])
-        return JsonResponse(await described(request, repo, revision.sha, found, asked.expand))
+        said = await described(request, repo, revision.sha, found, asked.expand)
+        return JsonResponse(said, headers=headers_of(revision))
 
     async def described(
         request: HubRequest, repo: Repo, sha: str, entries: list[Entry], expand: bool

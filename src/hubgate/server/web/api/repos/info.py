@@ -1,5 +1,6 @@
 """`GET /api/{type}s/{id}` and `/revision/{rev}`: what there is to know about a repo at a commit."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hubgate.server.access.actions import Action
@@ -15,7 +16,7 @@ from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.api.repos import queries, wire
-from hubgate.server.web.repo_routes import api_routes, at_repo
+from hubgate.server.web.repo_routes import IN_PULL_REQUEST, api_routes, at_repo, headers_of
 
 _QUERY = (
     Query("blobs", "Also size and ids of every file.", {"type": "boolean"}),
@@ -26,16 +27,18 @@ _ANSWERS = {200: ("The repo.", dict[str, Any]), 404: ("There is no such repo or 
 
 def routes(repos: Repos) -> list[Route]:
     async def at_head(request: HubRequest, repo: Repo) -> JsonResponse:
-        return await answer(request, repo, repo.head_sha)
+        return await answer(request, repo, repo.head_sha, {})
 
     async def at_revision(request: HubRequest, repo: Repo) -> JsonResponse:
         revision = await finding.revision(repos, repo, request.param("rev"))
-        return await answer(request, repo, revision.sha)
+        return await answer(request, repo, revision.sha, headers_of(revision))
 
-    async def answer(request: HubRequest, repo: Repo, sha: str | None) -> JsonResponse:
+    async def answer(request: HubRequest, repo: Repo, sha: str | None, headers: Mapping[str, str]) -> JsonResponse:
         fields = request.query_fields()
         expand = queries.every(fields, "expand")
         said = wire.described(repo) | {"sha": sha}
+        if IN_PULL_REQUEST in headers:
+            said["pullRequestOnly"] = True
         if sha is not None and (not expand or "siblings" in expand):
             folder = repos.folders.of(repo.id)
             if queries.flag(fields, "blobs"):
@@ -49,7 +52,7 @@ def routes(repos: Repos) -> list[Route]:
             said["siblings"] = []
         if not expand or "usedStorage" in expand:
             said["usedStorage"] = await lfs_store.used_storage(repos.db, repo.id)
-        return JsonResponse(wire.only(said, expand) if expand else said)
+        return JsonResponse(wire.only(said, expand) if expand else said, headers=headers)
 
     see = Action.REPO_SEE
     return [

@@ -27,7 +27,7 @@ def routes(frame: Frame) -> list[Route]:
             raise NotFound("The list has no such page.")
         total = await history_pages.total(frame.repos, repo, spot.revision)
         place = from_cursor(cursor) if cursor else numbered(spot.sha, number - 1, ROWS, total)
-        page = await history_pages.page_from(frame.repos, repo, place, ROWS)
+        page = await history_pages.page_from(frame.repos, repo, spot.revision, place, ROWS)
         if not page.commits:
             raise NotFound("The list has no such page.")
         older = urlencode({"page": min(number + 1, LAST), "cursor": page.next_cursor}) if page.next_cursor else ""

@@ -1,0 +1,90 @@
+"""Closing, reopening and removing pull requests: their authors and the repo's writers close them, writers remove them.
+
+Removing takes the ref along, and ends what a guest was charged for. Large files that nothing else needs are dropped by
+`hub/guests/sweep.py`, and commits that no ref leads to are no longer shown (`hub/guests/marked_commits.py`).
+"""
+
+from typing import Literal
+
+from hubgate.server.accounts.model import User
+from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import store
+from hubgate.server.hub.discussions.model import Discussion
+from hubgate.server.hub.guests import store as guest_store
+from hubgate.server.hub.guests.charging import check_pull_requests
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.refs import moved_in
+from hubgate.server.storage.database import Tx
+
+NO_DISCUSSION = "There is no such discussion or pull request in this repo."
+# What each status may follow.
+_BEFORE = {"closed": ("draft", "open"), "open": ("draft", "closed")}
+
+
+async def set_status(
+    repos: Repos, repo: Repo, discussion: Discussion, user: User, status: Literal["open", "closed"]
+) -> None:
+    async def unit(tx: Tx) -> None:
+        found = await _held(tx, repo, discussion.num)
+        if found.status not in _BEFORE[status]:
+            raise Conflict(f"It is {found.status} already.")
+        if status == "open" and found.base is not None:
+            if await repo_store.ref(tx, repo.id, found.ref) is None:
+                raise Conflict(f"Its commits are gone: {found.ref} was deleted.")
+            # A writer may open more than its author could.
+            if found.status == "closed" and not await guest_store.is_writer(tx, repo.id, user.id):
+                await check_pull_requests(tx, repos, repo, user.id)
+        await store.set_status(tx, repo.id, found.num, status)
+
+    await repos.db.write(unit)
+
+
+async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> None:
+        found = await _held(tx, repo, discussion.num)
+        await _drop_ref(tx, repos, repo, found, now, by_guest=False)
+        await guest_store.end_charges(tx, repo.id, found.num)
+        await store.remove(tx, repo.id, found.num)
+
+    await repos.db.write(unit)
+
+
+async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: User) -> None:
+    """Of one that takes no more commits. Its large files stay charged until they may have been dropped, and what git
+    stores until it is removed: its author must not be able to give bytes back that are still stored.
+    """
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> None:
+        found = await _held(tx, repo, discussion.num)
+        if found.takes_commits:
+            raise Conflict("Close the pull request first.")
+        by_guest = not await guest_store.is_writer(tx, repo.id, user.id)
+        if not await _drop_ref(tx, repos, repo, found, now, by_guest=by_guest):
+            raise NotFound(f"There is no {found.ref}.", code="RevisionNotFound")
+        await guest_store.set_waiting(tx, repo.id, found.num, now)
+
+    await repos.db.write(unit)
+
+
+async def _held(tx: Tx, repo: Repo, num: int) -> Discussion:
+    """As it is now; nobody else changes the repo until the unit ends."""
+    if await repo_store.hold(tx, repo.id) is None:
+        raise NotFound(REPO_GONE, code="RepoNotFound")
+    found = await store.find(tx, repo.id, num)
+    if found is None:
+        raise NotFound(NO_DISCUSSION)
+    return found
+
+
+async def _drop_ref(tx: Tx, repos: Repos, repo: Repo, found: Discussion, now: int, *, by_guest: bool) -> bool:
+    sha = await repo_store.ref(tx, repo.id, found.ref) if found.base is not None else None
+    if sha is not None:
+        dropped = [RefChange(found.ref, sha, None)]
+        await moved_in(tx, repos, repo, dropped, None, now, {}, by_guest=by_guest)
+    return sha is not None

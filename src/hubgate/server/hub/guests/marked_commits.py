@@ -1,0 +1,77 @@
+"""Commits that only a pull request brought: shown with a notice, so that nobody takes them for the owner's (O72).
+
+A commit is marked before it can be read. Whether it is still only in a pull request is looked up when it is asked for
+by its id, at most once for each change of the repo's refs, by a git program that is bounded like all others.
+"""
+
+import logging
+from collections.abc import Collection
+from enum import Enum
+
+from hubgate.server.errors import Unavailable
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import program
+from hubgate.server.hub.guests import store
+from hubgate.server.hub.repos import copied_refs
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.jobs.caller import caller_of_context
+
+log = logging.getLogger("hubgate.git")
+
+SECONDS = 5.0
+# Commits that are marked without making others wait.
+FEW = 100
+
+
+class Standing(Enum):
+    """What leads to a commit."""
+
+    # A branch or tag; also of a commit that never was in a pull request.
+    OWN = "own"
+    PULL_REQUEST = "pull request"
+    # It was in a pull request that was removed or refused.
+    NOWHERE = "nowhere"
+
+
+async def mark(repos: Repos, repo: Repo, shas: Collection[str]) -> None:
+    if shas:
+        write = repos.db.write if len(shas) <= FEW else repos.db.write_long
+        await write(lambda tx: store.mark(tx, repo.id, sorted(shas)))
+
+
+async def standing_of(repos: Repos, repo: Repo, sha: str) -> Standing:
+    found = await store.marked(repos.db, repo.id, sha)
+    if found is None:
+        return Standing.OWN
+    is_reachable, checked = found
+    if checked != repo.generation:
+        try:
+            standing = await _looked_up(repos, repo, sha)
+        except (Unavailable, program.GitFailed) as error:
+            log.info("what leads to a commit is not known: %s", error)
+            return Standing.PULL_REQUEST if is_reachable or checked is None else Standing.NOWHERE
+        await _store(repos, repo, sha, standing)
+        return standing
+    return Standing.PULL_REQUEST if is_reachable else Standing.NOWHERE
+
+
+async def _looked_up(repos: Repos, repo: Repo, sha: str) -> Standing:
+    async with repos.walks.taken(caller_of_context.get().share, repo.id):
+        await copied_refs.refresh(repos, repo.id)
+        if await _is_in(repos, repo, sha, "--branches", "--tags"):
+            return Standing.OWN
+        return Standing.PULL_REQUEST if await _is_in(repos, repo, sha, "--glob=refs/pr/*") else Standing.NOWHERE
+
+
+async def _is_in(repos: Repos, repo: Repo, sha: str, *refs: str) -> bool:
+    command = ["rev-list", "--max-count=1", sha, "--not", *refs, "--"]
+    return not await program.run(command, repos.folders.of(repo.id), seconds=SECONDS, gently=True)
+
+
+async def _store(repos: Repos, repo: Repo, sha: str, standing: Standing) -> None:
+    if standing is Standing.OWN:
+        # For good: what a writer once put on a branch is the owner's, whatever becomes of the branch.
+        await repos.db.write(lambda tx: store.unmark(tx, repo.id, sha))
+    else:
+        in_pull_request = standing is Standing.PULL_REQUEST
+        await repos.db.write(lambda tx: store.set_mark(tx, repo.id, sha, in_pull_request, repo.generation))

@@ -1,0 +1,164 @@
+"""`/discussions` of a repo: who opened what, and closing and removing it (WIRE.md, section 16)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.resource import Post
+from hubgate.server.clock import iso
+from hubgate.server.edge.routes import KIB, Check, Handler, Query, Route, Target
+from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import moderating, store
+from hubgate.server.hub.discussions.model import Discussion
+from hubgate.server.hub.discussions.moderating import NO_DISCUSSION
+from hubgate.server.hub.discussions.store import Wanted
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.ids import new_id
+from hubgate.server.web.api.repos import queries
+from hubgate.server.web.avatars import avatar_url
+from hubgate.server.web.repo_routes import ForType, Needs, api_routes, at_repo, at_repo_needing
+
+ROWS = 50
+LAST_PAGE = 1_000
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}\Z")
+_TYPES = {"all": None, "discussion": False, "pull_request": True}
+# "open" includes drafts.
+_STATUSES: Mapping[str, tuple[str, ...] | None] = {
+    "all": None,
+    "open": ("draft", "open"),
+    "closed": ("closed", "merged"),
+}
+
+
+class StatusAsked(msgspec.Struct):
+    status: Literal["open", "closed"]
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    repo: Repo
+    discussion: Discussion
+
+
+def routes(repos: Repos) -> list[Route]:
+    async def every(request: HubRequest, repo: Repo) -> JsonResponse:
+        fields = request.query_fields()
+        wanted = Wanted(
+            _TYPES.get(queries.last(fields, "type", "all")),
+            _STATUSES.get(queries.last(fields, "status", "all")),
+            queries.last(fields, "author") or None,
+        )
+        page = queries.last(fields, "p", "0")
+        start = min(int(page), LAST_PAGE) * ROWS if page.isascii() and page.isdigit() and len(page) < 9 else 0
+        found, total = await repos.db.read_long(lambda tx: store.listed(tx, repo.id, wanted, start, ROWS))
+        shown = [_described(repo, discussion, author) for discussion, author in found]
+        return JsonResponse({"discussions": shown, "count": total, "start": start})
+
+    async def set_status(request: HubRequest, found: Found) -> JsonResponse:
+        asked, user = await request.read_json(StatusAsked), caller_of(request).user
+        if asked.comment is not None:
+            raise Unprocessable("comment: this hub does not store comments yet. Leave it out.")
+        await moderating.set_status(repos, found.repo, found.discussion, user, asked.status)
+        now = repos.clock()
+        event = {
+            "id": new_id(now),
+            "type": "status-change",
+            "createdAt": iso(now),
+            "author": _author(user.id, user.name),
+            "data": {"status": asked.status},
+        }
+        return JsonResponse({"newStatus": event})
+
+    async def remove(_: HubRequest, found: Found) -> JsonResponse:
+        await moderating.remove(repos, found.repo, found.discussion)
+        return JsonResponse({})
+
+    async def delete_ref(request: HubRequest, found: Found) -> JsonResponse:
+        await moderating.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
+        return JsonResponse({})
+
+    def needs(action: Action) -> Needs[Found]:
+        async def find(request: HubRequest, repo: Repo) -> Target[Found]:
+            number = _NUMBER.match(request.param("num"))
+            discussion = await store.find(repos.db, repo.id, int(number[0])) if number else None
+            if discussion is None:
+                raise NotFound(NO_DISCUSSION)
+            judged = repo.judged()
+            post = Post(judged, discussion.author_id)
+            return Target(Found(repo, discussion), judged, also=((Check(action, post),),))
+
+        return find
+
+    def at(action: Action, handler: Handler[Found]) -> ForType:
+        return at_repo_needing(repos, (Action.REPO_SEE, action), needs(action), handler)
+
+    done: Mapping[int, tuple[str, Any]] = {200: ("Done.", dict[str, Any]), 409: ("Not in its present status.", None)}
+    query = (
+        Query("p", f"The page, from 0, with {ROWS} each."),
+        Query("type", "all, discussion or pull_request."),
+        Query("status", "all, open or closed."),
+        Query("author", "A user's name."),
+    )
+    one = "/discussions/{num}"
+    return [
+        *api_routes(
+            "GET",
+            "/discussions",
+            at_repo(repos, Action.REPO_SEE, every),
+            "Discussions and pull requests of a repo",
+            {200: ("The newest first.", dict[str, Any])},
+            query=query,
+        ),
+        *api_routes(
+            "POST",
+            f"{one}/status",
+            at(Action.DISCUSSION_CLOSE, set_status),
+            "Close or reopen a pull request of a repo",
+            {**done, 422: ("Not like this.", None)},
+            body=StatusAsked,
+            body_cap=128 * KIB,
+        ),
+        *api_routes(
+            "DELETE",
+            one,
+            at(Action.DISCUSSION_MODERATE, remove),
+            "Remove a pull request of a repo, with its ref and what only it brought",
+            done,
+        ),
+        *api_routes(
+            "DELETE",
+            f"{one}/ref",
+            at(Action.DISCUSSION_CLOSE, delete_ref),
+            "Delete the ref of a closed pull request of a repo",
+            done,
+        ),
+    ]
+
+
+def _described(repo: Repo, discussion: Discussion, author: str | None) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "num": discussion.num,
+        "title": discussion.title,
+        "status": discussion.status,
+        "createdAt": iso(discussion.created_at),
+        "isPullRequest": discussion.base is not None,
+        "repo": {"name": repo.full_name, "type": repo.type},
+        "pinned": False,
+    }
+    if author is not None:
+        # Left out for a deleted user.
+        said["author"] = _author(discussion.author_id, author)
+    return said
+
+
+def _author(user_id: str, name: str) -> dict[str, Any]:
+    return {"_id": user_id, "name": name, "type": "user", "avatarUrl": avatar_url(user_id)}

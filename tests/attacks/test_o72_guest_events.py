@@ -1,0 +1,93 @@
+"""O72: events that guests cause have a webhook quota of their own, beside the owner's."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bed.engines import Engine
+from tests.bed.guests import API, REPO, Guests, guests
+from tests.bed.repos import commit
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+QUOTA = 5
+
+
+@pytest.fixture
+def scene(engine: Engine, tmp_path: Path) -> Iterator[Guests]:
+    with guests(engine, tmp_path, egress_allow="127.0.0.0/8", webhook_quota=str(QUOTA)) as opened:
+        settle(opened.hub)
+        yield opened
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def refs_told(receiver: Receiver) -> list[str]:
+    return [ref["ref"] for one in receiver.received for ref in one.json["updatedRefs"]]
+
+
+def outcomes(scene: Guests, webhook: dict[str, Any]) -> list[tuple[str, str]]:
+    logs = scene.ada.get(f"/api/settings/webhooks/{webhook['id']}/logs?limit=100").json()
+    return [(log["state"], log.get("reason", "")) for log in reversed(logs)]
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["fanned out together", "one by one"])
+def test_o72_events_of_guests_do_not_use_up_the_owners_quota(scene: Guests, receiver: Receiver, at_once: bool) -> None:
+    webhook = make_webhook(scene.ada, receiver.url, "user:ada")
+    for number in range(QUOTA + 1):
+        scene.proposed({f"{number}.txt": b"x"})
+        if not at_once:
+            settle(scene.hub)
+    for number in range(QUOTA + 1):
+        assert commit(scene.ada, REPO, {f"hers-{number}.txt": b"x"}).status_code == 200
+        if not at_once:
+            settle(scene.hub)
+    settle(scene.hub)
+    assert refs_told(receiver).count("refs/heads/main") == QUOTA
+    assert len([ref for ref in refs_told(receiver) if ref.startswith("refs/pr/")]) == QUOTA, "guests have their own"
+    within, over = [("delivered", "")] * QUOTA, [("skipped", "quota")]
+    assert outcomes(scene, webhook) == [*within, *over, *within, *over]
+
+
+def test_o72_commits_to_a_guests_pull_request_are_the_guests(scene: Guests, receiver: Receiver) -> None:
+    scene.proposed({"first.txt": b"x"})
+    settle(scene.hub)
+    make_webhook(scene.ada, receiver.url, "model:ada/tiny")
+    for number in range(QUOTA + 1):
+        assert commit(scene.eve, REPO, {f"{number}.txt": b"x"}, rev="refs/pr/1").status_code == 200
+    work = scene.clone("eves")
+    work.git("fetch", "-q", "origin", "refs/pr/1")
+    work.git("checkout", "-q", "FETCH_HEAD")
+    work.commit("pushed.txt")
+    work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    for number in range(QUOTA):
+        assert commit(scene.ada, REPO, {f"{number}.txt": b"x"}, rev="refs/pr/1").status_code == 200
+    settle(scene.hub)
+    assert len(receiver.received) == 2 * QUOTA, "the owner's commits to it are the owner's"
+
+
+def test_o72_both_quotas_begin_again_after_a_day(scene: Guests, receiver: Receiver) -> None:
+    make_webhook(scene.ada, receiver.url, "user:ada")
+    for number in range(QUOTA + 1):
+        scene.proposed({f"{number}.txt": b"x"})
+    settle(scene.hub)
+    scene.hub.clock.advance(24 * 60 * 60 + 1)
+    scene.proposed({"tomorrow.txt": b"x"})
+    settle(scene.hub)
+    assert len(receiver.received) == QUOTA + 1
+
+
+def test_o72_refs_that_a_guest_deletes_do_not_use_up_the_owners_quota(scene: Guests, receiver: Receiver) -> None:
+    numbers = [scene.proposed({f"{number}.txt": b"x"})[0] for number in range(QUOTA + 1)]
+    settle(scene.hub)
+    make_webhook(scene.ada, receiver.url, "user:ada")
+    for num in numbers:
+        assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
+        assert scene.eve.delete(f"{API}/discussions/{num}/ref").status_code == 200
+    assert commit(scene.ada, REPO, {"hers.txt": b"x"}).status_code == 200
+    settle(scene.hub)
+    assert refs_told(receiver)[-1] == "refs/heads/main"
