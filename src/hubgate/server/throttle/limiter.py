@@ -59,6 +59,11 @@ class Limiter:
         now = self.clock()
         return await store.take_place(tx, _bucket(limit, subject), limit.most, now, now + limit.seconds * SECOND)
 
+    async def require_place(self, tx: Tx, limit: Limit, subject: str) -> None:
+        """The same; TooManyRequests when it is full."""
+        if not await self.take_in(tx, limit, subject):
+            raise _refusal(limit, await self.seconds_left(tx, limit, subject) * SECOND)
+
     async def is_full(self, tx: Tx, limit: Limit, subject: str) -> bool:
         """Only a look: nothing is counted."""
         return await store.full_until(tx, _bucket(limit, subject), limit.most, self.clock()) is not None
@@ -85,5 +90,6 @@ def _bucket(limit: Limit, subject: str) -> bytes:
 def _refusal(limit: Limit, remaining: int) -> TooManyRequests:
     seconds = max(1, -(-remaining // SECOND))
     minutes = -(-seconds // 60)
-    text = limit.message.format(minutes=f"{minutes} minute{'s' if minutes > 1 else ''}")
-    return TooManyRequests(text, retry_after=seconds)
+    hours = -(-minutes // 60)
+    wait = f"{hours} hours" if hours > 2 else f"{minutes} minute{'s' if minutes > 1 else ''}"
+    return TooManyRequests(limit.message.format(minutes=wait), retry_after=seconds)
