@@ -54,7 +54,7 @@ class Hub:
             base_url=settings.base_url,
             signup=settings.signup,
             take_along=partial(_taken_along, settings.base_url),
-            move_along=partial(_moved_along, settings.base_url),
+            move_along=partial(repo_moving.moved_with_owner, settings.base_url),
         )
 
     @cached_property
@@ -92,7 +92,7 @@ class Hub:
             folders=Folders(settings.data_dir / "repos"),
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
-            on_unlinked=watched_names.release_repo,
+            on_unlinked=watched_names.end_for_repo,
             limits=self.limits,
         )
 
@@ -141,12 +141,6 @@ async def _taken_along(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
     """What goes with an account that is deleted, and is not simply dropped."""
     await repo_removing.deleted_with_owner(base_url, tx, owner_id, now)
     await webhook_removing.deleted_with_owner(tx, owner_id, now)
-
-
-async def _moved_along(base_url: str, tx: Tx, owner_id: str, old: str, new: str, now: int) -> None:
-    """What changes with the name of an account."""
-    await repo_moving.moved_with_owner(base_url, tx, owner_id, old, new, now)
-    await watched_names.release_account(tx, owner_id, now)
 
 
 def egress_for(settings: Settings) -> Egress:

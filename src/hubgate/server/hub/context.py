@@ -23,8 +23,8 @@ class Repos:
     large_files: LargeFiles
     # A file up to this size may come inside a commit, whatever .gitattributes says.
     regular_upload_max: int
-    # In the unit that unlinks a former name of the repo with this id, at this time.
-    on_unlinked: Callable[[Tx, str, int], Awaitable[None]]
+    # In the unit that unlinks a former name of the repo with this id.
+    on_unlinked: Callable[[Tx, str], Awaitable[None]]
     limits: Limits = field(default_factory=Limits)
     turns: Turns = field(default_factory=Turns)
     # For programs that walk through a history.

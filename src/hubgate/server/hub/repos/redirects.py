@@ -49,7 +49,7 @@ async def _unlinked(tx: Tx, repos: Repos, owner: Owner, repo_type: str, name: st
     repo_id = await store.drop_redirect(tx, owner.id, repo_type, name)
     if repo_id is None:
         raise NotFound(f"There is no redirect from the {repo_type[:20]} {owner.name}/{name[:120]}.")
-    await repos.on_unlinked(tx, repo_id, now)
+    await repos.on_unlinked(tx, repo_id)
     if owner.kind == "org":
         await _record(
             tx, owner, Kind.REPO_UNLINK_REDIRECT, f"unlinked {owner.name}/{name.lower()}", name, repo_type, actor, now

@@ -48,6 +48,15 @@ async def owner_named(tx: Tx | Database, name: str) -> Owner | None:
     return Owner(*row) if row and row["name"] is not None else None
 
 
+async def owner_of_name(db: Database, name: str) -> Owner | None:
+    """The same also for an owner that is gone, which has the name that was asked for."""
+    found = await owner_named(db, name)
+    if found is not None:
+        return found
+    row = await db.one("SELECT kind, owner_id FROM names WHERE key = :key", {"key": name.lower()})
+    return Owner(row["kind"], row["owner_id"], name.lower()) if row else None
+
+
 async def hold_owner(tx: Tx, owner: Owner) -> Owner | None:
     """As it is now, if it is still there; nobody deletes or renames it until this unit ends."""
     table = "users" if owner.kind == "user" else "organizations"

@@ -88,8 +88,7 @@ class FanOut:
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         await self._tell(tx, chunks, now)
         # Watchers of a name that a repo left are told of that, and of nothing that it does elsewhere.
-        left = {chunk.event.repo_id: chunk.event.created_at for chunk in chunks if chunk.is_end_of_move}
-        await watched_names.release_repos(tx, left.items())
+        await watched_names.end_for_repos(tx, {chunk.event.repo_id for chunk in chunks if chunk.is_end_of_move})
         went_to = chunks[-1].event.repo_id if chunks else ""
         return went_to, max(most // 2, 1) if len(chunks) < len(events) else min(most * 2, MOST_EVENTS)
 

@@ -1,1 +1,1 @@
-"""Watches follow names: one whose name no longer leads to its target waits for the next of that name (O69)."""
+"""A watch of a repo does not follow it to another owner, unless the watched name redirects there (O69)."""

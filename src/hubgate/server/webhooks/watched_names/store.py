@@ -1,38 +1,30 @@
-"""Statements that release watches from what no longer has, or redirects from, the name they watch."""
+"""Statements that end watches of repos that left the namespace they were watched in."""
 
 from collections.abc import Iterable
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import Each
 
-_RELEASE_REPO = Each(
+# Bound to nothing, as after a deletion: nobody slips into a name that was watched.
+_END = Each(
     """
-    UPDATE watches SET target_id = NULL, made_at = CAST(:at AS bigint) /*pg FROM batch */
+    UPDATE watches SET target_id = '' /*pg FROM batch */
     WHERE target_id = :repo_id AND NOT EXISTS (
+        SELECT 1 FROM repos r JOIN names n ON n.owner_id = r.owner_id
+        WHERE r.id = :repo_id AND substr(watches.key, 1, length(n.key) + 1) = n.key || '/'
+    ) AND NOT EXISTS (
         SELECT 1 FROM repo_names p JOIN names n ON n.owner_id = p.owner_id
         WHERE p.repo_id = :repo_id AND n.key || '/' || p.key = watches.key
     )
     """,
-    {"repo_id": "text", "at": "bigint"},
+    {"repo_id": "text"},
 )
 
 
-async def release_repos(tx: Tx, left: Iterable[tuple[str, int]]) -> None:
-    """Ids of repos that were moved, each once, and when: watchers by a name that does not lead there any more."""
-    await tx.each(_RELEASE_REPO, [{"repo_id": repo_id, "at": at} for repo_id, at in left])
+async def end_for_repos(tx: Tx, repo_ids: Iterable[str]) -> None:
+    """Watches by a name in another namespace that does not lead to the repo any more. Each id once."""
+    await tx.each(_END, [{"repo_id": repo_id} for repo_id in repo_ids])
 
 
-async def release_repo(tx: Tx, repo_id: str, now: int) -> None:
-    await release_repos(tx, [(repo_id, now)])
-
-
-async def release_account(tx: Tx, owner_id: str, now: int) -> None:
-    """After a rename: a name that the account did not keep is no longer a way to watch it."""
-    await tx.exec(
-        """
-        UPDATE watches SET target_id = NULL, made_at = :now
-        WHERE target_id = :owner_id
-            AND NOT EXISTS (SELECT 1 FROM names n WHERE n.owner_id = :owner_id AND n.key = watches.key)
-        """,
-        {"owner_id": owner_id, "now": now},
-    )
+async def end_for_repo(tx: Tx, repo_id: str) -> None:
+    await end_for_repos(tx, [repo_id])
