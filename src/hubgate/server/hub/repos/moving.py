@@ -41,7 +41,7 @@ async def move(
             raise Conflict(f"A {repo.type} repository called {before.full_name} already exists")
         stays = before.owner_id == owner.id
         if not stays:
-            await settle_names(tx, before, owner, leave=leave_redirect, actor=actor, now=now)
+            await settle_names(tx, before, owner, name, leave=leave_redirect, actor=actor, now=now)
         await store.retire_names(tx, repo.id, now)
         if not await store.claim_name(tx, repo.id, owner.id, repo.type, name):
             raise await _taken(tx, repo, owner, name)

@@ -56,8 +56,8 @@ async def _unlinked(tx: Tx, repos: Repos, owner: Owner, repo_type: str, name: st
         )
 
 
-async def settle_names(tx: Tx, repo: Repo, to: Owner, *, leave: bool, actor: Actor, now: int) -> None:
-    """In the unit that moves `repo` to another namespace: which of its names outside that one go on leading to it.
+async def settle_names(tx: Tx, repo: Repo, to: Owner, name: str, *, leave: bool, actor: Actor, now: int) -> None:
+    """In the unit that moves `repo` to a name in another namespace: which of its other names go on leading to it.
 
     Those in a namespace that the actor speaks for, if a redirect was asked for. All others are free from now on, also
     those in a third namespace: its admin agreed to a redirect to where the repo was, not to where it goes.
@@ -67,7 +67,7 @@ async def settle_names(tx: Tx, repo: Repo, to: Owner, *, leave: bool, actor: Act
     for owner, keys in (await _other_places(tx, repo, to)).items():
         if leave and await _speaks_for(tx, owner, actor):
             await store.allow_redirects(tx, repo.id, owner.id, actor.user_id)
-            text, kind, by = "allowed {name} to redirect to " + to.name, Kind.REPO_ALLOW_REDIRECT, actor
+            text, kind, by = f"allowed {{name}} to redirect to {to.name}/{name}", Kind.REPO_ALLOW_REDIRECT, actor
         else:
             await store.drop_names(tx, repo.id, owner.id)
             if owner.id == repo.owner_id:
@@ -77,8 +77,8 @@ async def settle_names(tx: Tx, repo: Repo, to: Owner, *, leave: bool, actor: Act
             text, kind, by = "unlinked {name}: its repo was moved again", Kind.REPO_UNLINK_REDIRECT, SYSTEM
         if owner.kind == "org" and owner.name:
             for key in keys:
-                name = f"{owner.name}/{key}"
-                await _record(tx, owner, kind, text.format(name=name), key, repo.type, by, now)
+                said = text.format(name=f"{owner.name}/{key}")
+                await _record(tx, owner, kind, said, key, repo.type, by, now)
 
 
 async def _other_places(tx: Tx, repo: Repo, to: Owner) -> Mapping[Owner, list[str]]:
