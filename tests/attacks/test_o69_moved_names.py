@@ -14,6 +14,11 @@ from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
 from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import Actor
+from hubgate.server.errors import Forbidden
+from hubgate.server.hub.repos import moving, store
+from hubgate.server.hub.repos.model import Owner
+from hubgate.server.opened import Hub
 
 OF_ACME = "/api/organizations/acme/settings/redirects"
 OWN = "/api/settings/redirects"
@@ -311,3 +316,44 @@ def test_o69_webhooks_do_not_follow_a_repo_out_of_its_namespace(
     told = [f"{one.kind} {one.json['repo']['name']}" for one in receiver.received]
     followed = ["repo move acme/other", "repo.content update ada/other"]
     assert told == ["repo move acme/model", *followed], "neither the repo elsewhere nor the next one of that name"
+
+
+def test_o69_admin_who_was_demoted_meanwhile_leaves_no_redirect(scene: Scene) -> None:
+    """Judged as an admin when the request came in; the unit asks again."""
+
+    async def work(opened: Hub) -> None:
+        repo = await store.named(opened.repos.db, "model", "acme", "model")
+        assert repo is not None
+        to, actor = Owner("user", scene.eve.id, "eve"), Actor("eve", scene.eve.id)
+        with pytest.raises(Forbidden, match="no longer an admin of acme"):
+            await moving.move(opened.repos, repo, to, "evil", actor, leave_redirect=True)
+
+    scene.hub.call(work)
+    assert scene.anyone.get("/api/models/acme/model").status_code == 200
+
+
+def test_o69_redirect_from_before_the_rule_is_kept_marked_and_unlinked(scene: Scene) -> None:
+    moved(scene.admin, "acme/model", "ada/model")
+
+    async def as_before(opened: Hub) -> None:
+        forget = "UPDATE repo_names SET left_at = NULL, allowed_by = NULL"
+        await opened.db.write(lambda tx: tx.exec(forget, {}))
+
+    scene.hub.call(as_before)
+    leads_to(scene.anyone, "acme/model", "ada/model")
+    (shown,) = scene.admin.get(OF_ACME).json()
+    assert (shown["outside"], shown["allowedBy"], shown["createdAt"]) == (True, None, None)
+    with browser_of(scene.hub, scene.ada) as browser:
+        assert "Nobody was asked" in browser.get("/organizations/acme/settings/redirects").text
+    assert scene.admin.delete(f"{OF_ACME}/model/model").status_code == 204
+    leads_nowhere(scene.anyone, "acme/model")
+
+
+def test_o69_redirects_are_listed_in_pages(scene: Scene) -> None:
+    for number in range(3):
+        make_repo(scene.admin, f"acme/m{number}")
+        moved(scene.admin, f"acme/m{number}", f"acme/n{number}")
+    first = scene.admin.get(f"{OF_ACME}?limit=2")
+    assert [one["name"] for one in first.json()] == ["acme/m0", "acme/m1"]
+    assert [one["name"] for one in scene.admin.get(first.links["next"]["url"]).json()] == ["acme/m2"]
+    assert scene.admin.get(f"{OF_ACME}?cursor=x").status_code == 400
