@@ -34,6 +34,7 @@ repo.ask_access              open            A    A    A    A    A    A    A    
 repo.ask_access              private         A    A    A    A    A    A    H    H
 repo.list_owned              always          A    A    A    -    A    A    A    F
 repo.create                  always          A    F    A    -    A    A    F    F
+repo.leave_redirect          always          A    F    F    -    F    A    F    F
 discussion.open              open            A    A    A    A    A    A    A    F
 discussion.open              private         A    A    A    A    A    A    H    H
 discussion.comment           open            A    A    A    A    A    A    A    F
@@ -116,7 +117,7 @@ CLOSED_TO_APPS = _names(
     """
     account.read_settings account.write_settings account.credentials
     org.read_members org.write_members org.read_settings org.write_settings org.read_apps org.write_apps
-    org.read_audit_log repo.ask_access
+    org.read_audit_log repo.ask_access repo.leave_redirect
     """
 )
 

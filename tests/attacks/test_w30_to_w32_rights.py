@@ -303,6 +303,7 @@ def test_w32_names_that_are_watched_belong_to_whoever_had_them_first(hub: Runnin
             assert owner.request("DELETE", "/api/repos/delete", json={"name": "tiny"}).status_code == 200
             hub.clock.advance(1)
             make_repo(owner, "tiny")
+        hub.clock.advance(24 * 3600)
         rename(hub, later, "later-on")
         with api(hub, make_token(hub, later)) as owner:
             make_repo(owner, "mine")

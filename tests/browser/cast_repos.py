@@ -7,11 +7,11 @@ import zlib
 from collections.abc import Mapping
 
 from hubgate.server.accounts.model import Organization, User
-from hubgate.server.audit.model import SYSTEM
+from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.hub.commits.committing import commit
 from hubgate.server.hub.commits.model import AddFile, Content, Delete, Request
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.repos import branching, configuring, creating
+from hubgate.server.hub.repos import branching, configuring, creating, moving
 from hubgate.server.hub.repos.configuring import Changes
 from hubgate.server.hub.repos.model import MAIN, Owner, Repo, RepoType
 
@@ -109,6 +109,9 @@ async def add_repos(repos: Repos, ada: User, bob: User, acme: Organization) -> N
     gated = await _made(repos, bob, bobs, "gated-model", RepoType.MODEL)
     await _committed(repos, gated, bob, "Files", {"README.md": "# Ask first", "notes.txt": "for those inside\n"})
     await configuring.configure(repos, gated, Changes(gated="manual"), SYSTEM)
+    draft = await _made(repos, ada, org, LONG, RepoType.MODEL)
+    draft = await moving.move(repos, draft, org, "vision-draft", SYSTEM)
+    await moving.move(repos, draft, bobs, "vision-draft", Actor(ada.name, ada.id), leave_redirect=True)
 
 
 async def _made(repos: Repos, user: User, owner: Owner, name: str, kind: RepoType, *, private: bool = False) -> Repo:

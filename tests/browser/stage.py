@@ -148,6 +148,8 @@ _REPOS = {
     "repo-commit": Scene(f"{cast_repos.TINY}/commit/{cast_repos.BRANCH.replace('/', '%2F')}"),
     "repo-settings": Scene(f"{cast_repos.TINY}/settings", "ada"),
     "repo-delete": Scene(f"{cast_repos.TINY}/settings/delete", "ada"),
+    "redirects": Scene("/organizations/acme/settings/redirects", "ada"),
+    "redirects-none": Scene("/settings/redirects", "newcomer"),
     "repo-new": Scene("/new", "ada"),
     "repo-new-space": Scene("/new-space?owner=acme", "bob"),
     "models": Scene("/models?filter=vision"),

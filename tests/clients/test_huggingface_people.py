@@ -36,6 +36,7 @@ def test_people(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
     ada = make_user(hub, "Ada")
     acme = make_organization(hub, "acme", ada)
     fill(hub, acme, 250)
+    hub.clock.advance(24 * 3600)
     hub.call(lambda opened: settings.rename(opened.accounts, acme, "acme2", SYSTEM))
     client = Client(f"huggingface_hub-{version}", home, hub.url)
     done = client.run("python", "-c", PROGRAM, token=make_token(hub, ada))

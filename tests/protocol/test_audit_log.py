@@ -353,6 +353,7 @@ def test_a_tampered_entry_does_not_close_the_log(hub: RunningHub, ada: User, acm
 
 
 def test_the_log_of_a_renamed_organization(hub: RunningHub, ada: User, acme: Organization) -> None:
+    hub.clock.advance(24 * 3600)
     hub.call(lambda opened: settings.rename(opened.accounts, acme, "apex", SYSTEM))
     with api(hub, make_token(hub, ada)) as client:
         moved = client.get(EXPORT, params={"q": "type:org.rename"})

@@ -108,6 +108,7 @@ def test_pages_follow_one_another(hub: RunningHub) -> None:
 def test_a_renamed_organization(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
+    hub.clock.advance(24 * 3600)
     hub.call(lambda opened: settings.rename(opened.accounts, acme, "acme2", SYSTEM))
     with api(hub, make_token(hub, ada)) as client:
         answer = client.get(f"{MEMBERS}?limit=1")

@@ -18,6 +18,7 @@ from tests.bed.people import (
     make_user,
     submit,
 )
+from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import own_account
@@ -203,7 +204,11 @@ def test_an_invitation_and_the_end_of_the_organization(hubs: Hubs) -> None:
 
 def test_an_organization_has_one_name_after_two_renames(hubs: Hubs) -> None:
     one, two = hubs
-    acme = make_organization(one, "acme", make_user(one, "ada"))
+    ada = make_user(one, "ada")
+    acme = make_organization(one, "acme", ada)
+    with api(one, make_token(one, ada)) as script:
+        # Names that had repos lead on.
+        make_repo(script, "acme/tiny")
 
     def rename(hub: RunningHub, name: str) -> None:
         hub.call(lambda opened: settings.rename(opened.accounts, acme, name, SYSTEM))

@@ -131,6 +131,7 @@ def test_a_repo_that_comes_during_a_rename_is_known_by_the_name_it_has(hub: Runn
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as script:
+        make_repo(script, "acme/first")
         for number in range(ROUNDS):
             old = script.get(f"/api/organizations/{acme.name}/overview", follow_redirects=True).json()["name"]
             make_repo(script, f"own{number}")

@@ -12,6 +12,8 @@ from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.opened import Hub
 
+DAY = 24 * 3600
+
 
 def get(hub: RunningHub, path: str) -> httpx.Response:
     return httpx.get(hub.url + path)
@@ -72,6 +74,8 @@ def test_a_disabled_or_deleted_user_is_gone(hub: RunningHub, path: str) -> None:
 
 
 def rename(hub: RunningHub, old: str, new: str) -> None:
+    """A day after the last one, so that the old name stays reserved."""
+
     async def work(opened: Hub) -> None:
         found = await store.account_named(opened.db, old)
         if found is not None and hasattr(found, "plan"):
@@ -79,6 +83,7 @@ def rename(hub: RunningHub, old: str, new: str) -> None:
         elif found is not None:
             await own_account.rename(opened.accounts, found, new)
 
+    hub.clock.advance(DAY)
     hub.call(work)
 
 

@@ -47,8 +47,10 @@ PAGES = [
     f"/settings/webhooks/{ID}/delete",
     f"/settings/webhooks/{ID}/deliveries/{ID}",
     f"/settings/webhooks/{ID}/deliveries/{ID}/payload",
+    "/settings/redirects",
 ]
 FORMS = [
+    "/settings/redirects/model/tiny/unlink",
     "/settings/profile",
     "/settings/rename",
     "/settings/email",
@@ -90,7 +92,14 @@ def token_id(hub: RunningHub, user: User) -> str:
 
 
 def _filled(path: str) -> str:
-    for name, value in (("id", ID), ("delivery", ID), ("name", "acme"), ("client_id", CLIENT)):
+    for name, value in (
+        ("id", ID),
+        ("delivery", ID),
+        ("name", "acme"),
+        ("client_id", CLIENT),
+        ("type", "model"),
+        ("repo", "tiny"),
+    ):
         path = path.replace(f"{{{name}}}", value)
     return path
 

@@ -26,6 +26,9 @@ PROFILE, RENAME, EMAIL, CONFIRMATION = (
 )
 
 
+DAY = 24 * 3600
+
+
 def test_the_profile_is_saved_and_shown(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
@@ -69,6 +72,7 @@ def test_names_that_others_chose_cannot_turn_the_page_around(hub: RunningHub) ->
 
 def test_a_rename_keeps_the_old_name_for_its_owner(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "Ada"), make_user(hub, "bob")
+    hub.clock.advance(DAY)
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
         assert submit(mine, PROFILE, RENAME, username="lovelace").status_code == 303
         assert "Your name is now lovelace." in mine.get(PROFILE).text
@@ -76,6 +80,7 @@ def test_a_rename_keeps_the_old_name_for_its_owner(hub: RunningHub) -> None:
             refused = submit(theirs, PROFILE, RENAME, username=name)
             assert refused.status_code == 422
             assert f"{name} is taken." in refused.text
+        hub.clock.advance(DAY)
         assert submit(mine, PROFILE, RENAME, username="ada").status_code == 303
         assert submit(theirs, PROFILE, RENAME, username="lovelace").status_code == 422
         with api(hub, make_token(hub, ada)) as program:
@@ -217,6 +222,7 @@ def test_the_export_holds_everything_but_secrets(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     organization = make_organization(hub, "acme", ada)
     token = make_token(hub, ada, "read", "laptop")
+    hub.clock.advance(DAY)
     with browser_of(hub, ada) as client:
         submit(client, PROFILE, RENAME, username="lovelace")
         response = client.get("/settings/export")

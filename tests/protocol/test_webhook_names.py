@@ -121,6 +121,7 @@ def test_a_name_that_its_owner_had_before(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client, user: User
 ) -> None:
     make_organization(hub, "acme", user)
+    hub.clock.advance(24 * HOUR)
     with browser_of(hub, user) as browser:
         at = "/organizations/acme/settings"
         assert submit(browser, f"{at}/profile", f"{at}/rename", name="apex").status_code == 303

@@ -255,8 +255,16 @@ class AsyncHub:
     async def delete_repo(self, name: str, *, type: str | None = None) -> None:  # noqa: A002
         await self._run(repos.delete(self._session, name, type))
 
-    async def move_repo(self, old: str, new: str, *, type: str | None = None) -> None:  # noqa: A002
-        await self._run(repos.move(self._session, old, new, type))
+    async def move_repo(
+        self,
+        old: str,
+        new: str,
+        *,
+        type: str | None = None,  # noqa: A002
+        leave_redirect: bool | None = None,
+    ) -> None:
+        """`leave_redirect` lets the old name lead to another owner; the admins of the old owner may say so."""
+        await self._run(repos.move(self._session, old, new, type, leave_redirect))
 
     async def repo_info(self, repo: str, *, type: str | None = None, revision: str | None = None) -> Repo:  # noqa: A002
         return await self._run(repos.info(self._session, repo, type, revision))

@@ -256,8 +256,16 @@ class Hub:
     def delete_repo(self, name: str, *, type: str | None = None) -> None:  # noqa: A002
         self._run(repos.delete(self._session, name, type))
 
-    def move_repo(self, old: str, new: str, *, type: str | None = None) -> None:  # noqa: A002
-        self._run(repos.move(self._session, old, new, type))
+    def move_repo(
+        self,
+        old: str,
+        new: str,
+        *,
+        type: str | None = None,  # noqa: A002
+        leave_redirect: bool | None = None,
+    ) -> None:
+        """`leave_redirect` lets the old name lead to another owner; the admins of the old owner may say so."""
+        self._run(repos.move(self._session, old, new, type, leave_redirect))
 
     def repo_info(self, repo: str, *, type: str | None = None, revision: str | None = None) -> Repo:  # noqa: A002
         return self._run(repos.info(self._session, repo, type, revision))

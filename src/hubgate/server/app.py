@@ -27,6 +27,7 @@ from hubgate.server.web.api import (
     exchanges,
     members,
     overviews,
+    redirects,
     sessions,
     tokens,
     webhooks,
@@ -42,6 +43,7 @@ from hubgate.server.web.api.repos import settings as repo_settings
 from hubgate.server.web.files import large_files, resolving
 from hubgate.server.web.git import routes as git
 from hubgate.server.web.pages import apidocs, home, profiles, theme
+from hubgate.server.web.pages import redirects as redirect_pages
 from hubgate.server.web.pages.doors import table as door_pages
 from hubgate.server.web.pages.oauth import authorize, connected, developers, device, explain
 from hubgate.server.web.pages.oauth.apps import table as app_pages
@@ -85,6 +87,8 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *applications.routes(hub.oauth, hub.accounts),
         *exchanges.routes(hub.oauth, hub.accounts),
         *repo_lifecycle.routes(hub.repos),
+        *redirects.routes(hub.repos, hub.accounts),
+        *redirect_pages.routes(pages, hub.repos, hub.accounts),
         *repo_info.routes(hub.repos),
         *repo_lists.routes(hub.repos),
         *owned.routes(hub.repos, hub.accounts),

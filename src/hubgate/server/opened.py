@@ -29,6 +29,7 @@ from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.limiter import Limiter
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.managing import removing as webhook_removing
+from hubgate.server.webhooks.watched_names import store as watched_names
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class Hub:
             folders=Folders(settings.data_dir / "repos"),
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
+            on_unlinked=watched_names.end_for_repo,
             guest_pull_requests=settings.guest_pull_requests,
             guest_bytes=settings.guest_bytes,
             limits=self.limits,

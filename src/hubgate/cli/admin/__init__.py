@@ -2,9 +2,9 @@
 
 import argparse
 
-from hubgate.cli.admin import apps, archive, billing, invitations, keys, organizations, tokens, users
+from hubgate.cli.admin import apps, archive, billing, invitations, keys, organizations, redirects, tokens, users
 
-SUBJECTS = (users, invitations, organizations, billing, apps, tokens, keys, archive)
+SUBJECTS = (users, invitations, organizations, redirects, billing, apps, tokens, keys, archive)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,9 @@ def configure(subjects: Any) -> None:
     add.add_argument("--role", required=True, choices=_ROLES)
     remove = _on_one(commands, "remove-member", "take someone out; the last admin stays", _remove_member, "ORG")
     remove.add_argument("user", metavar="USER")
-    rename = _on_one(commands, "rename", "give it another name; the old one stays reserved", _rename, "OLD")
+    rename = _on_one(
+        commands, "rename", "give it another name; one held for a day or with repos stays reserved", _rename, "OLD"
+    )
     rename.add_argument("new", metavar="NEW")
     _on_one(commands, "delete", "delete it for good; its name stays reserved", _delete)
 
@@ -73,7 +75,7 @@ def _rename(options: argparse.Namespace) -> int:
         await settings.rename(hub.accounts, organization, options.new, SYSTEM)
 
     changed = _changed(options, change, options.new)
-    sentence = f"{options.name} is now {changed.name}. The old name stays reserved for it."
+    sentence = f"{options.name} is now {changed.name}."
     return leaf.say(options, named.described_organization(changed), sentence)
 
 

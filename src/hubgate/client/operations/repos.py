@@ -57,8 +57,10 @@ def delete(session: Session, name: str, repo_type: str | None) -> Flow[None]:
     yield from session.call(json_call("DELETE", "/api/repos/delete", body))
 
 
-def move(session: Session, old: str, new: str, repo_type: str | None) -> Flow[None]:
-    body = {"fromRepo": checked_repo(old), "toRepo": checked_repo(new), "type": checked_type(repo_type)}
+def move(session: Session, old: str, new: str, repo_type: str | None, leave_redirect: bool | None) -> Flow[None]:
+    body: dict[str, Any] = {"fromRepo": checked_repo(old), "toRepo": checked_repo(new), "type": checked_type(repo_type)}
+    if leave_redirect is not None:
+        body["leaveRedirect"] = leave_redirect
     yield from session.call(json_call("POST", "/api/repos/move", body))
 
 

@@ -81,6 +81,11 @@ class Action(Enum):
     REPO_LIST_OWNED = Rule("repo.list_owned", _NAMESPACE, "list the repos here with their sizes", _ANY, read=True)
     REPO_CREATE = Rule("repo.create", _NAMESPACE, "create repos here", role=_CONTRIBUTOR, scopes=_CREATE)
 
+    # Lets the name of a moved repo lead out of its namespace. An app's grant ends; the redirect would outlive it.
+    REPO_LEAVE_REDIRECT = Rule(
+        "repo.leave_redirect", _NAMESPACE, "leave a redirect to another namespace", _PERSONAL, role=_ADMIN
+    )
+
     # Open also covers a commit that makes its own pull request; comment covers reactions.
     DISCUSSION_OPEN = Rule("discussion.open", _REPO, "open discussions", scopes=_DISCUSS)
     DISCUSSION_COMMENT = Rule("discussion.comment", _REPO, "comment", scopes=_DISCUSS)

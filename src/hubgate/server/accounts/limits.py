@@ -18,6 +18,7 @@ SIGN_UPS_FROM_ADDRESS = Limit("sign-up address", 20, _HOUR)
 INVITATIONS_BY_SENDER = Limit(
     "invitation sender", 50, _DAY, "You can send 50 invitations a day. Try again in {minutes}."
 )
+RENAMES_OF_ACCOUNT = Limit("rename account", 5, _DAY, "A name can be changed five times a day. Try again in {minutes}.")
 
 # What users ask for themselves.
 RESET_MAILS = _mails("reset")

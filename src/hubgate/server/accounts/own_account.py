@@ -1,11 +1,11 @@
 """What users do with their own account: profile, rename, deletion."""
 
-from hubgate.server.accounts import store
+from hubgate.server.accounts import renaming, store
 from hubgate.server.accounts.checking import Checking, check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.names import check_name, name_key
+from hubgate.server.accounts.names import check_name
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.audit.model import Actor, Kind
@@ -23,17 +23,16 @@ async def set_profile(accounts: Accounts, user: User, fullname: str, website: st
 
 
 async def rename(accounts: Accounts, user: User, name: str) -> None:
-    """The old name stays with this account for good; it may return to it."""
+    """The old name stays with this account permanently, unless it was only passed through (O76)."""
     name, now = check_field("username", check_name, name), accounts.clock()
 
     async def unit(tx: Tx) -> None:
         old = await hold(tx, user)
         if name == old:
             return
-        if not await store.claim_name(tx, name, "user", user.id):
+        if not await renaming.exchange_names(tx, "user", user.id, old, name, now):
             raise FieldErrors({"username": f"{name} is taken."})
-        if name_key(name) != name_key(old):
-            await store.retire_name(tx, old)
+        await renaming.count_rename(tx, accounts, user.id)
         await store.set_name(tx, user.id, name)
         await accounts.move_along(tx, user.id, old, name, now)
 

@@ -174,7 +174,7 @@ async def _create(
     async def unit(tx: Tx) -> User:
         if operator and not await store.reach(tx, OPERATOR_EXISTS, now) and first:
             raise NotFound("Someone else has used this set-up link just now.")
-        if not await store.claim_name(tx, user.name, "user", user.id):
+        if not await store.claim_name(tx, user.name, "user", user.id, user.created_at):
             raise _taken(user.name)
         if not await store.add_user(tx, user, password_hash):
             raise _EmailKnown

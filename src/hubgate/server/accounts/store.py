@@ -96,21 +96,30 @@ async def name_was_claimed(tx: Tx | Database, name: str) -> bool:
     return await tx.one("SELECT 1 FROM names WHERE key = :key", {"key": name_key(name)}) is not None
 
 
-async def claim_name(tx: Tx, name: str, kind: str, owner_id: str) -> bool:
+async def claim_name(tx: Tx, name: str, kind: str, owner_id: str, now: int) -> bool:
     """Take a name that nobody has or had; one's own former name may be taken again."""
     row = await tx.one(
         """
-        INSERT INTO names (key, kind, owner_id, current) VALUES (:key, :kind, :owner_id, 1)
+        INSERT INTO names (key, kind, owner_id, current, since, had_repos)
+        VALUES (:key, :kind, :owner_id, 1, :now,
+            CASE WHEN EXISTS (SELECT 1 FROM repos r WHERE r.owner_id = :owner_id) THEN 1 ELSE 0 END)
         ON CONFLICT (key) DO UPDATE SET current = 1 WHERE names.owner_id = excluded.owner_id
         RETURNING key
         """,
-        {"key": name_key(name), "kind": kind, "owner_id": owner_id},
+        {"key": name_key(name), "kind": kind, "owner_id": owner_id, "now": now},
     )
     return row is not None
 
 
 async def retire_name(tx: Tx, name: str) -> None:
+    """Its account is renamed or deleted; the name stays reserved."""
     await tx.exec("UPDATE names SET current = 0 WHERE key = :key", {"key": name_key(name)})
+
+
+async def free_name(tx: Tx, name: str, taken_after: int) -> bool:
+    """Forget a name that was taken after that moment and never had repos; False if it stays reserved."""
+    sql = "DELETE FROM names WHERE key = :key AND since > :taken_after AND had_repos = 0"
+    return await tx.exec(sql, {"key": name_key(name), "taken_after": taken_after}) == 1
 
 
 async def names_of(tx: Tx, owner_id: str) -> list[str]:

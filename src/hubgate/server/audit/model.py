@@ -34,6 +34,8 @@ class Kind(Enum):
     REPO_DELETE = "repo.delete"
     REPO_MOVE = "repo.move"
     REPO_UPDATE_SETTINGS = "repo.update_settings"
+    REPO_ALLOW_REDIRECT = "repo.allow_redirect"
+    REPO_UNLINK_REDIRECT = "repo.unlink_redirect"
     WEBHOOK_CREATE = "webhook.create"
     WEBHOOK_UPDATE = "webhook.update"
     WEBHOOK_ENABLE = "webhook.enable"

@@ -1,5 +1,6 @@
 """What every use case of repos needs, in one value."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from hubgate.server.clock import Clock
@@ -9,7 +10,7 @@ from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.hub.limits import Limits
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.secret import ServerSecret
-from hubgate.server.storage.database import Database
+from hubgate.server.storage.database import Database, Tx
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Repos:
     large_files: LargeFiles
     # A file up to this size may come inside a commit, whatever .gitattributes says.
     regular_upload_max: int
+    # In the unit that unlinks a former name of the repo with this id.
+    on_unlinked: Callable[[Tx, str], Awaitable[None]]
     # Of a user who may not write to a repo: pull requests open in it, and bytes held in all such repos.
     guest_pull_requests: int
     guest_bytes: int

@@ -104,6 +104,11 @@ WEBHOOKS = Section(
     (Action.ACCOUNT_READ_WEBHOOKS, Action.ORG_READ_WEBHOOKS),
     (Action.ACCOUNT_WRITE_WEBHOOKS, Action.ORG_WRITE_WEBHOOKS),
 )
+REDIRECTS = Section(
+    "/settings/redirects",
+    (Action.ACCOUNT_READ_SETTINGS, Action.ORG_READ_SETTINGS),
+    (Action.ACCOUNT_WRITE_SETTINGS, Action.ORG_WRITE_SETTINGS),
+)
 
 
 def show(

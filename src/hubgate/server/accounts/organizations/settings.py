@@ -1,11 +1,12 @@
 """Founding an organization, its profile, its name, its plan, and its end."""
 
+from hubgate.server.accounts import renaming
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import Checking, check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import PLANS, Organization, User
-from hubgate.server.accounts.names import check_name, name_key
+from hubgate.server.accounts.names import check_name
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
 from hubgate.server.accounts.organizations.members import MOST_PER_USER, is_in_too_many
@@ -31,7 +32,7 @@ async def found(
 
     async def unit(tx: Tx) -> None:
         await hold(tx, owner)
-        if not await account_store.claim_name(tx, name, "org", organization.id):
+        if not await account_store.claim_name(tx, name, "org", organization.id, now):
             raise FieldErrors({"name": f"{name} is taken."})
         await store.add(tx, organization)
         await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
@@ -63,7 +64,7 @@ async def set_profile(
 
 
 async def rename(accounts: Accounts, organization: Organization, name: str, actor: Actor) -> None:
-    """The old name stays with the organization for good; it may return to it."""
+    """The old name stays with the organization permanently, unless it was only passed through (O76)."""
     name = check_field("name", check_name, name)
     now = accounts.clock()
 
@@ -71,10 +72,11 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
         old = (await begin_as_admin(tx, organization, actor)).name
         if name == old:
             return
-        if not await account_store.claim_name(tx, name, "org", organization.id):
+        if not await renaming.exchange_names(tx, "org", organization.id, old, name, now):
             raise FieldErrors({"name": f"{name} is taken."})
-        if name_key(name) != name_key(old):
-            await account_store.retire_name(tx, old)
+        if actor.user_id is not None:
+            # The operator's command line may rename as often as it has to.
+            await renaming.count_rename(tx, accounts, organization.id)
         await store.set_name(tx, organization.id, name)
         await accounts.move_along(tx, organization.id, old, name, now)
         data = {"from": old, "to": name}

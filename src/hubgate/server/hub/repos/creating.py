@@ -22,7 +22,7 @@ from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.defaults import GIT_ATTRIBUTES, readme_with
 from hubgate.server.hub.repos.holding import hold_owner
-from hubgate.server.hub.repos.model import MAIN, Owner, Repo, RepoType, check_repo_name
+from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Owner, Repo, RepoType, check_repo_name
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
@@ -40,10 +40,12 @@ class NewRepo(msgspec.Struct, frozen=True):
 
 
 class NameTaken(Conflict):
-    """By a repo that has this name or had it before a move."""
+    """By a repo that has this name, or by a redirect."""
 
-    def __init__(self, wanted: NewRepo, owner: Owner) -> None:
-        super().__init__(f"You already created this {wanted.type.value} repo: {owner.name}/{wanted.name}")
+    def __init__(self, wanted: NewRepo, owner: Owner, *, is_redirect: bool = False) -> None:
+        text = f"You already created this {wanted.type.value} repo: {owner.name}/{wanted.name}"
+        super().__init__(f"{owner.name}/{wanted.name} is taken: {UNLINK_FIRST}" if is_redirect else text)
+        self.is_redirect = is_redirect
         self.path = f"/{wanted.type.folder}{owner.name}/{wanted.name}"
 
 
@@ -52,7 +54,8 @@ async def create(
 ) -> Repo:
     check_repo_name(wanted.name)
     if await store.named(repos.db, wanted.type.value, owner.name, wanted.name):
-        raise NameTaken(wanted, owner)
+        is_redirect = await store.is_redirect(repos.db, owner.id, wanted.type.value, wanted.name)
+        raise NameTaken(wanted, owner, is_redirect=is_redirect)
     now = repos.clock()
     repo_id = new_id(now)
     try:

@@ -14,6 +14,7 @@ from hubgate.server.events.payload import FOLDERS, Snapshot
 LONGEST_NAME = 96
 MAIN = "refs/heads/main"
 PULL_REQUESTS = "refs/pr/"
+UNLINK_FIRST = "the name is a redirect. It is free once it is unlinked in the settings of its owner, under Redirects."
 REPO_GONE = "The repo was deleted meanwhile."
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,96}\Z")
@@ -135,6 +136,25 @@ class Repo(msgspec.Struct, frozen=True):
             creator_client=self.creator_client,
             label=self.label,
         )
+
+
+class Redirect(msgspec.Struct, frozen=True):
+    """A name in the namespace of `owner_id` that leads to a repo. The order of the fields is `store.REDIRECT`'s."""
+
+    owner_id: str
+    type: str
+    # Lower case, without the namespace.
+    key: str
+    # None where that was before it was stored.
+    left_at: int | None
+    # The present name of the user who let it lead out of its namespace.
+    allowed_by: str | None
+    repo: Repo
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it leads out of its namespace."""
+        return self.owner_id != self.repo.owner_id
 
 
 class Card(msgspec.Struct, frozen=True):

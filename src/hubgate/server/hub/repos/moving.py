@@ -1,4 +1,6 @@
-"""Giving a repo another name or owner. The old address leads to the new one for as long as the repo lives."""
+"""Giving a repo another name or owner. Within its namespace the old name leads to the new one for as long as the repo
+lives; from another namespace only where that was allowed (`redirects.py`).
+"""
 
 from typing import Any
 
@@ -14,12 +16,17 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.auditing import note
 from hubgate.server.hub.repos.holding import hold_owner
-from hubgate.server.hub.repos.model import REPO_GONE, Owner, Repo, check_repo_name
+from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Owner, Repo, check_repo_name
+from hubgate.server.hub.repos.redirects import settle_names
 from hubgate.server.storage.database import Tx
 
 
-async def move(repos: Repos, repo: Repo, new_owner: Owner, name: str, actor: Actor) -> Repo:
-    """The event tells watchers of the old place: `repo` is as it was, `movedTo` where it is."""
+async def move(
+    repos: Repos, repo: Repo, new_owner: Owner, name: str, actor: Actor, *, leave_redirect: bool = False
+) -> Repo:
+    """The event tells watchers of the old place: `repo` is as it was, `movedTo` where it is. `leave_redirect` is about
+    moves to another owner, and by those who may allow it.
+    """
     check_repo_name(name)
     now = repos.clock()
 
@@ -32,18 +39,28 @@ async def move(repos: Repos, repo: Repo, new_owner: Owner, name: str, actor: Act
             raise NotFound(REPO_GONE, code="RepoNotFound")
         if (before.owner_id, before.name) == (owner.id, name):
             raise Conflict(f"A {repo.type} repository called {before.full_name} already exists")
-        await store.retire_names(tx, repo.id)
+        stays = before.owner_id == owner.id
+        if not stays:
+            await settle_names(tx, before, owner, name, leave=leave_redirect, actor=actor, now=now)
+        await store.retire_names(tx, repo.id, now)
         if not await store.claim_name(tx, repo.id, owner.id, repo.type, name):
-            raise Conflict(f"A {repo.type} repository called {owner.name}/{name} already exists")
+            raise await _taken(tx, repo, owner, name)
         await store.rename(tx, repo.id, owner, name)
         moved_to = _moved_to(owner.name, name, owner.id)
         await outbox.record(tx, Kind.REPO_MOVE, before.snapshot, seq, moved_to, repos.base_url, now)
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"
         for place in dict.fromkeys((before.owner, owner)):
-            await note(tx, place, Entry.REPO_MOVE, before, text, actor, now, to=to)
+            redirects = {} if stays else {"redirect": leave_redirect}
+            await note(tx, place, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
         return await store.by_id(tx, repo.id) or before
 
     return await repos.db.write(unit)
+
+
+async def _taken(tx: Tx, repo: Repo, owner: Owner, name: str) -> Conflict:
+    text = f"A {repo.type} repository called {owner.name}/{name} already exists"
+    leads = await store.is_redirect(tx, owner.id, repo.type, name)
+    return Conflict(f"{text}: {UNLINK_FIRST}" if leads else text)
 
 
 async def moved_with_owner(base_url: str, tx: Tx, owner_id: str, old: str, new: str, now: int) -> None:

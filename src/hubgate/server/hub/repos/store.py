@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
-from hubgate.server.hub.repos.model import Card, Owner, Repo
+from hubgate.server.hub.repos.model import Card, Owner, Redirect, Repo
 from hubgate.server.storage.database import Database, Row, Tx
 
 # In the order of model.Repo.
@@ -47,6 +48,15 @@ async def owner_named(tx: Tx | Database, name: str) -> Owner | None:
     return Owner(*row) if row and row["name"] is not None else None
 
 
+async def owner_of_name(db: Database, name: str) -> Owner | None:
+    """The same also for an owner that is gone, which has the name that was asked for."""
+    found = await owner_named(db, name)
+    if found is not None:
+        return found
+    row = await db.one("SELECT kind, owner_id FROM names WHERE key = :key", {"key": name.lower()})
+    return Owner(row["kind"], row["owner_id"], name.lower()) if row else None
+
+
 async def hold_owner(tx: Tx, owner: Owner) -> Owner | None:
     """As it is now, if it is still there; nobody deletes or renames it until this unit ends."""
     table = "users" if owner.kind == "user" else "organizations"
@@ -55,21 +65,100 @@ async def hold_owner(tx: Tx, owner: Owner) -> Owner | None:
 
 
 async def claim_name(tx: Tx, repo_id: str, owner_id: str, repo_type: str, name: str) -> bool:
-    """Take a name that no other repo has or had; one's own former name may be taken again."""
+    """Take a name that no other repo has and none redirects from; one's own former name may be taken again."""
     row = await tx.one(
         """
         INSERT INTO repo_names (owner_id, type, key, repo_id, current)
         VALUES (:owner_id, :type, :key, :repo_id, 1)
-        ON CONFLICT (owner_id, type, key) DO UPDATE SET current = 1 WHERE repo_names.repo_id = excluded.repo_id
+        ON CONFLICT (owner_id, type, key) DO UPDATE SET current = 1, left_at = NULL, allowed_by = NULL
+            WHERE repo_names.repo_id = excluded.repo_id
         RETURNING key
         """,
         {"owner_id": owner_id, "type": repo_type, "key": name.lower(), "repo_id": repo_id},
     )
+    if row is not None:
+        # From now on the owner's name stays reserved (accounts/renaming.py).
+        sql = "UPDATE names SET had_repos = 1 WHERE owner_id = :owner_id AND current = 1 AND had_repos = 0"
+        await tx.exec(sql, {"owner_id": owner_id})
     return row is not None
 
 
-async def retire_names(tx: Tx, repo_id: str) -> None:
-    await tx.exec("UPDATE repo_names SET current = 0 WHERE repo_id = :repo_id", {"repo_id": repo_id})
+async def retire_names(tx: Tx, repo_id: str, now: int) -> None:
+    """All that it has become redirects."""
+    await tx.exec(
+        "UPDATE repo_names SET current = 0, left_at = :now WHERE repo_id = :repo_id AND current = 1",
+        {"repo_id": repo_id, "now": now},
+    )
+
+
+# Redirects: names that a repo had.
+
+REDIRECT = f"n.owner_id, n.type, n.key, n.left_at, a.name, {REPO}"
+
+
+async def redirects_of(tx: Tx, owner_id: str, after_key: str, after_type: str, most: int) -> list[Redirect]:
+    rows = await tx.all(
+        f"""
+        SELECT {REDIRECT} FROM repo_names n JOIN repos r ON r.id = n.repo_id {OWNERS}
+        LEFT JOIN users a ON a.id = n.allowed_by
+        WHERE n.owner_id = :owner_id AND n.current = 0
+            AND (n.key > :after_key OR (n.key = :after_key AND n.type > :after_type))
+        ORDER BY n.key, n.type LIMIT :most
+        """,
+        {"owner_id": owner_id, "after_key": after_key, "after_type": after_type, "most": most},
+    )
+    return [_redirect(*row) for row in rows]
+
+
+def _redirect(
+    owner_id: str, repo_type: str, key: str, left_at: int | None, allowed_by: str | None, *repo: Any
+) -> Redirect:
+    return Redirect(owner_id, repo_type, key, left_at, allowed_by, Repo(*repo))
+
+
+async def is_redirect(tx: Tx | Database, owner_id: str, repo_type: str, name: str) -> bool:
+    sql = "SELECT 1 FROM repo_names WHERE owner_id = :owner_id AND type = :type AND key = :key AND current = 0"
+    return await tx.one(sql, {"owner_id": owner_id, "type": repo_type, "key": name.lower()}) is not None
+
+
+async def drop_redirect(tx: Tx, owner_id: str, repo_type: str, name: str) -> str | None:
+    """The id of the repo it led to; None if there is none of that name."""
+    row = await tx.one(
+        """
+        DELETE FROM repo_names WHERE owner_id = :owner_id AND type = :type AND key = :key AND current = 0
+        RETURNING repo_id
+        """,
+        {"owner_id": owner_id, "type": repo_type, "key": name.lower()},
+    )
+    return row["repo_id"] if row else None
+
+
+async def names_of(tx: Tx, repo_id: str) -> list[tuple[Owner, str]]:
+    """Every name that leads to it, by namespace. An owner that is gone has no name."""
+    rows = await tx.all(
+        """
+        SELECT CASE WHEN o.id IS NULL THEN 'user' ELSE 'org' END AS kind, n.owner_id,
+            COALESCE(u.name, o.name, '') AS name, n.key
+        FROM repo_names n LEFT JOIN users u ON u.id = n.owner_id LEFT JOIN organizations o ON o.id = n.owner_id
+        WHERE n.repo_id = :repo_id ORDER BY n.owner_id, n.key
+        """,
+        {"repo_id": repo_id},
+    )
+    return [(Owner(row["kind"], row["owner_id"], row["name"]), row["key"]) for row in rows]
+
+
+async def drop_names(tx: Tx, repo_id: str, owner_id: str) -> None:
+    await tx.exec(
+        "DELETE FROM repo_names WHERE repo_id = :repo_id AND owner_id = :owner_id",
+        {"repo_id": repo_id, "owner_id": owner_id},
+    )
+
+
+async def allow_redirects(tx: Tx, repo_id: str, owner_id: str, user_id: str | None) -> None:
+    await tx.exec(
+        "UPDATE repo_names SET allowed_by = :user_id WHERE repo_id = :repo_id AND owner_id = :owner_id",
+        {"repo_id": repo_id, "owner_id": owner_id, "user_id": user_id},
+    )
 
 
 async def add(tx: Tx, repo: Repo) -> None:

@@ -4,7 +4,8 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text
 
 from hubgate.server.storage.schema.base import metadata, owner
 
-# Every name that a user or an organization has or ever had: nobody else gets it (accounts/names.py).
+# Every name that a user or an organization has or ever had: nobody else gets it (accounts/names.py). A name that was
+# held for less than a day, without repos, is forgotten.
 names = Table(
     "names",
     metadata,
@@ -16,6 +17,10 @@ names = Table(
     Column("owner_id", Text, nullable=False),
     # 0 after a rename or a deletion.
     Column("current", BigInteger, nullable=False),
+    # When it was first taken; null where that was before this was stored.
+    Column("since", BigInteger),
+    # 1 once its owner had a repo while this was its name.
+    Column("had_repos", BigInteger, nullable=False, server_default="0"),
     Index(None, "owner_id"),
     sqlite_with_rowid=False,
 )

@@ -47,7 +47,7 @@ repos = Table(
     Index(None, "type", "created_at", "id"),
 )
 
-# Every name that a repo has or had: nobody else gets it while that repo lives.
+# Every name that a repo has, and those that redirect to it: no other repo gets one of them until it is unlinked.
 repo_names = Table(
     "repo_names",
     metadata,
@@ -56,7 +56,12 @@ repo_names = Table(
     # Lower case.
     Column("key", Text, primary_key=True),
     _repo(),
+    # 0 for a redirect.
     Column("current", BigInteger, nullable=False),
+    # When the repo left this name; null for a present name, and for those left before this was stored.
+    Column("left_at", BigInteger),
+    # The id of the user who allowed it to lead out of its namespace.
+    Column("allowed_by", Text),
     Index(None, "repo_id"),
     sqlite_with_rowid=False,
 )

@@ -74,7 +74,7 @@ watches = Table(
     # Lower case.
     Column("key", Text, primary_key=True),
     Column("name", Text, nullable=False),
-    # The id of the user, organization or repo; null until there is one.
+    # The id of the user, organization or repo; null until there is one, empty once it left the name.
     Column("target_id", Text),
     # The order in which they were given.
     Column("position", BigInteger, nullable=False),

@@ -19,6 +19,7 @@ from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.fanout import store
 from hubgate.server.webhooks.fanout.store import Called, Numbers, Unfanned
 from hubgate.server.webhooks.model import DEEPEST
+from hubgate.server.webhooks.watched_names import store as watched_names
 
 MOST_EVENTS = 64
 WATCHERS_AT_ONCE = 500
@@ -52,6 +53,10 @@ class _Chunk:
     def is_counted(self) -> bool:
         return self.event.depth < DEEPEST
 
+    @property
+    def is_end_of_move(self) -> bool:
+        return self.cursor is None and _is_move(self.event)
+
 
 @dataclass
 class FanOut:
@@ -82,6 +87,8 @@ class FanOut:
         chunks = await _next_chunks(tx, await _with_names(tx, events, bodies), bodies, now)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         await self._tell(tx, chunks, now)
+        # Watchers of a name that a repo left are told of that, and of nothing that it does elsewhere.
+        await watched_names.end_for_repos(tx, {chunk.event.repo_id for chunk in chunks if chunk.is_end_of_move})
         went_to = chunks[-1].event.repo_id if chunks else ""
         return went_to, max(most // 2, 1) if len(chunks) < len(events) else min(most * 2, MOST_EVENTS)
 
@@ -124,6 +131,9 @@ async def _with_names(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body]) 
         if event.repo_id not in ended:
             bound[event.id] = event
             begun.add(event.repo_id)
+            if _is_move(event):
+                # What comes after it is not for those who watched a name that it left.
+                ended.add(event.repo_id)
     for called in named:
         if called.event.id in waiting and called.event.id in bound:
             await store.bind(tx, called)
@@ -149,6 +159,10 @@ async def _next_chunks(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body],
         if room <= 0:
             break
     return chunks
+
+
+def _is_move(event: Unfanned) -> bool:
+    return (event.scope, event.action) == ("repo", "move")
 
 
 def _row(chunk: _Chunk, webhook_id: str, now: int) -> dict[str, Value]:

@@ -379,7 +379,7 @@ async def watches_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> d
 
 
 async def target_of(tx: Tx, watch: Watch) -> str | None:
-    """Who has the name, or had it: accounts and repos keep their former names for good."""
+    """Who has the name, or had it and is found by it still."""
     if watch.type in ("user", "org"):
         row: Row | None = await tx.one(
             "SELECT owner_id AS id FROM names WHERE key = :key AND kind = :kind",

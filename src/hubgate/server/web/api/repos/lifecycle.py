@@ -63,6 +63,14 @@ class MoveRepo(msgspec.Struct, rename="camel"):
     from_repo: str
     to_repo: str
     type: _TYPES | None = None
+    # Whether the old name leads to another namespace from now on; for its admins.
+    leave_redirect: bool | None = None
+
+
+class RepoMoved(msgspec.Struct):
+    url: str
+    # Whether the old name leads there.
+    redirect: bool
 
 
 class _New(NamedTuple):
@@ -128,16 +136,18 @@ def routes(repos: Repos) -> list[Route]:
         repo = await finding.named(repos, asked.type or "model", *present)
         if not isinstance(repo, Repo):
             return Missing(repo)
-        return await move_target(repos, repo, *wanted)
+        return await move_target(repos, caller_of(request).identity, repo, *wanted, asked.leave_redirect)
 
     async def move(request: HubRequest, wanted: Move) -> JsonResponse:
-        moved = await moving.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request))
-        return JsonResponse({"url": repos.base_url + moved.path})
+        leave = wanted.leave_redirect
+        moved = await moving.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request), leave_redirect=leave)
+        return JsonResponse(RepoMoved(repos.base_url + moved.path, wanted.redirects))
 
     create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place_for_new_repo), create)
     delete_at = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), repo_to_delete), delete)
     on_move = (resource.Repo, Account, Organization)
-    move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, repo_to_move), move, (Action.REPO_CREATE,))
+    moves = (Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
+    move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, repo_to_move), move, moves)
     made = {200: ("It is there, with its first commit.", RepoMade), 409: ("The name is taken; url says by what.", None)}
     return [
         _route("POST", "/api/repos/create", create_at, "Make a repo", CreateRepo, made, 16 * MIB),
@@ -147,7 +157,10 @@ def routes(repos: Repos) -> list[Route]:
 
 
 _DONE = {200: ("It is gone.", None), 404: ("There is no such repo.", None)}
-_MOVED = {200: ("It is there; its old address leads to it.", None), 409: ("There is a repo of that name.", None)}
+_MOVED = {
+    200: ("It is there. redirect says whether its old name leads to it.", RepoMoved),
+    409: ("There is a repo of that name, or a redirect.", None),
+}
 
 
 def _route(method: str, path: str, endpoint: Endpoint, summary: str, body: Any, answers: Any, cap: int = MIB) -> Route:

@@ -1,6 +1,6 @@
 """An organization's profile as its admins change it: full name, website, billing flag, name."""
 
-from collections.abc import Mapping
+from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
@@ -10,48 +10,46 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.edge.routes import KIB, Handler, Route
-from hubgate.server.errors import FieldErrors
+from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import address_of, organization_route
-from hubgate.server.web.rendering import NO_ERRORS, Pages
+from hubgate.server.web.rendering import Pages
 
 _ROOT = "/organizations/{name}/settings"
 _PROFILE = f"{_ROOT}/profile"
+_TEMPLATE = "organization/profile.html"
 _CHANGE = Action.ORG_WRITE_SETTINGS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    def shown(
-        request: HubRequest, organization: Organization, errors: Mapping[str, str] = NO_ERRORS, **given: str
-    ) -> Response:
-        values = {
-            "fullname": organization.fullname,
-            "website": organization.website,
-            "name": organization.name,
-            **given,
+    def values(organization: Organization, **given: str) -> dict[str, Any]:
+        """What stands in the fields: what was typed, if it has to be corrected."""
+        return {
+            "organization": organization,
+            "section": address_of(_PROFILE, organization.name),
+            "given": {
+                "fullname": organization.fullname,
+                "website": organization.website,
+                "name": organization.name,
+                **given,
+            },
         }
-        return pages.page(
-            request,
-            "organization/profile.html",
-            errors=errors,
-            organization=organization,
-            section=address_of(_PROFILE, organization.name),
-            given=values,
-        )
 
     async def first(_: HubRequest, organization: Organization) -> Response:
         return RedirectResponse(address_of(_PROFILE, organization.name), 303)
 
     async def show(request: HubRequest, organization: Organization) -> Response:
-        return shown(request, organization)
+        return pages.page(request, _TEMPLATE, **values(organization))
 
     async def save(request: HubRequest, organization: Organization) -> Response:
         fullname, website = request.form_fields.get("fullname"), request.form_fields.get("website")
         try:
             await settings.set_profile(accounts, organization, fullname, website, actor_of(request))
         except FieldErrors as error:
-            return shown(request, organization, error.fields, fullname=fullname, website=website)
+            return pages.mend(
+                request, _TEMPLATE, error, "fullname", **values(organization, fullname=fullname, website=website)
+            )
         return pages.see(address_of(_PROFILE, organization.name), "Saved.")
 
     async def bill(request: HubRequest, organization: Organization) -> Response:
@@ -63,9 +61,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         name = request.form_fields.get("name").strip()
         try:
             await settings.rename(accounts, organization, name, actor_of(request))
-        except FieldErrors as error:
-            return shown(request, organization, error.fields, name=name)
-        return pages.see(address_of(_PROFILE, name), f"Renamed to {name}. Links to {organization.name} lead here.")
+        except (FieldErrors, TooManyRequests) as error:
+            return pages.mend(request, _TEMPLATE, error, "name", **values(organization, name=name))
+        return pages.see(address_of(_PROFILE, name), f"Renamed to {name}.")
 
     def page(method: str, path: str, handler: Handler[Organization], action: Action, summary: str) -> Route:
         surface, cap = Surface.PAGE, 16 * KIB

@@ -83,8 +83,9 @@ def routes(frame: Frame) -> list[Route]:
         )
         try:
             repo = await creating.create(frame.repos, caller_of(request).user, owner, wanted, actor_of(request))
-        except creating.NameTaken:
-            return show(request, kind, draft, {"name": f"{owner.name}/{draft.name} is taken."})
+        except creating.NameTaken as taken:
+            said = taken.message if taken.is_redirect else f"{owner.name}/{draft.name} is taken."
+            return show(request, kind, draft, {"name": said})
         except Unprocessable as error:
             return show(request, kind, draft, {"name": error.message})
         return frame.pages.see(repo.path, f"Created {repo.full_name}.")

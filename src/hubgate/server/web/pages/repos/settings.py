@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import Handler, Route, Target
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
@@ -18,6 +19,7 @@ from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.web.repo_places import Move, move_target
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 
+_MOVES = (Action.REPO_MANAGE, Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
 GATES = (
     ("", "Open: whoever sees it may read its files"),
     ("auto", "Gated: whoever asks is let in at once"),
@@ -36,7 +38,8 @@ def routes(frame: Frame) -> list[Route]:
             gates=GATES,
             owners=owners_with(caller_of(request).signed_in, repo),
             may_manage=frame.may(request, repo, Action.REPO_MANAGE),
-            given={"owner": repo.owner_name, "name": repo.name, **given},
+            may_redirect=decide(caller_of(request).identity, Action.REPO_LEAVE_REDIRECT, repo.owner.namespace).allowed,
+            given={"owner": repo.owner_name, "name": repo.name, "leave_redirect": "on", **given},
         )
 
     async def show(request: HubRequest, repo: Repo) -> Response:
@@ -64,20 +67,26 @@ def routes(frame: Frame) -> list[Route]:
 
     async def repo_to_move(request: HubRequest, repo: Repo) -> Target[Move]:
         form = request.form_fields
-        return await move_target(frame.repos, repo, form.get("owner") or repo.owner_name, form.get("name").strip())
+        owner, name, leave = form.get("owner") or repo.owner_name, form.get("name").strip(), form.get("leave_redirect")
+        identity = caller_of(request).identity
+        return await move_target(frame.repos, identity, repo, owner, name, leave_redirect=leave == "on")
 
     async def move(request: HubRequest, wanted: Move) -> Response:
         repo, owner, to, name = wanted.repo, wanted.to, wanted.namespace, wanted.name
         if (owner.id, name) == (repo.owner_id, repo.name):
             return frame.pages.see(f"{repo.path}/settings", f"It already is {repo.full_name}.")
         try:
-            moved = await moving.move(frame.repos, repo, owner, name, actor_of(request))
-        except Conflict:
-            return shown(request, repo, {"name": f"{owner.name}/{name} is taken."}, owner=to, name=name)
-        except Unprocessable as error:
-            return shown(request, repo, {"name": error.message}, owner=to, name=name)
-        done = f"Moved to {moved.full_name}. Links to {repo.full_name} lead here."
-        return frame.pages.see(f"{moved.path}/settings", done)
+            moved = await moving.move(
+                frame.repos, repo, owner, name, actor_of(request), leave_redirect=wanted.leave_redirect
+            )
+        except (Conflict, Unprocessable) as error:
+            said = error.message if isinstance(error, Unprocessable) else f"{owner.name}/{name} is taken."
+            ticked = request.form_fields.get("leave_redirect")
+            return shown(request, repo, {"name": said}, owner=to, name=name, leave_redirect=ticked)
+        leads = "lead here" if wanted.redirects else "lead nowhere now"
+        return frame.pages.see(
+            f"{moved.path}/settings", f"Moved to {moved.full_name}. Links to {repo.full_name} {leads}."
+        )
 
     def manages(handler: Handler[Repo]) -> ForType:
         return at_repo(frame.repos, Action.REPO_MANAGE, handler)
@@ -85,7 +94,7 @@ def routes(frame: Frame) -> list[Route]:
     def configures(handler: Handler[Repo]) -> ForType:
         return at_repo(frame.repos, Action.REPO_CONFIGURE, handler)
 
-    moving_away = at_repo_needing(frame.repos, (Action.REPO_MANAGE, Action.REPO_CREATE), repo_to_move, move)
+    moving_away = at_repo_needing(frame.repos, _MOVES, repo_to_move, move)
     return [
         *frame.routes("GET", "/settings", configures(show), "The settings of a repo"),
         *frame.routes("POST", "/settings/visibility", manages(visibility), "Make a repo public or private"),

@@ -45,7 +45,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user, name = caller.user, request.form_fields.get("username").strip()
         try:
             await own_account.rename(accounts, user, name)
-        except FieldErrors as error:
+        except (FieldErrors, TooManyRequests) as error:
             return mend(request, user, error, "username", username=name)
         return pages.see(PATH, f"Your name is now {name}.")
 

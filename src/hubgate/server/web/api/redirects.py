@@ -1,0 +1,93 @@
+"""Former names of repos that still lead to them: `/settings/redirects` under `/api` and an organization."""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.clock import iso_or_none
+from hubgate.server.edge.routes import Handler, Route
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.repos import redirects
+from hubgate.server.hub.repos.model import Owner, Redirect
+from hubgate.server.paging import parse_page
+from hubgate.server.web.api import listing
+from hubgate.server.web.api.answers import NO_TOKEN
+from hubgate.server.web.owner_routes import REDIRECTS, OwnerContext
+
+_REFUSALS = {
+    **NO_TOKEN,
+    403: ("The token can only read, or is an app's, or you are no admin of the organization.", None),
+}
+
+
+class RedirectShown(msgspec.Struct, rename="camel"):
+    type: str
+    name: str
+    # Null where it is hidden from you.
+    target: str | None
+    # Whether it leads out of the namespace.
+    outside: bool
+    # When the repo left the name; null where that was before it was stored.
+    created_at: str | None
+    # Who let it lead out of the namespace; null where nobody was asked.
+    allowed_by: str | None
+
+
+def owner_of(context: OwnerContext) -> Owner:
+    """Whose names these are, as repos know an owner."""
+    if context.organization:
+        return Owner("org", context.organization.id, context.organization.name)
+    return Owner("user", context.user.id, context.user.name)
+
+
+def described(namespace: str, identity: Identity, found: Redirect) -> RedirectShown:
+    """A repo that was moved out and made private is as hidden here as everywhere."""
+    may_see = decide(identity, Action.REPO_SEE, found.repo.judged()).allowed
+    return RedirectShown(
+        type=found.type,
+        name=f"{namespace}/{found.key}",
+        target=found.repo.full_name if may_see else None,
+        outside=found.is_outside,
+        created_at=iso_or_none(found.left_at),
+        allowed_by=found.allowed_by if found.is_outside else None,
+    )
+
+
+def routes(repos: Repos, accounts: Accounts) -> list[Route]:
+    async def every(request: HubRequest, context: OwnerContext) -> Response:
+        owner = owner_of(context)
+        page = await redirects.of_owner(repos, owner.id, parse_page(request.query(), redirects.CURSOR))
+        render = partial(described, owner.name, caller_of(request).identity)
+        return listing.listed(request, repos.base_url, page, render)
+
+    async def unlink(request: HubRequest, context: OwnerContext) -> Response:
+        await redirects.unlink(repos, owner_of(context), request.param("type"), request.param("repo"), context.actor)
+        return Response(status_code=204)
+
+    def both(method: str, path: str, handler: Handler[OwnerContext], summary: str, **more: Any) -> list[Route]:
+        return [
+            REDIRECTS.route(of, method, path, handler, Surface.API, summary.format(whose), **more)
+            for of, whose in ((None, "your"), (accounts, "an organization's"))
+        ]
+
+    shown = {200: ("By name.", list[RedirectShown]), **_REFUSALS}
+    unlinked = {204: ("The name leads nowhere and is free for a new repo.", None), **_REFUSALS}
+    return [
+        *both("GET", "", every, "Redirects from {} names to repos", query=listing.PAGING, answers=shown),
+        *both(
+            "DELETE",
+            "/{type}/{repo}",
+            unlink,
+            "Unlink one of {} redirects",
+            answers={**unlinked, 404: ("There is no such redirect.", None)},
+        ),
+    ]

@@ -1,0 +1,58 @@
+"""Former names of repos that still lead to them, in the settings of a user or an organization, and unlinking one."""
+
+from starlette.responses import Response
+
+from hubgate.server.access.caller import caller_of
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.edge.routes import KIB, Handler, Route
+from hubgate.server.errors import NotFound
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.repos import redirects
+from hubgate.server.hub.repos.model import Redirect
+from hubgate.server.web.api.redirects import RedirectShown, described, owner_of
+from hubgate.server.web.owner_routes import REDIRECTS, OwnerContext, show
+from hubgate.server.web.pages.listing import Asked, way_back
+from hubgate.server.web.rendering import Pages
+
+_UNLINK = "/{type}/{repo}/unlink"
+
+
+def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
+    async def every(request: HubRequest, context: OwnerContext) -> Response:
+        asked, owner = Asked(request.query(), context.root), owner_of(context)
+        page = await redirects.of_owner(repos, owner.id, asked.page(redirects.CURSOR))
+
+        def row(found: Redirect) -> tuple[Redirect, RedirectShown]:
+            return found, described(owner.name, caller_of(request).identity, found)
+
+        return show(
+            pages,
+            request,
+            context,
+            "settings/redirects.html",
+            namespace=owner.name,
+            rows=[row(found) for found in page.items],
+            **asked.shown(page.next_cursor),
+        )
+
+    async def unlink(request: HubRequest, context: OwnerContext) -> Response:
+        owner, kind, name = owner_of(context), request.param("type"), request.param("repo")
+        try:
+            await redirects.unlink(repos, owner, kind, name, context.actor)
+        except NotFound:
+            return pages.see(way_back(request, context.root), "This redirect was unlinked already.")
+        done = f"{owner.name}/{name.lower()} leads nowhere now. The name is free for a new repo."
+        return pages.see(way_back(request, context.root), done)
+
+    def both(method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
+        return [
+            REDIRECTS.route(of, method, path, handler, Surface.PAGE, summary.format(whose), body_cap=16 * KIB)
+            for of, whose in ((None, "your"), (accounts, "an organization's"))
+        ]
+
+    return [
+        *both("GET", "", every, "Redirects from {} names"),
+        *both("POST", _UNLINK, unlink, "Unlink one of {} redirects"),
+    ]

@@ -1,0 +1,50 @@
+"""`hubgate admin redirect`: former names of repos, listed and unlinked by the operator."""
+
+import httpx
+from tests.bed.operator import Operator
+from tests.bed.processes import hub_process
+
+
+def test_operator_lists_and_unlinks_redirects(operator: Operator) -> None:
+    with hub_process(operator.folder, "--deliver", "off", **operator.variables) as hub:
+        operator.json("admin", "user", "create", "ada", "--email", "ada@example.org", "--verified")
+        operator.json("admin", "user", "create", "bob", "--email", "bob@example.org", "--verified")
+        operator.json("admin", "org", "create", "acme", "--owner", "ada")
+        operator.json("admin", "org", "add-member", "acme", "bob", "--role", "admin")
+        token = operator.json("admin", "token", "create", "ada", "--role", "write")["token"]
+        with httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {token}"}) as ada:
+            for name in ("one", "two"):
+                assert ada.post("/api/repos/create", json={"name": name, "private": True}).status_code == 200
+                moved = {"fromRepo": f"ada/{name}", "toRepo": f"acme/{name}"}
+                assert ada.post("/api/repos/move", json=moved).json()["redirect"] is True
+            assert ada.post("/api/repos/move", json={"fromRepo": "acme/one", "toRepo": "acme/first"}).status_code == 200
+        assert operator.json("admin", "redirect", "list", "acme") == [
+            {
+                "type": "model",
+                "name": "acme/one",
+                "target": "acme/first",
+                "outside": False,
+                "createdAt": operator.json("admin", "redirect", "list", "acme")[0]["createdAt"],
+                "allowedBy": None,
+            }
+        ]
+        found = operator.json("admin", "redirect", "list", "Ada")
+        assert [(each["name"], each["target"], each["allowedBy"]) for each in found] == [
+            ("ada/one", "acme/first", "ada"),
+            ("ada/two", "acme/two", "ada"),
+        ]
+        done = operator.run("admin", "redirect", "unlink", "ada/ONE")
+        assert (done.returncode, done.stdout) == (
+            0,
+            "ada/ONE leads nowhere now. The name is free for a new repo there.\n",
+        )
+        assert "no redirect from the model ada/one" in operator.refused("admin", "redirect", "unlink", "ada/one")
+        assert "no redirect" in operator.refused("admin", "redirect", "unlink", "ada/two", "--type", "dataset")
+        assert operator.refused("admin", "redirect", "list", "none") == "Nobody has or had the name none."
+        assert operator.refused("admin", "redirect", "unlink", "ada") == "Name a redirect as NAMESPACE/REPO."
+        # Of an account that is gone, too.
+        operator.json("admin", "user", "delete", "ada")
+        assert [each["name"] for each in operator.json("admin", "redirect", "list", "ada")] == ["ada/two"]
+        operator.json("admin", "redirect", "unlink", "ada/two")
+        assert operator.json("admin", "redirect", "list", "ada") == []
+        assert hub.stop() == 0
