@@ -49,7 +49,8 @@ class Introspection(msgspec.Struct):
     exp: int | UnsetType = UNSET
     iat: int | UnsetType = UNSET
     sub: str | UnsetType = UNSET
-    aud: str | UnsetType = UNSET
+    # The servers an access token is for, where they are not this hub; otherwise the app.
+    aud: str | list[str] | UnsetType = UNSET
     iss: str | UnsetType = UNSET
 
 
@@ -158,6 +159,9 @@ async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     if token.consent_id is not None:
         scopes &= await _consented(oauth, token)
     said = _active(oauth, user, token, join_scopes(scopes), token.expires_at)
+    servers = token.resources.split()
+    if servers:
+        said["aud"] = servers[0] if len(servers) == 1 else servers
     return {**said, "token_type": "bearer", "iat": token.created_at // SECOND}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from hubgate.server.accounts.model import Person
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL
+from hubgate.server.oauth.approvals.remembering import follow_change
 from hubgate.server.oauth.consent import store
 from hubgate.server.oauth.consent.model import Connected
 from hubgate.server.oauth.context import OAuth
@@ -51,6 +52,7 @@ async def change(
         _check(before, person, scopes or (), organizations or ())
         if scopes is not None:
             await store.set_scopes(tx, before.consent.id, scopes)
+            await follow_change(tx, before.consent.id, scopes)
         if organizations is not None:
             await store.set_organizations(tx, before.consent.id, set(organizations))
         after = await store.connected(tx, user_id, client_id)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.ids import new_id
+from hubgate.server.oauth.approvals.remembering import remember
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
@@ -54,6 +55,7 @@ async def allow(tx: Tx, wish: Wish, person: Person, ticked: Ticked, now: int) ->
     consent_id, before = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
     await store.allow(tx, consent_id, approved | (before - set(wish.scopes)), app.face, app.name, now)
     await store.set_organizations(tx, consent_id, granted_organizations(person, ticked))
+    await remember(tx, consent_id, wish, approved, now)
     return consent_id, approved
 
 
@@ -109,6 +111,7 @@ async def _add_code(
         expires_at=now + CODE_LASTS,
         redeemed_at=None,
         family=secrets.token_hex(12),
+        resources=" ".join(request.resources),
     )
     await token_store.add_code(tx, code)
     return text

@@ -36,7 +36,7 @@ _ADD_REFRESH = (
     _insert(REFRESH_TOKENS, RefreshToken) + " ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at"
 )
 
-_CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at"
+_CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at, t.resources"
 
 # An exchanged token lives as long as what it was taken under, without a break: the membership, the plan, the app's
 # privilege. Whoever ends one of them clears the tokens away too; looked at here, no exchange slips past them.

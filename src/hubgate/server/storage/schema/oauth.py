@@ -104,6 +104,21 @@ consent_organizations = Table(
     sqlite_with_rowid=False,
 )
 
+# What a consent page showed when it was allowed (oauth/approvals/): only the same passes without being asked.
+consent_approvals = Table(
+    "consent_approvals",
+    metadata,
+    owner("consents", "consent_id", key=True),
+    # A digest of the next two; empty where they are.
+    Column("shown", Text, primary_key=True),
+    Column("resources", Text, nullable=False),
+    # Of an app without a secret on a loopback address.
+    Column("redirect_uri", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("approved_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 # Authorization codes, by hour and SHA-256 as tokens are. A redeemed one stays until it expires, to know a replay.
 codes = Table(
     "codes",
@@ -122,6 +137,8 @@ codes = Table(
     Column("redeemed_at", BigInteger),
     # Of the tokens it was redeemed for: a replay ends them.
     Column("family", Text, nullable=False),
+    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    Column("resources", Text, nullable=False, server_default=""),
     Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )
@@ -142,6 +159,8 @@ app_tokens = Table(
     Column("supersedes", LargeBinary),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    Column("resources", Text, nullable=False, server_default=""),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "org_id", "client_id", "created_at"),
@@ -172,6 +191,8 @@ device_codes = Table(
     Column("user_agent", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    Column("resources", Text, nullable=False, server_default=""),
     Index(None, "app_id"),
     Index(None, "user_id"),
     Index(None, "consent_id"),
@@ -194,6 +215,8 @@ refresh_tokens = Table(
     # When its successor, or an access token issued with that, was first used.
     Column("superseded_at", BigInteger),
     Column("expires_at", BigInteger, nullable=False),
+    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    Column("resources", Text, nullable=False, server_default=""),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "family"),
