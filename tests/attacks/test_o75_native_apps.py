@@ -11,6 +11,9 @@ from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import owning
+from hubgate.server.opened import Hub
 
 PKCE: dict[str, Any] = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
 
@@ -84,10 +87,6 @@ def test_o75_app_with_a_secret_is_remembered_on_every_port(hub: RunningHub, ada:
 
 
 def test_o75_deleted_secret_is_as_none(hub: RunningHub, ada: User) -> None:
-    from hubgate.server.audit.model import SYSTEM
-    from hubgate.server.oauth.apps import owning
-    from hubgate.server.opened import Hub
-
     client = make_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(redirect_uri="http://127.0.0.1:4711/cb", **PKCE))

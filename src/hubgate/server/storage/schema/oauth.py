@@ -138,7 +138,7 @@ codes = Table(
     # Of the tokens it was redeemed for: a replay ends them.
     Column("family", Text, nullable=False),
     # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
-    Column("resources", Text, nullable=False, server_default=""),
+    Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )
@@ -160,7 +160,7 @@ app_tokens = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
-    Column("resources", Text, nullable=False, server_default=""),
+    Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "org_id", "client_id", "created_at"),
@@ -192,7 +192,7 @@ device_codes = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
-    Column("resources", Text, nullable=False, server_default=""),
+    Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "app_id"),
     Index(None, "user_id"),
     Index(None, "consent_id"),
@@ -216,7 +216,7 @@ refresh_tokens = Table(
     Column("superseded_at", BigInteger),
     Column("expires_at", BigInteger, nullable=False),
     # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
-    Column("resources", Text, nullable=False, server_default=""),
+    Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "family"),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from msgspec import UNSET
 from starlette.types import ASGIApp
 
 from hubgate.server.accounts.context import Accounts
@@ -43,19 +44,19 @@ class _Api:
 
     async def every(self, _: HubRequest, context: OwnerContext) -> ASGIApp:
         found = await managing.every(self._webhooks, context.owner)
-        return JsonResponse([shapes.described(kept, self._webhooks.secret) for kept in found])
+        return JsonResponse([shapes.described(kept) for kept in found])
 
     async def create(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        given = await request.read_json(shapes.NewWebhook)
-        return self._wrapped(await managing.create(self._webhooks, context.owner, shapes.wanted(given), context.actor))
+        wanted = shapes.wanted(await request.read_json(shapes.NewWebhook))
+        return _wrapped(await managing.create(self._webhooks, context.owner, wanted, context.actor), wanted.secret)
 
     async def one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        return self._wrapped(await self._kept(request, context))
+        return _wrapped(await self._kept(request, context))
 
     async def update(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        given = await request.read_json(shapes.WebhookChanges)
-        wanted, actor = shapes.wanted(given), context.actor
-        return self._wrapped(await managing.update(self._webhooks, context.owner, request.param("id"), wanted, actor))
+        wanted, actor = shapes.wanted(await request.read_json(shapes.WebhookChanges)), context.actor
+        kept = await managing.update(self._webhooks, context.owner, request.param("id"), wanted, actor)
+        return _wrapped(kept, wanted.secret)
 
     async def enable(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         return await self._switched(request, context, on=True)
@@ -91,15 +92,15 @@ class _Api:
         return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
 
     async def _switched(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
-        return self._wrapped(
-            await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
-        )
+        return _wrapped(await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on))
 
     async def _kept(self, request: HubRequest, context: OwnerContext) -> Kept:
         return await managing.get(self._webhooks, context.owner, request.param("id"))
 
-    def _wrapped(self, kept: Kept) -> ASGIApp:
-        return JsonResponse(shapes.OneWebhook(shapes.described(kept, self._webhooks.secret)))
+
+def _wrapped(kept: Kept, secret: str | None = None) -> ASGIApp:
+    """`secret` is the one that the request set, if any."""
+    return JsonResponse(shapes.OneWebhook(shapes.described(kept, secret or UNSET)))
 
 
 def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:

@@ -9,7 +9,7 @@ down_revision = "0011"
 
 def upgrade() -> None:
     for table in ("codes", "app_tokens", "device_codes", "refresh_tokens"):
-        op.add_column(table, sa.Column("resources", sa.Text, nullable=False, server_default=""))
+        op.add_column(table, sa.Column("resources", sa.Text, nullable=False, server_default=sa.text("''")))
     op.create_table(
         "consent_approvals",
         sa.Column("consent_id", sa.Text, sa.ForeignKey("consents.id", ondelete="CASCADE"), primary_key=True),
