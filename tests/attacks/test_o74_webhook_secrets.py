@@ -2,8 +2,8 @@
 
 import httpx
 import pytest
-from tests.bed.apps import SCOPES, make_app, tokens_for
-from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.apps import SCOPES, answer_of, approve, make_app
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -15,6 +15,8 @@ def test_o74_secret_is_not_read_back(hub: RunningHub, at: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     app = make_app(hub, ada, scopes=(*SCOPES, "webhooks"))
+    with browser_of(hub, ada) as browser:
+        code = answer_of(approve(browser, app.address(), orgs=[acme.id]))["code"]
     with api(hub, make_token(hub, ada)) as owner:
         created = owner.post(at, json={**BODY, "secret": SECRET}).json()["webhook"]
         assert (created["secret"], created["hasSecret"]) == (SECRET, True)
@@ -22,7 +24,7 @@ def test_o74_secret_is_not_read_back(hub: RunningHub, at: str) -> None:
         credentials = {
             "write": make_token(hub, ada),
             "read": make_token(hub, ada, role="read"),
-            "webhooks": tokens_for(app, ada, orgIds=acme.id)["access_token"],
+            "webhooks": app.redeem(code).json()["access_token"],
         }
         for name, token in credentials.items():
             with api(hub, token) as caller:

@@ -390,6 +390,7 @@ def test_the_scope(hub: RunningHub) -> None:
 
     with api(hub, token("openid webhooks")) as allowed:
         webhook = made(allowed, secret="s")
+        assert webhook.pop("secret") == "s"
         assert allowed.get(PATH).json() == [webhook]
     with api(hub, token("openid manage-repos")) as other:
         assert [other.get(PATH).status_code, other.post(PATH, json={}).status_code] == [403, 403]
