@@ -281,6 +281,43 @@ def test_o64_scopes_allowed_for_another_server_are_asked_for_the_hub(
         assert "code" in answer_of(browser.get(client.address(scope="openid", prompt="none")))
 
 
+def test_o64_consent_for_another_server_gives_tokens_for_the_hub_nothing(
+    hub: RunningHub, client: Client, ada: User
+) -> None:
+    """A scope that was taken back stays taken back, and no organization is granted."""
+    acme = make_organization(hub, "acme", ada)
+    token = tokens(client, ada)
+    with api(hub, make_token(hub, ada)) as script:
+        connected = f"/api/settings/connected-apps/{client.id}"
+        assert script.patch(connected, json={"scopes": ["openid", "profile"]}).status_code == 200
+        with browser_of(hub, ada) as browser:
+            address = client.address(resource=OTHER, orgIds=acme.id)
+            page = browser.get(address)
+            assert "acme" not in page.text
+            answer = answer_of(approve(browser, address, scopes=list(SCOPES), orgs=[acme.id]))
+            silent = answer_of(browser.get(client.address(prompt="none")))
+            assert silent["error"] == "consent_required"
+        assert script.get(connected).json()["organizations"] == []
+    foreign = redeem(client, answer["code"]).json()
+    with api(hub, foreign["access_token"]) as app:
+        assert all("roleInOrg" not in one for one in app.get("/oauth/userinfo").json()["orgs"])
+    for held in (token, refresh(client, token["refresh_token"]).json()):
+        assert about(client, held["access_token"])["scope"] == "profile openid"
+        with api(hub, held["access_token"]) as app:
+            assert app.get("/api/settings/webhooks").status_code == 403
+
+
+def test_o64_consent_for_another_server_leaves_organizations_as_they_are(
+    hub: RunningHub, client: Client, ada: User
+) -> None:
+    acme = make_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as script:
+        approve(browser, client.address(), orgs=[acme.id])
+        approve(browser, client.address(resource=OTHER))
+        assert "code" in answer_of(browser.get(client.address(resource=OTHER, orgIds=acme.id, prompt="none")))
+        assert script.get(f"/api/settings/connected-apps/{client.id}").json()["organizations"] == [acme.id]
+
+
 def test_o64_exchanged_token_is_for_the_hub_alone(hub: RunningHub, ada: User) -> None:
     acme = make_organization(hub, "acme", ada)
     app = make_exchanger(hub, acme)

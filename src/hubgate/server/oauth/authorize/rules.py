@@ -201,6 +201,9 @@ async def resources_are_servers(draft: Draft) -> None:
         draft.resources = requested_resources(named, draft.oauth.base_url) or ()
     except OAuthRefused as refusal:
         raise draft.send_back("invalid_target", refusal.message, refusal.about) from refusal
+    if draft.resources:
+        # Access to an organization would be access on this hub.
+        draft.organizations = ()
 
 
 async def prompt_is_clear(draft: Draft) -> None:

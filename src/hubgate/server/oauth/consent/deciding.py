@@ -54,8 +54,12 @@ async def allow(tx: Tx, wish: Wish, person: Person, ticked: Ticked, now: int) ->
     app_id = app.client_id if app.is_registered else None
     consent_id, before = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
     await store.allow(tx, consent_id, approved | (before - set(wish.scopes)), app.face, app.name, now)
-    await store.set_organizations(tx, consent_id, granted_organizations(person, ticked))
-    await remember(tx, consent_id, wish, approved, now)
+    if wish.resources:
+        # Nothing that was taken back comes back to tokens for this hub by access to other servers (attack O64).
+        await token_store.take_scopes_from_hub_tokens(tx, consent_id, approved - before)
+    else:
+        await store.set_organizations(tx, consent_id, granted_organizations(person, ticked))
+    await remember(tx, consent_id, wish, approved, before, now)
     return consent_id, approved
 
 

@@ -43,7 +43,8 @@ class Bearers:
         else:
             # What was approved for this token, less what was taken from the consent since.
             held = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(allowed))
-            granted = [row[-2] for row in map(tuple, rows) if row[-2] is not None]
+            # Access to organizations is access on this hub.
+            granted = [row[-2] for row in map(tuple, rows) if row[-2] is not None and not resources]
             identity = Identity.consented(
                 person.user.id, person.roles, client_id=client_id, scopes=held, organizations=granted
             )

@@ -1,6 +1,6 @@
 """Statements on codes, access tokens and refresh tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -170,6 +170,18 @@ async def take_scope_away(tx: Tx, client_id: str, scope: str) -> None:
         """,
         {"client_id": client_id, "scope": f" {scope} "},
     )
+
+
+async def take_scopes_from_hub_tokens(tx: Tx, consent_id: str, scopes: Iterable[str]) -> None:
+    """From what is for this hub, and not for other servers."""
+    for table in (CODES, "device_codes", "app_tokens", REFRESH_TOKENS):
+        await tx.exec_many(
+            f"""
+            UPDATE {table} SET scopes = TRIM(REPLACE(' ' || scopes || ' ', :scope, ' '))
+            WHERE consent_id = :consent_id AND resources = ''
+            """,
+            [{"consent_id": consent_id, "scope": f" {scope} "} for scope in sorted(scopes)],
+        )
 
 
 async def drop_expired(tx: Tx, table: str, now: int, most: int) -> int:

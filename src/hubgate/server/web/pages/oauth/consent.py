@@ -75,7 +75,7 @@ def consent_view(
         renamed_from=before.app_name if before is not None and before.was_renamed(app.face) else "",
         moved=before is not None and before.was_moved(app.face),
         groups=groups_of(wish.scopes, fixed_scopes(wish.scopes, app), ticked, oauth.extra_scopes),
-        organizations=[_line(membership, wish, before, given) for membership in person.memberships],
+        organizations=[] if wish.resources else [_line(one, wish, before, given) for one in person.memberships],
     )
 
 
