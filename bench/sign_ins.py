@@ -97,7 +97,7 @@ class SignIns:
         for number in range(pairs):
             family = f"{consent.id}-{number}"
             held = (self.app.client_id, consent.user_id, consent.id)
-            await refreshing.add_first(tx, *held, scopes, now, family, now)
+            await refreshing.add_first(tx, *held, scopes, "", now, family, now)
             wanted = Wanted(*held, None, scopes, family, None, self.app.token_lifetime)
             await issuing.add_access_token(tx, wanted, now)
 
@@ -149,6 +149,7 @@ async def signed_in(hub: Hub) -> SignIns:
         redirect_uri_sent=True,
         scopes=SCOPES,
         organizations=(),
+        resources=(),
         challenge=challenge,
         nonce="n-0S6_WzA2Mj",
         prompt=frozenset(),

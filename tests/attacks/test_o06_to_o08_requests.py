@@ -83,6 +83,6 @@ def test_o17_who_asks_and_where_to_answer_sent_twice(hub: RunningHub, name: str)
 
 def test_o17_what_may_repeat(hub: RunningHub) -> None:
     client = make_app(hub)
-    more = "&resource=a&resource=b&audience=c&audience=d&orgIds=e&orgIds=f"
+    more = f"&resource={hub.url}&resource={hub.url}/&audience=c&audience=d&orgIds=e&orgIds=f"
     with browser_of(hub, make_user(hub, "ada")) as browser:
         assert "code" in answer_of(approve(browser, client.address() + more))

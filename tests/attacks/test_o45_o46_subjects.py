@@ -110,7 +110,7 @@ def test_o46_what_is_no_address(hub: RunningHub, client: Client, ada: User) -> N
         for fine in (
             {"requested_token_type": ACCESS_TOKEN},
             {"audience": ["a", "b"]},
-            {"resource": "https://x.example"},
+            {"resource": hub.url},
         ):
             assert said(http.post("/oauth/token", data={**form, **fine})) == (200, "a token")
     with api(hub, make_token(hub, ada)) as script:

@@ -152,7 +152,7 @@ def test_the_same_secret_said_again_leaves_the_old_one_its_time(hub: RunningHub,
             assert signing(len(receiver.received)) == ["new", "old"]
         hub.clock.advance(50)
         read = ada.get(at).json()["webhook"]
-        say(**{name: read[name] for name in ("url", "watched", "domains", "secret")})
+        say(secret="new", **{name: read[name] for name in ("url", "watched", "domains")})
         assert signing(len(receiver.received)) == ["new", "old"]
         # Said with another time, the old one has that from now on.
         say(secret="new", overlapSeconds=60)

@@ -12,12 +12,25 @@ from typing import Any
 import httpx
 from tests.bed.running import RunningHub
 
+from hubgate.server.opened import Hub
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.claiming import claim
 from hubgate.server.webhooks.delivering.losing import release_lost
 from hubgate.server.webhooks.delivering.noting import MOST, note
 from hubgate.server.webhooks.delivering.sending import Sender, Tried
 from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.sealed import opened_secret
+
+
+def secret_of(hub: RunningHub, webhook_id: str) -> str | None:
+    """As it is stored: no answer repeats it (attack O74)."""
+
+    async def work(opened: Hub) -> str | None:
+        row = await opened.db.one("SELECT secret FROM webhooks WHERE id = :id", {"id": webhook_id})
+        assert row is not None
+        return None if row["secret"] is None else opened_secret(opened.webhooks.secret, webhook_id, row["secret"])
+
+    return hub.call(work)
 
 
 @dataclass

@@ -41,5 +41,6 @@ async def _wait(hub: Hub, user_code: str, client_id: str, ip: str) -> None:
         created_at=begun,
         # As long as anybody looks at the stage.
         expires_at=begun + DAY,
+        resources="",
     )
     assert await store.add(hub.db, code)

@@ -104,6 +104,7 @@ _CONSENT = {
     "consent-renamed": Scene(cast_apps.RENAMED, "ada"),
     "consent-document": Scene(cast_apps.DOCUMENT, "bob"),
     "consent-loopback": Scene(cast_apps.LOOPBACK, "newcomer"),
+    "consent-other-server": Scene(f"{cast_apps.REGISTERED}&resource=https%3A%2F%2Fmcp.example%2Fmcp", "ada"),
     "consent-again": Scene(cast_apps.RENAMED, "bob"),
     "login-app": Scene(going_on("/login", cast_apps.LOOPBACK)),
     "login-again": Scene(going_on("/login?again=1", f"{cast_apps.REGISTERED}&prompt=select_account"), "ada"),

@@ -223,6 +223,7 @@ def test_an_app_on_this_computer_is_warned_of_and_always_asked_for(hub: RunningH
             assert browser.post(address).status_code == 403
             assert answer_of(browser.get(f"{address}&prompt=none"))["error"] == "consent_required"
         plain = client.address(redirect_uri="https://notes.example/cb", scope="openid", **PKCE)
+        approve(browser, plain)
         assert "code" in answer_of(browser.get(plain))
 
 

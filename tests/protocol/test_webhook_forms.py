@@ -10,7 +10,7 @@ import pytest
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import api, browser_of, make_token, make_user, submit
 from tests.bed.running import RunningHub, running
-from tests.bed.watching import make_webhook
+from tests.bed.watching import make_webhook, secret_of
 
 from hubgate.server.accounts.model import User
 
@@ -71,14 +71,16 @@ def test_typing_a_secret_chooses_it_where_there_is_script(browser: httpx.Client)
     assert f'id="{chosen_by_it}" name="secretKind" value="own"' in page
 
 
-def test_replacing_a_secret_does_not_throw_away_what_was_typed(browser: httpx.Client, program: httpx.Client) -> None:
+def test_replacing_a_secret_does_not_throw_away_what_was_typed(
+    hub: RunningHub, browser: httpx.Client, program: httpx.Client
+) -> None:
     webhook = make_webhook(program, "https://ci.example/hook", "user:ada", secret="first")
     page = f"{ROOT}/{webhook['id']}/secret"
     refused = submit(browser, page, page, secretKind="make", secret="second", overlapSeconds="3600")
     assert complaints(refused) == {"secret": NOT_CHOSEN}
     assert chosen(refused) == ["make"]
     assert '<option value="3600" selected>' in refused.text
-    assert program.get(f"{API}/{webhook['id']}").json()["webhook"]["secret"] == "first"
+    assert secret_of(hub, webhook["id"]) == "first"
 
 
 def test_everything_that_is_wrong_is_said_at_once(browser: httpx.Client) -> None:

@@ -55,12 +55,13 @@ def test_a_webhook_from_first_to_last(ada: httpx.Client) -> None:
         "publicKey",
         "ordered",
         "createdAt",
+        "hasSecret",
     }
     at = f"{PATH}/{webhook['id']}"
     assert re.fullmatch("[0-9a-f]{24}", webhook["id"])
     assert (webhook["url"], webhook["watched"]) == (URL, WATCHED)
     assert (webhook["disabled"], webhook["status"], webhook["ordered"]) == (False, "enabled", False)
-    assert (webhook["domains"], webhook["secret"]) == (["repo", "discussion"], "s3cret")
+    assert (webhook["domains"], webhook.pop("secret"), webhook["hasSecret"]) == (["repo", "discussion"], "s3cret", True)
     assert len(base64.b64decode(webhook["publicKey"].removeprefix("whpk_"))) == 32
     assert MOMENT.fullmatch(webhook["createdAt"])
     assert ada.get(PATH).json() == [webhook]
@@ -79,7 +80,8 @@ def test_a_webhook_from_first_to_last(ada: httpx.Client) -> None:
         },
     ).json()["webhook"]
     assert changed == {
-        **{key: value for key, value in webhook.items() if key != "secret"},
+        **webhook,
+        "hasSecret": False,
         "url": "http://hooks.example:8080/a?b=c",
         "watched": [{"type": "model", "name": "ada/Tiny"}, {"type": "org", "name": "nobody-yet"}],
         "domains": ["repo"],
@@ -388,6 +390,7 @@ def test_the_scope(hub: RunningHub) -> None:
 
     with api(hub, token("openid webhooks")) as allowed:
         webhook = made(allowed, secret="s")
+        assert webhook.pop("secret") == "s"
         assert allowed.get(PATH).json() == [webhook]
     with api(hub, token("openid manage-repos")) as other:
         assert [other.get(PATH).status_code, other.post(PATH, json={}).status_code] == [403, 403]

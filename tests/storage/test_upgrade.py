@@ -95,10 +95,10 @@ def test_revisions_follow_one_another() -> None:
     assert sorted(revision.revision for revision in script.walk_revisions()) == REVISIONS
 
 
-async def build_previous(url: str) -> None:
-    """A database as the version before left it, with a row in every table."""
+async def build_previous(url: str, revision: str = REVISIONS[-1]) -> None:
+    """A database as the version before that revision left it, with a row in every table."""
     async with opened(url) as db:
-        await migrate(db, url, REVISIONS[-2])
+        await migrate(db, url, REVISIONS[REVISIONS.index(revision) - 1])
         there = await db.tables() - {upgrade.VERSION_TABLE}
         # What is referred to before what refers to it.
         for table in [table for table in metadata.sorted_tables if table.name in there]:
@@ -112,6 +112,15 @@ async def build_previous(url: str) -> None:
 
 def sample(column: Column[Any]) -> Value:
     return {BigInteger: 1, LargeBinary: b"x"}.get(type(column.type), "x")  # type: ignore[return-value]
+
+
+async def test_consents_are_remembered_for_the_hub(storage: Engine) -> None:
+    url = storage.empty_url()
+    await build_previous(url, "0014")
+    async with opened(url) as db:
+        await migrate(db, url)
+        rows = await db.read(lambda tx: tx.all("SELECT * FROM consent_approvals"))
+    assert [tuple(row) for row in rows] == [("x", "", "", "", "x", 1)]
 
 
 async def test_an_older_schema_moves_itself_on_sqlite_and_asks_on_postgres(storage: Engine) -> None:

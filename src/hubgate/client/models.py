@@ -17,7 +17,7 @@ class Watched:
 @dataclass(frozen=True)
 class Webhook:
     """`disabled` is "suspended-after-failure" where the hub itself has stopped it; `url` is None for one that is
-    pulled.
+    pulled. The hub repeats a `secret` only to the call that set it; `has_secret` always says whether there is one.
     """
 
     id: str
@@ -32,6 +32,7 @@ class Webhook:
     public_key: str | None = None
     created_at: datetime | None = None
     last_trigger_at: datetime | None = None
+    has_secret: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ HubError
 ├── BadRequest 400           unreadable or contradictory input
 │   └── PayloadTooLarge 413, HeadersTooLarge 431, UnsupportedMedia 415
 ├── Unauthorized 401         no credential, or one that is no longer good
+│   └── TokenForAnotherServer
 ├── Forbidden 403            known, but not allowed; names the scopes that would help
 ├── NotFound 404             absent, or hidden from this caller
 ├── MethodNotAllowed 405
@@ -62,6 +63,13 @@ class Unauthorized(HubError):
     def __init__(self, message: str, *, code: str | None = None, challenge: str | None = None) -> None:
         super().__init__(message, code=code)
         self.challenge = challenge
+
+
+class TokenForAnotherServer(Unauthorized):
+    """A good token that was requested for `servers`, and so is refused here (RFC 8707; attack O64)."""
+
+    def __init__(self, servers: str) -> None:
+        super().__init__(f"This token is for {servers[:200]}, not for this hub. Request one for this hub.")
 
 
 class Forbidden(HubError):

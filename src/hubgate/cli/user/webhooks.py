@@ -196,14 +196,13 @@ def _state(webhook: Webhook) -> str:
 
 def _get(options: argparse.Namespace, hub: Hub) -> int:
     webhook = hub.get_webhook(options.id, organization=options.org)
-    # A screen may be shared: people see that there is a secret, programs get it.
     lines = [
         f"id       {_id(webhook)}",
         f"state    {_state(webhook)}",
         f"url      {'(pull)' if webhook.url is None else washed(webhook.url)}",
         f"watched  {washed(', '.join(f'{item.type}:{item.name}' for item in webhook.watched), 2000)}",
         f"domains  {washed(', '.join(webhook.domains))}",
-        f"secret   {'set' if webhook.secret else 'none'}",
+        f"secret   {'set' if webhook.has_secret else 'none'}",
         f"key      {washed(webhook.public_key or '-')}",
         f"last     {common.age(webhook.last_trigger_at)}",
     ]

@@ -22,6 +22,8 @@ class AppCredential(msgspec.Struct, frozen=True):
 
     client_id: str
     expires_at: int
+    # Those it was requested for, as consent named them; empty where it is for this hub.
+    other_servers: str = ""
 
 
 class Caller(msgspec.Struct, frozen=True):

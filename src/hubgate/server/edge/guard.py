@@ -25,7 +25,7 @@ from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.clock import Clock
 from hubgate.server.edge.routes import Route
-from hubgate.server.errors import BadRequest, Unauthorized
+from hubgate.server.errors import BadRequest, TokenForAnotherServer, Unauthorized
 from hubgate.server.events import depth
 from hubgate.server.http.cookies import SESSION, read_cookie
 from hubgate.server.http.request import HubRequest
@@ -74,7 +74,8 @@ class Guard:
             return None
         if route.surface is Surface.FILE and "authorization" not in request.headers:
             return await self.browser(request) if route.method == "GET" else ANONYMOUS
-        return await self._bearer(request, route.surface)
+        find = self._presenter if route.any_audience else self._bearer
+        return await find(request, route.surface)
 
     async def browser(self, request: HubRequest) -> Caller:
         """The user of a page. A cookie that is no longer good is as none."""
@@ -100,6 +101,13 @@ class Guard:
         return await self._bearer(request, Surface.GIT)
 
     async def _bearer(self, request: HubRequest, surface: Surface) -> Caller:
+        """Who presents a token for this hub. A server that was given one for itself may try it here (attack O64)."""
+        caller = await self._presenter(request, surface)
+        if caller.app is not None and caller.app.other_servers:
+            raise TokenForAnotherServer(caller.app.other_servers)
+        return caller
+
+    async def _presenter(self, request: HubRequest, surface: Surface) -> Caller:
         header = request.headers.get("authorization")
         if header is None:
             return ANONYMOUS

@@ -225,6 +225,8 @@ class Route:
     secret_address: bool = False
     # Its form may end at an app of another origin.
     leads_away: bool = False
+    # Answers tokens that were requested for another server too (RFC 8707).
+    any_audience: bool = False
     # Only for an address that no other row fits, whatever its fixed segments.
     otherwise: bool = False
 

@@ -10,6 +10,7 @@ from hubgate.server.errors import (
     Forbidden,
     HubError,
     MethodNotAllowed,
+    TokenForAnotherServer,
     TooManyRequests,
     Unauthorized,
     Unavailable,
@@ -82,13 +83,17 @@ class ErrorRenderer:
     def _challenge(self, surface: Surface, error: HubError) -> str | None:
         if isinstance(error, Unauthorized) and error.challenge is not None:
             return error.challenge
+        # RFC 6750, section 3.
+        reason = f'error="invalid_token", error_description="{oauth_text(error.message)}"'
         if isinstance(error, Unauthorized) and surface in (Surface.API, Surface.FILE):
-            return f'Bearer realm="{REALM}", resource_metadata="{self._metadata}"'
+            why = f"{reason}, " if isinstance(error, TokenForAnotherServer) else ""
+            return f'Bearer realm="{REALM}", {why}resource_metadata="{self._metadata}"'
         if isinstance(error, Unauthorized) and surface.value.errors is ErrorShape.OAUTH:
             return 'Bearer error="invalid_token"'
         if isinstance(error, Unauthorized) and surface is not Surface.PAGE:
             # git ignores every scheme but Basic.
-            return f'Basic realm="{REALM}"'
+            why = f", Bearer {reason}" if isinstance(error, TokenForAnotherServer) else ""
+            return f'Basic realm="{REALM}"{why}'
         if isinstance(error, Forbidden) and error.scopes and surface is not Surface.PAGE:
             return f'Bearer error="insufficient_scope", scope="{" ".join(error.scopes)}"'
         return None

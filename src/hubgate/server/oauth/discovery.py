@@ -51,6 +51,8 @@ def routes(base_url: str) -> list[Route]:
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
         "claims_parameter_supported": False,
+        # What `resource` (RFC 8707) may name and this hub answers itself (RFC 9728, section 4).
+        "protected_resources": [base_url],
     }
     resource = {
         "resource": base_url,

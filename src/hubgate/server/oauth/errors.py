@@ -40,5 +40,10 @@ def invalid_scope(description: str, about: str = "") -> OAuthRefused:
     return OAuthRefused("invalid_scope", description, about)
 
 
+def invalid_target(description: str) -> OAuthRefused:
+    """RFC 8707, section 2."""
+    return OAuthRefused("invalid_target", description, "resource")
+
+
 def unauthorized_client(description: str) -> OAuthRefused:
     return OAuthRefused("unauthorized_client", description)

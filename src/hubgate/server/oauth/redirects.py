@@ -33,7 +33,7 @@ def check_redirect_uri(uri: str) -> str:
     """What may be registered (attack O5)."""
     if len(uri) > LONGEST:
         raise Unprocessable(f"A redirect URI has at most {LONGEST:,} characters.")
-    parts = _split(uri)
+    parts = split_address(uri)
     if parts is not None and (found := _HOST_AND_PORT.match(uri)):
         scheme = "http" if found.group(1).lower() in LOOPBACK else "https"
         raise Unprocessable(f"{uri[:80]} has no scheme. Write {scheme}://{uri[:80]}.")
@@ -76,7 +76,7 @@ def _has_origin(registered: str, given: str) -> bool:
     ours, theirs = _ORIGIN.match(registered), _ORIGIN.match(given)
     if ours is None or theirs is None or ours.group() != theirs.group():
         return False
-    return _split(given) is not None and "#" not in given and not answer_in(given)
+    return split_address(given) is not None and "#" not in given and not answer_in(given)
 
 
 def answer_in(uri: str) -> str:
@@ -98,20 +98,25 @@ def host_of(parts: SplitResult) -> str | None:
     return found.group(1).lower() if found else None
 
 
+def lacks_scheme(uri: str) -> bool:
+    """Whether it begins with a host and a port, which `urlsplit` would take for a scheme."""
+    return _HOST_AND_PORT.match(uri) is not None
+
+
 def is_loopback(uri: str) -> bool:
-    parts = _split(uri)
+    parts = split_address(uri)
     return parts is not None and parts.scheme == "http" and host_of(parts) in LOOPBACK
 
 
 def is_web(uri: str) -> bool:
     """http or https, rather than a scheme some app on a device claims."""
-    parts = _split(uri)
+    parts = split_address(uri)
     return parts is not None and parts.scheme in ("http", "https")
 
 
 def shown_host(uri: str) -> str:
     """How consent names where the answer goes; never clipped."""
-    parts = _split(uri)
+    parts = split_address(uri)
     if parts is None:
         return uri
     if is_loopback(uri):
@@ -130,7 +135,8 @@ def with_parameters(uri: str, query: str) -> str:
     return f"{base}?{before}&{query}" if before else f"{base}?{query}"
 
 
-def _split(uri: str) -> SplitResult | None:
+def split_address(uri: str) -> SplitResult | None:
+    """Its parts; None for what parsers may disagree about."""
     if not _CLEAN.match(uri):
         return None
     try:

@@ -49,7 +49,8 @@ class Introspection(msgspec.Struct):
     exp: int | UnsetType = UNSET
     iat: int | UnsetType = UNSET
     sub: str | UnsetType = UNSET
-    aud: str | UnsetType = UNSET
+    # The servers an access token is for, where they are not this hub; otherwise the app.
+    aud: str | list[str] | UnsetType = UNSET
     iss: str | UnsetType = UNSET
 
 
@@ -158,6 +159,9 @@ async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     if token.consent_id is not None:
         scopes &= await _consented(oauth, token)
     said = _active(oauth, user, token, join_scopes(scopes), token.expires_at)
+    servers = token.resources.split()
+    if servers:
+        said["aud"] = servers[0] if len(servers) == 1 else servers
     return {**said, "token_type": "bearer", "iat": token.created_at // SECOND}
 
 
@@ -177,7 +181,9 @@ async def _refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
 
 async def _consented(oauth: OAuth, token: AppToken | RefreshToken) -> frozenset[str]:
     consent = await consent_store.find(oauth.db, token.user_id, token.client_id)
-    return consent.scopes if consent else frozenset()
+    if consent is None:
+        return frozenset()
+    return consent.other_scopes if token.resources else consent.scopes
 
 
 def _active(oauth: OAuth, user: User, token: AppToken | RefreshToken, scopes: str, expires_at: int) -> dict[str, Any]:

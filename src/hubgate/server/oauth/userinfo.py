@@ -79,6 +79,7 @@ def routes(base_url: str) -> list[Route]:
                 200: ("Claims, as far as the token's scopes reach.", Userinfo),
                 401: ("No token of an app, or one that is no longer good.", None),
             },
+            any_audience=True,
         )
         for method in ("GET", "POST")
     ]

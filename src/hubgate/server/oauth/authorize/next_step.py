@@ -8,7 +8,6 @@ from hubgate.server.clock import SECOND
 from hubgate.server.oauth.authorize.mark import Mark
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent.model import Consent
-from hubgate.server.oauth.redirects import is_loopback, is_web
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,8 @@ class Visit:
     person: Person | None = None
     session: Session | None = None
     consent: Consent | None = None
+    # The scopes approved on a page that showed the same servers and, of an app on a device, the same address.
+    approved: frozenset[str] | None = None
     mark: Mark | None = None
 
     @property
@@ -84,11 +85,10 @@ def _is_stale(request: AuthorizationRequest, visit: Visit, session: Session) -> 
 
 
 def _is_allowed_already(request: AuthorizationRequest, visit: Visit, person: Person) -> bool:
-    if visit.consent is None or "consent" in request.prompt:
-        return False
-    app, uri = request.app, request.to.redirect_uri
-    if app.document_host and (is_loopback(uri) or not is_web(uri)):
-        # Anyone's program can take such an address and show this document's name: only the user can tell.
+    if visit.consent is None or visit.approved is None or "consent" in request.prompt:
         return False
     own = {org for org in request.organizations if org in person.roles}
-    return visit.consent.covers(request.scopes, own, app.face)
+    elsewhere = bool(request.resources)
+    return visit.approved >= set(request.scopes) and visit.consent.covers(
+        request.scopes, own, request.app.face, elsewhere
+    )

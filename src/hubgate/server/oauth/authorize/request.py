@@ -59,6 +59,8 @@ class AuthorizationRequest:
     redirect_uri_sent: bool
     scopes: tuple[str, ...]
     organizations: tuple[str, ...]
+    # The servers a token is requested for; none where it is for this hub.
+    resources: tuple[str, ...]
     challenge: str | None
     nonce: str | None
     prompt: frozenset[str]
@@ -69,4 +71,4 @@ class AuthorizationRequest:
 
     @property
     def wish(self) -> Wish:
-        return Wish(self.app, self.scopes, self.organizations, self.to.redirect_uri)
+        return Wish(self.app, self.scopes, self.organizations, self.to.redirect_uri, self.resources)

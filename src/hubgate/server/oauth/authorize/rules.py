@@ -25,12 +25,14 @@ from hubgate.server.oauth.errors import OAuthRefused
 from hubgate.server.oauth.parameters import MAY_REPEAT
 from hubgate.server.oauth.pkce import METHOD, is_challenge
 from hubgate.server.oauth.redirects import is_web, matches
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.oauth.resource_indicators import requested_resources
 
 # All that the checks read; whatever else an app sends means nothing here.
 PARAMETERS = frozenset(
     """
     client_id code_challenge code_challenge_method id_token_hint login_hint max_age nonce orgIds prompt redirect_uri
-    response_mode response_type scope state
+    resource response_mode response_type scope state
     """.split()  # noqa: SIM905
 )
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
@@ -52,6 +54,7 @@ class Draft:
     redirect_uri_sent: bool = False
     scopes: tuple[str, ...] = ()
     organizations: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
     challenge: str | None = None
     nonce: str | None = None
     prompt: frozenset[str] = frozenset()
@@ -80,6 +83,7 @@ async def understood(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) ->
         redirect_uri_sent=draft.redirect_uri_sent,
         scopes=draft.scopes,
         organizations=draft.organizations,
+        resources=draft.resources,
         challenge=draft.challenge,
         nonce=draft.nonce,
         prompt=draft.prompt,
@@ -191,6 +195,17 @@ async def organizations_are_named(draft: Draft) -> None:
     draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MOST_ORGANIZATIONS]
 
 
+async def resources_are_servers(draft: Draft) -> None:
+    named = [value for value in draft.values.get(RESOURCE, []) if value]
+    try:
+        draft.resources = requested_resources(named, draft.oauth.base_url) or ()
+    except OAuthRefused as refusal:
+        raise draft.send_back("invalid_target", refusal.message, refusal.about) from refusal
+    if draft.resources:
+        # Access to an organization would be access on this hub.
+        draft.organizations = ()
+
+
 async def prompt_is_clear(draft: Draft) -> None:
     words = frozenset((draft.one("prompt") or "").split())
     if words - PROMPTS:
@@ -228,6 +243,7 @@ CHECKS: tuple[Check, ...] = (
     proof_is_promised,
     scopes_are_the_apps,
     organizations_are_named,
+    resources_are_servers,
     prompt_is_clear,
     hint_is_ours,
 )

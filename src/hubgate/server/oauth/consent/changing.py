@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hubgate.server.accounts.model import Person
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL
+from hubgate.server.oauth.approvals.remembering import follow_change
 from hubgate.server.oauth.consent import store
 from hubgate.server.oauth.consent.model import IDENTITY, Connected
 from hubgate.server.oauth.context import OAuth
@@ -67,8 +68,11 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
         if before is None or not await store.touch(tx, before.consent.id, now):
             raise NotFound(_ABSENT)
         _check(before, person, changes)
-        await store.set_scopes(tx, before.consent.id, changes.scopes_after(before))
+        scopes = changes.scopes_after(before)
+        taken = before.consent.scopes - scopes
+        await store.set_scopes(tx, before.consent.id, scopes, before.consent.other_scopes - taken)
         await store.set_organizations(tx, before.consent.id, changes.organizations_after(before))
+        await follow_change(tx, before.consent.id, scopes, taken)
         after = await store.connected(tx, user_id, client_id)
         if after is None:
             raise NotFound(_ABSENT)

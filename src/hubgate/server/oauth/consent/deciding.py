@@ -8,6 +8,7 @@ from hubgate.server.accounts.holding import hold_signed_in
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.ids import new_id
+from hubgate.server.oauth.approvals.remembering import remember
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
@@ -50,15 +51,21 @@ async def allow(tx: Tx, wish: Wish, person: Person, ticked: Ticked, now: int) ->
     await hold_signed_in(tx, person.user.id, person.user.credentials_version)
     app, approved, asked = wish.app, approved_scopes(wish, ticked), set(wish.scopes)
     app_id = app.client_id if app.is_registered else None
-    consent_id, before = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
-    await store.allow(tx, consent_id, approved | (before - asked), app.face, app.name, now)
-    granted = await store.organizations(tx, consent_id)
-    # An organization gets what the page showed: wider tokens of before gain nothing in it (attack O65).
-    ticked_now = {
-        org_id: (approved | (granted.get(org_id, frozenset()) - asked)) - IDENTITY
-        for org_id in granted_organizations(person, ticked)
-    }
-    await store.set_organizations(tx, consent_id, ticked_now)
+    consent_id, before, elsewhere = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
+    if wish.resources:
+        # Access to other servers changes nothing on this hub (attack O64).
+        left = approved | (elsewhere - asked)
+        await store.allow(tx, consent_id, left, app.face, app.name, now, elsewhere=True)
+    else:
+        await store.allow(tx, consent_id, approved | (before - asked), app.face, app.name, now)
+        granted = await store.organizations(tx, consent_id)
+        # An organization gets what the page showed: wider tokens of before gain nothing in it (attack O65).
+        ticked_now = {
+            org_id: (approved | (granted.get(org_id, frozenset()) - asked)) - IDENTITY
+            for org_id in granted_organizations(person, ticked)
+        }
+        await store.set_organizations(tx, consent_id, ticked_now)
+    await remember(tx, consent_id, wish, approved, now)
     return consent_id, approved
 
 
@@ -117,6 +124,7 @@ async def _add_code(
         expires_at=now + CODE_LASTS,
         redeemed_at=None,
         family=secrets.token_hex(12),
+        resources=" ".join(request.resources),
     )
     await token_store.add_code(tx, code)
     return text

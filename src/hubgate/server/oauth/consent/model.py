@@ -19,6 +19,8 @@ class Consent:
     user_id: str
     client_id: str
     scopes: frozenset[str]
+    # Those approved for tokens that are for other servers (RFC 8707).
+    other_scopes: frozenset[str]
     # By id, each with the scopes it was granted with.
     organizations: Mapping[str, frozenset[str]]
     face: str
@@ -27,12 +29,12 @@ class Consent:
     updated_at: int
     last_used_at: int | None
 
-    def covers(self, scopes: Collection[str], organizations: Collection[str], face: str) -> bool:
-        """Whether nothing new is asked, by an app that still looks as it did."""
+    def covers(self, scopes: Collection[str], organizations: Collection[str], face: str, elsewhere: bool) -> bool:
+        """Whether nothing new is asked, by an app that still looks as it did; `elsewhere` is for other servers."""
         there = set(scopes) - IDENTITY
         return (
             self.face == face
-            and self.scopes >= set(scopes)
+            and (self.other_scopes if elsewhere else self.scopes) >= set(scopes)
             and all(org in self.organizations and self.organizations[org] >= there for org in organizations)
         )
 

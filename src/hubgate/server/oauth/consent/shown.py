@@ -30,4 +30,4 @@ def is_as_shown(given: str, wish: Wish, user_id: str, secret: ServerSecret) -> b
 def _said(wish: Wish, user_id: str) -> bytes:
     app, scopes = wish.app, sorted(wish.scopes)
     fixed = sorted(fixed_scopes(wish.scopes, app))
-    return json.dumps([user_id, app.client_id, app.face, wish.target, scopes, fixed]).encode()
+    return json.dumps([user_id, app.client_id, app.face, wish.target, wish.resources, scopes, fixed]).encode()

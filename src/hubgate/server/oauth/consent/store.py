@@ -7,8 +7,8 @@ from hubgate.server.oauth.consent.model import Connected, Consent
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 
-_COLUMNS = """c.id, c.user_id, c.client_id, c.scopes, c.face, c.app_name, c.created_at, c.updated_at, c.last_used_at,
-    co.org_id, co.scopes AS org_scopes"""
+_COLUMNS = """c.id, c.user_id, c.client_id, c.scopes, c.other_scopes, c.face, c.app_name, c.created_at, c.updated_at,
+    c.last_used_at, co.org_id, co.scopes AS org_scopes"""
 _REGISTERED = """a.redirect_uris, a.scopes AS app_scopes, a.extra_scopes AS app_extra_scopes,
     a.required_scopes AS app_required_scopes"""
 # A member who left and joined again has granted nothing since (attack O66).
@@ -64,8 +64,9 @@ async def users_of_app(tx: Tx, client_id: str, most: int) -> list[Row]:
 
 async def hold(
     tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id: str, now: int
-) -> tuple[str, frozenset[str]]:
-    """The consent's id and scopes, an empty one if there was none; until the unit ends it is this unit's alone.
+) -> tuple[str, frozenset[str], frozenset[str]]:
+    """The consent's id, its scopes and those for other servers, an empty one if there was none; until the unit ends it
+    is this unit's alone.
 
     `app_id` is the client id of a registered app: if that is gone, so that the consent would outlive it, or the user
     is, this raises ConstraintViolated.
@@ -75,17 +76,18 @@ async def hold(
         INSERT INTO consents (id, user_id, client_id, app_id, scopes, face, app_name, created_at, updated_at)
         VALUES (:id, :user_id, :client_id, :app_id, '', '', '', :now, :now)
         ON CONFLICT (user_id, client_id) DO UPDATE SET updated_at = excluded.updated_at, app_id = excluded.app_id
-        RETURNING id, scopes
+        RETURNING id, scopes, other_scopes
         """,
         {"id": new_id, "user_id": user_id, "client_id": client_id, "app_id": app_id, "now": now},
     )
     if row is None:
         raise RuntimeError("holding a consent returned nothing")
-    return row["id"], frozenset(parse_scopes(row["scopes"]))
+    return row["id"], frozenset(parse_scopes(row["scopes"])), frozenset(parse_scopes(row["other_scopes"]))
 
 
 async def hold_behind(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
-    """The scopes of the consent behind a code or a refresh token; None if either is gone. `table` is one of ours.
+    """The scopes of the consent behind a code or a refresh token, those for other servers if it is for them; None if
+    either is gone. `table` is one of ours.
 
     Every unit that redeems, refreshes, ends a family or takes the consent back begins by holding the consent. So they
     come one after another, and what ends a family sees all its tokens.
@@ -93,7 +95,8 @@ async def hold_behind(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
     row = await tx.one(
         f"""
         UPDATE consents SET updated_at = updated_at WHERE id = (SELECT t.consent_id FROM {table} t WHERE t.key = :key)
-        RETURNING scopes
+        RETURNING CASE WHEN (SELECT t.resources FROM {table} t WHERE t.key = :key) = '' THEN scopes ELSE other_scopes
+            END AS scopes
         """,
         {"key": key},
     )
@@ -110,18 +113,22 @@ async def remove_of_user(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM consents WHERE user_id = :user_id", {"user_id": user_id})
 
 
-async def allow(tx: Tx, consent_id: str, scopes: Iterable[str], face: str, app_name: str, now: int) -> None:
+async def allow(
+    tx: Tx, consent_id: str, scopes: Iterable[str], face: str, app_name: str, now: int, *, elsewhere: bool = False
+) -> None:
+    """`elsewhere`: for tokens that are for other servers."""
+    column = "other_scopes" if elsewhere else "scopes"
     await tx.exec(
-        """
-        UPDATE consents SET scopes = :scopes, face = :face, app_name = :app_name, last_used_at = :now WHERE id = :id
+        f"""
+        UPDATE consents SET {column} = :scopes, face = :face, app_name = :app_name, last_used_at = :now WHERE id = :id
         """,
         {"id": consent_id, "scopes": join_scopes(scopes), "face": face, "app_name": app_name, "now": now},
     )
 
 
-async def set_scopes(tx: Tx, consent_id: str, scopes: Iterable[str]) -> None:
-    sql = "UPDATE consents SET scopes = :scopes WHERE id = :id"
-    await tx.exec(sql, {"id": consent_id, "scopes": join_scopes(scopes)})
+async def set_scopes(tx: Tx, consent_id: str, scopes: Iterable[str], other_scopes: Iterable[str]) -> None:
+    sql = "UPDATE consents SET scopes = :scopes, other_scopes = :other WHERE id = :id"
+    await tx.exec(sql, {"id": consent_id, "scopes": join_scopes(scopes), "other": join_scopes(other_scopes)})
 
 
 async def organizations(tx: Tx, consent_id: str) -> dict[str, frozenset[str]]:
@@ -168,10 +175,12 @@ async def count_of_app(tx: Tx, client_id: str) -> int:
 async def take_scope_away(tx: Tx, client_id: str, scope: str) -> None:
     """From everyone's consent: live tokens lose it at the next request."""
     values = {"client_id": client_id, "scope": f" {scope} "}
-    less = "scopes = TRIM(REPLACE(' ' || scopes || ' ', :scope, ' '))"
-    await tx.exec(f"UPDATE consents SET {less} WHERE client_id = :client_id", values)
+    less = "{0} = TRIM(REPLACE(' ' || {0} || ' ', :scope, ' '))"
+    both = f"{less.format('scopes')}, {less.format('other_scopes')}"
+    await tx.exec(f"UPDATE consents SET {both} WHERE client_id = :client_id", values)
     of_client = "SELECT id FROM consents WHERE client_id = :client_id"
-    await tx.exec(f"UPDATE consent_organizations SET {less} WHERE consent_id IN ({of_client})", values)
+    sql = f"UPDATE consent_organizations SET {less.format('scopes')} WHERE consent_id IN ({of_client})"
+    await tx.exec(sql, values)
 
 
 async def remove_of_client(tx: Tx, client_id: str) -> None:
@@ -189,6 +198,7 @@ def _consents(rows: Iterable[Row]) -> list[Consent]:
             user_id=same[0]["user_id"],
             client_id=same[0]["client_id"],
             scopes=frozenset(parse_scopes(same[0]["scopes"])),
+            other_scopes=frozenset(parse_scopes(same[0]["other_scopes"])),
             organizations=_granted(same),
             face=same[0]["face"],
             app_name=same[0]["app_name"],

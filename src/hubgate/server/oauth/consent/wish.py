@@ -13,3 +13,5 @@ class Wish:
     organizations: tuple[str, ...] = ()
     # The redirect URI the answer goes to; empty where a device waits for it.
     target: str = ""
+    # The servers a token is requested for (RFC 8707); none where it is for this hub.
+    resources: tuple[str, ...] = ()

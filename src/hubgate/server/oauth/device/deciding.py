@@ -72,7 +72,10 @@ async def _found(oauth: OAuth, user_code: str, ip: str) -> Waiting | None:
     for mac in may_be_stored_as(user_code, oauth.secret):
         if code := await store.waiting(oauth.db, mac, now):
             app = await find_app(oauth, code.client_id, caller=ip)
-            return Waiting(code, user_code, Wish(app, _still_of(oauth, app, code))) if app else None
+            if app is None:
+                return None
+            wish = Wish(app, _still_of(oauth, app, code), resources=tuple(code.resources.split()))
+            return Waiting(code, user_code, wish)
     return None
 
 

@@ -40,6 +40,8 @@ class DeviceCode:
     user_agent: str
     created_at: int
     expires_at: int
+    # The servers it asks a token for; empty for this hub.
+    resources: str
 
     def is_too_soon(self, now: int) -> bool:
         """The first question never is."""

@@ -12,9 +12,9 @@ from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.asked_scopes import asked_scopes
 from hubgate.server.oauth.client_auth import authenticate, presented
+from hubgate.server.oauth.consent.wish import Wish
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import INTERVAL, LASTS, LASTS_SECONDS, PENDING, DeviceCode
@@ -23,6 +23,8 @@ from hubgate.server.oauth.errors import ClientRefused, invalid_request, unauthor
 from hubgate.server.oauth.explain.explained import explained
 from hubgate.server.oauth.grants.http import NO_STORE
 from hubgate.server.oauth.parameters import read_body
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.oauth.resource_indicators import requested_resources
 from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import ConstraintViolated
 
@@ -35,6 +37,7 @@ class DeviceRequest(msgspec.Struct, omit_defaults=True):
     client_id: str
     client_secret: str | UnsetType = UNSET
     scope: str | UnsetType = UNSET
+    resource: str | list[str] | UnsetType = UNSET
 
 
 class DeviceAnswer(msgspec.Struct):
@@ -56,7 +59,9 @@ def routes(oauth: OAuth) -> list[Route]:
         if app.document_host:
             raise unauthorized_client("An app that is known by its document signs in with a browser.")
         scopes = asked_scopes(oauth, app, parameters.get("scope"))
-        return JsonResponse(await _started(oauth, app, scopes, visitor, basic=given.basic), headers=NO_STORE)
+        resources = requested_resources(parameters.all(RESOURCE), oauth.base_url) or ()
+        asked = Wish(app, scopes, resources=resources)
+        return JsonResponse(await _started(oauth, asked, visitor, basic=given.basic), headers=NO_STORE)
 
     return [
         Route(
@@ -78,8 +83,8 @@ def routes(oauth: OAuth) -> list[Route]:
     ]
 
 
-async def _started(oauth: OAuth, app: App, scopes: tuple[str, ...], visitor: Visitor, *, basic: bool) -> dict[str, Any]:
-    now = oauth.clock()
+async def _started(oauth: OAuth, asked: Wish, visitor: Visitor, *, basic: bool) -> dict[str, Any]:
+    app, now = asked.app, oauth.clock()
     device_code, key = new_token(TokenKind.DEVICE, now)
     for _ in range(_TRIES):
         user_code = new_user_code()
@@ -88,7 +93,7 @@ async def _started(oauth: OAuth, app: App, scopes: tuple[str, ...], visitor: Vis
             user_code=stored(user_code, oauth.secret),
             client_id=app.client_id,
             app_id=app.client_id if app.is_registered else None,
-            scopes=join_scopes(scopes),
+            scopes=join_scopes(asked.scopes),
             state=PENDING,
             user_id=None,
             consent_id=None,
@@ -99,6 +104,7 @@ async def _started(oauth: OAuth, app: App, scopes: tuple[str, ...], visitor: Vis
             user_agent=visitor.user_agent,
             created_at=now,
             expires_at=now + LASTS,
+            resources=" ".join(asked.resources),
         )
         try:
             added = await store.add(oauth.db, code)

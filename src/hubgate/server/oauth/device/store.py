@@ -21,6 +21,7 @@ _BEGUN: dict[str, Literal["text", "bytea", "bigint"]] = {
     "user_agent": "text",
     "created_at": "bigint",
     "expires_at": "bigint",
+    "resources": "text",
 }
 _BEGIN = Batch(
     name="device_codes.add",

@@ -16,14 +16,14 @@ LONGEST_VALUE = 500
 _HARMLESS = frozenset(
     """
     client_id code_challenge_method display grant_type max_age orgIds prompt redirect_uri requested_token_type
-    response_mode response_type scope subject_token_type token_type_hint
+    resource response_mode response_type scope subject_token_type token_type_hint
     """.split()  # noqa: SIM905
 )
 # Of these only that they were there. What is in neither list is counted: a name too can be a secret, sent by mistake.
 _NAMED = frozenset(
     """
     audience claims client_assertion client_assertion_type client_secret code code_challenge code_verifier device_code
-    id_token_hint login_hint nonce password refresh_token registration request request_uri resource state subject_token
+    id_token_hint login_hint nonce password refresh_token registration request request_uri state subject_token
     token ui_locales user_code username
     """.split()  # noqa: SIM905
 )

@@ -8,9 +8,11 @@ from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.client_auth import find_client
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.oauth.errors import ClientRefused, OAuthRefused, invalid_grant, invalid_request
+from hubgate.server.oauth.errors import ClientRefused, OAuthRefused, invalid_grant, invalid_request, invalid_target
 from hubgate.server.oauth.grants.asking import Asking
 from hubgate.server.oauth.pkce import fits, is_verifier
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
 from hubgate.server.oauth.tokens import issuing, refreshing, store
 from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
 from hubgate.server.oauth.tokens.model import Code
@@ -21,6 +23,7 @@ PARAMETERS = {
     "code": "the one the user brought back",
     "redirect_uri": "as in the authorization request; left out only where it was left out there",
     "code_verifier": "where the code was asked for with a code_challenge",
+    "resource": "for which servers, some of those that were authorized (RFC 8707); without it, all of them",
 }
 _VERIFIER = "code_verifier"
 
@@ -46,6 +49,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
     if read is None or read[0] is not TokenKind.CODE:
         raise invalid_grant(_UNKNOWN)
     app = asking.app or await _public_app_of(asking, read[1])
+    requested = requested_resources(parameters.all(RESOURCE), oauth.base_url)
     verifier = parameters.get("code_verifier")
     redirect_uri = parameters.get("redirect_uri")
     now = oauth.clock()
@@ -59,6 +63,9 @@ async def grant(asking: Asking) -> dict[str, Any]:
         if refusal := _refusal(code, app, verifier, redirect_uri, now):
             # Nothing is ended by a request that a stranger could have made (attack O13).
             return refusal
+        resources = narrowed(code.resources, requested)
+        if resources is None:
+            return invalid_target(WIDER)
         if not await store.redeem(tx, code.key, now):
             # In every other respect valid, so whoever sent it has the proof too: one of two holders is a thief (O12).
             await store.end_family(tx, code.family)
@@ -68,7 +75,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
         left = left_of(code.scopes, consented)
         if left is None:
             return invalid_grant(TAKEN_BACK)
-        return await _issued(tx, app, replace(code, scopes=left), user, now)
+        return await _issued(tx, app, replace(code, scopes=left), user, resources, now)
 
     outcome = await oauth.db.write(unit)
     if isinstance(outcome, OAuthRefused):
@@ -121,11 +128,12 @@ async def _public_app_of(asking: Asking, key: bytes) -> App:
     return app
 
 
-async def _issued(tx: Tx, app: App, code: Code, user: User, now: int) -> Redeemed:
+async def _issued(tx: Tx, app: App, code: Code, user: User, resources: str, now: int) -> Redeemed:
+    """`resources` are the access token's; the refresh token has all that were authorized."""
     refresh_token = None
     if app.refresh_tokens:
         refresh_token, _ = await refreshing.add_first(
-            tx, app.client_id, user.id, code.consent_id, code.scopes, code.auth_time, code.family, now
+            tx, app.client_id, user.id, code.consent_id, code.scopes, code.resources, code.auth_time, code.family, now
         )
     wanted = Wanted(
         client_id=app.client_id,
@@ -136,5 +144,6 @@ async def _issued(tx: Tx, app: App, code: Code, user: User, now: int) -> Redeeme
         family=code.family,
         supersedes=None,
         lifetime=app.token_lifetime,
+        resources=resources,
     )
     return Redeemed(code, user, await issuing.add_access_token(tx, wanted, now), refresh_token)

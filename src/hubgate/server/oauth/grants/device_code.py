@@ -11,17 +11,33 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, CONSUMED, DENIED, SLOWER_BY, DeviceCode
-from hubgate.server.oauth.errors import NotYet, OAuthRefused, invalid_grant, invalid_request
+from hubgate.server.oauth.errors import NotYet, OAuthRefused, invalid_grant, invalid_request, invalid_target
 from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
 from hubgate.server.oauth.tokens import issuing, refreshing
 from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
 from hubgate.server.storage.database import Tx
 
 TYPE = "urn:ietf:params:oauth:grant-type:device_code"
-PARAMETERS = {"device_code": "the one /oauth/device gave"}
+PARAMETERS = {
+    "device_code": "the one /oauth/device gave",
+    "resource": "for which servers, some of those that were authorized (RFC 8707); without it, all of them",
+}
 
 _PENDING = "authorization_pending", "The user has not decided yet."
 _UNKNOWN = "This hub gave this app no such device code, or it was used."
+
+
+@dataclass(frozen=True)
+class Granted:
+    """What the user approved, less what was taken back since."""
+
+    user: User
+    consent_id: str
+    scopes: str
+    resources: str
+    auth_time: int
 
 
 @dataclass(frozen=True)
@@ -40,6 +56,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
     read = read_token(asking.parameters.need("device_code"))
     if read is None or read[0] is not TokenKind.DEVICE:
         raise invalid_grant(_UNKNOWN)
+    requested = requested_resources(asking.parameters.all(RESOURCE), oauth.base_url)
     key, now = read[1], oauth.clock()
 
     async def unit(tx: Tx) -> SignedInDevice | OAuthRefused:
@@ -62,9 +79,13 @@ async def grant(asking: Asking) -> dict[str, Any]:
         scopes = left_of(code.scopes, consented)
         if scopes is None:
             return invalid_grant(TAKEN_BACK)
+        resources = narrowed(code.resources, requested)
+        if resources is None:
+            return invalid_target(WIDER)
         if not await store.consume(tx, key):
             return invalid_grant(_UNKNOWN)
-        return await _issued(tx, app, user, code.consent_id, scopes, code.auth_time, now)
+        granted = Granted(user, code.consent_id, scopes, code.resources, code.auth_time)
+        return await _issued(tx, app, granted, resources, now)
 
     outcome = await oauth.db.write(unit)
     if isinstance(outcome, OAuthRefused):
@@ -100,14 +121,14 @@ async def _not_yet(tx: Tx, code: DeviceCode, now: int) -> OAuthRefused:
     return NotYet("slow_down", f"Ask every {interval} seconds from now on.")
 
 
-async def _issued(
-    tx: Tx, app: App, user: User, consent_id: str, scopes: str, auth_time: int, now: int
-) -> SignedInDevice:
+async def _issued(tx: Tx, app: App, granted: Granted, resources: str, now: int) -> SignedInDevice:
+    """`resources` are the access token's; the refresh token has all that were authorized."""
+    user, consent_id, scopes, auth_time = granted.user, granted.consent_id, granted.scopes, granted.auth_time
     family = secrets.token_hex(12)
     refresh_token = None
     if app.refresh_tokens:
         refresh_token, _ = await refreshing.add_first(
-            tx, app.client_id, user.id, consent_id, scopes, auth_time, family, now
+            tx, app.client_id, user.id, consent_id, scopes, granted.resources, auth_time, family, now
         )
     wanted = Wanted(
         client_id=app.client_id,
@@ -118,6 +139,7 @@ async def _issued(
         family=family,
         supersedes=None,
         lifetime=app.token_lifetime,
+        resources=resources,
     )
     access_token = await issuing.add_access_token(tx, wanted, now)
     return SignedInDevice(user, scopes, auth_time, access_token, refresh_token)

@@ -36,6 +36,7 @@ class TokenRequest(msgspec.Struct, omit_defaults=True):
     subject_token: str | UnsetType = UNSET
     subject_token_type: str | UnsetType = UNSET
     scope: str | UnsetType = UNSET
+    resource: str | list[str] | UnsetType = UNSET
 
 
 class TokenAnswer(msgspec.Struct):

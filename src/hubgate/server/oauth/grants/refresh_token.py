@@ -17,9 +17,12 @@ from hubgate.server.oauth.errors import (
     invalid_grant,
     invalid_request,
     invalid_scope,
+    invalid_target,
     unauthorized_client,
 )
 from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
 from hubgate.server.oauth.tokens import issuing, refreshing, store
 from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
 from hubgate.server.oauth.tokens.model import REFRESH_LASTS, RefreshToken
@@ -30,6 +33,7 @@ TYPE = "refresh_token"
 PARAMETERS = {
     "refresh_token": "the latest one",
     "scope": "less than was given; without it, all of that",
+    "resource": "for which servers, some of those that were authorized (RFC 8707); without it, all of them",
 }
 
 _UNKNOWN = "The refresh token is unknown, revoked or expired. Sign in again."
@@ -54,6 +58,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
     if not app.refresh_tokens:
         raise unauthorized_client("Refresh tokens are off in this app's settings.")
     asked = [name for name in parse_scopes(parameters.get("scope") or "") if name not in IGNORED_SCOPES]
+    requested = requested_resources(parameters.all(RESOURCE), oauth.base_url)
     successor, successor_key = refreshing.successor_of(presented, oauth.secret)
     now = oauth.clock()
 
@@ -78,7 +83,10 @@ async def grant(asking: Asking) -> dict[str, Any]:
         scopes = left_of(join_scopes(asked), consented) if asked else left
         if scopes is None:
             return invalid_scope("The user took this back. Ask for less, or leave out scope.", "scope")
-        access_token = await _issued(tx, app, token, successor_key, scopes, now)
+        resources = narrowed(token.resources, requested)
+        if resources is None:
+            return invalid_target(WIDER)
+        access_token = await _issued(tx, app, token, successor_key, scopes, resources, now)
         return Refreshed(token, user, access_token, scopes)
 
     outcome = await oauth.db.write(unit)
@@ -96,7 +104,9 @@ async def grant(asking: Asking) -> dict[str, Any]:
     )
 
 
-async def _issued(tx: Tx, app: App, token: RefreshToken, successor_key: bytes, scopes: str, now: int) -> str:
+async def _issued(
+    tx: Tx, app: App, token: RefreshToken, successor_key: bytes, scopes: str, resources: str, now: int
+) -> str:
     lasts_until = now + REFRESH_LASTS
     await store.use_refresh_token(tx, token, now, lasts_until)
     successor = RefreshToken(
@@ -104,13 +114,14 @@ async def _issued(tx: Tx, app: App, token: RefreshToken, successor_key: bytes, s
         client_id=token.client_id,
         user_id=token.user_id,
         consent_id=token.consent_id,
-        # The family's scope: narrowing one answer does not narrow the next (RFC 6749, section 6).
+        # The family's scope and servers: narrowing one answer does not narrow the next (RFC 6749, section 6).
         scopes=token.scopes,
         auth_time=token.auth_time,
         family=token.family,
         predecessor=token.key,
         superseded_at=None,
         expires_at=lasts_until,
+        resources=token.resources,
     )
     await store.add_refresh_token(tx, successor)
     wanted = Wanted(
@@ -122,5 +133,6 @@ async def _issued(tx: Tx, app: App, token: RefreshToken, successor_key: bytes, s
         family=token.family,
         supersedes=token.key,
         lifetime=app.token_lifetime,
+        resources=resources,
     )
     return await issuing.add_access_token(tx, wanted, now)

@@ -3,9 +3,11 @@
 from typing import Any
 
 from hubgate.server.errors import HubError
-from hubgate.server.oauth.errors import ClientRefused, invalid_request
+from hubgate.server.oauth.errors import ClientRefused, invalid_request, invalid_target
 from hubgate.server.oauth.exchange.exchanging import check_subject, exchange, note_refusal
 from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.oauth.resource_indicators import requested_resources
 from hubgate.server.oauth.tokens import issuing
 
 TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -15,6 +17,7 @@ PARAMETERS = {
     "subject_token": "the member's e-mail address",
     "subject_token_type": USER_EMAIL,
     "scope": "some of the app's; without it, all of them",
+    "resource": "this hub's address, or left out",
 }
 
 _BY_BASIC = "Token exchange takes the app's secret by Basic alone."
@@ -50,4 +53,7 @@ def _subject(asking: Asking) -> str:
         raise invalid_request(f"requested_token_type is {ACCESS_TOKEN}.", "requested_token_type")
     if parameters.get("actor_token") is not None:
         raise invalid_request("There is no actor_token here: the app itself acts.", "actor_token")
+    if requested_resources(parameters.all(RESOURCE), asking.oauth.base_url):
+        # No member is there to be shown which server would act for them.
+        raise invalid_target("An exchanged token is for this hub alone.")
     return email

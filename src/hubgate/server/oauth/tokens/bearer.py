@@ -9,13 +9,14 @@ from hubgate.server.accounts.model import person_of
 from hubgate.server.clock import MINUTE
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.oauth.tokens import store
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.aside import Aside
 from hubgate.server.storage.database import Tx
 
 NOTED_EVERY = 5 * MINUTE
-_TOKEN_COLUMNS = 11
+_TOKEN_COLUMNS = 12
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,8 @@ class Bearers:
         if not rows:
             return None
         person = person_of(rows)
-        client_id, consent_id, org_id, scopes, supersedes, _, expires_at, allowed, _, _, used_at = tuple(rows[0])[
-            -_TOKEN_COLUMNS:
-        ]
+        columns = tuple(rows[0])[-_TOKEN_COLUMNS:]
+        client_id, consent_id, org_id, scopes, supersedes, _, expires_at, resources, allowed, _, _, used_at = columns
         if org_id is not None:
             held = frozenset(parse_scopes(scopes))
             identity = Identity.exchanged(
@@ -43,13 +43,16 @@ class Bearers:
         else:
             # What was approved for this token, less what was taken from the consent since.
             held = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(allowed))
-            granted = {row[-3]: frozenset(parse_scopes(row[-2])) for row in map(tuple, rows) if row[-3] is not None}
+            # Access to organizations is access on this hub.
+            reached = [row for row in map(tuple, rows) if row[-3] is not None and not resources]
+            granted = {row[-3]: frozenset(parse_scopes(row[-2])) for row in reached}
             identity = Identity.consented(
                 person.user.id, person.roles, client_id=client_id, scopes=held, organizations=granted
             )
         if supersedes is not None or (consent_id and (used_at is None or now - used_at >= NOTED_EVERY)):
             self._note(key, consent_id, supersedes, now)
-        return Caller(identity, person, app=AppCredential(client_id, expires_at))
+        others = ", ".join(shown_servers(resources.split(), self.oauth.base_url))
+        return Caller(identity, person, app=AppCredential(client_id, expires_at, others))
 
     def _note(self, key: bytes, consent_id: str | None, supersedes: bytes | None, now: int) -> None:
         async def unit(tx: Tx) -> None:

@@ -34,6 +34,7 @@ class Wanted:
     family: str
     supersedes: bytes | None
     lifetime: int
+    resources: str = ""
 
 
 async def add_access_token(tx: Tx, wanted: Wanted, now: int, since: int = 0) -> str:
@@ -50,6 +51,7 @@ async def add_access_token(tx: Tx, wanted: Wanted, now: int, since: int = 0) -> 
         supersedes=wanted.supersedes,
         created_at=max(now, since),
         expires_at=now + wanted.lifetime * SECOND,
+        resources=wanted.resources,
     )
     await store.add_token(tx, token)
     return text

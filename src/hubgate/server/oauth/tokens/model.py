@@ -28,6 +28,7 @@ class Code:
     expires_at: int
     redeemed_at: int | None
     family: str
+    resources: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class AppToken:
     supersedes: bytes | None
     created_at: int
     expires_at: int
+    # The servers it was requested for (resource_indicators.py); empty for this hub.
+    resources: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class RefreshToken:
     predecessor: bytes | None
     superseded_at: int | None
     expires_at: int
+    resources: str
 
     @property
     def ended_at(self) -> int | None:

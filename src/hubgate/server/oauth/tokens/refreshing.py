@@ -17,7 +17,15 @@ def successor_of(presented: str, secret: ServerSecret) -> tuple[str, bytes]:
 
 
 async def add_first(
-    tx: Tx, client_id: str, user_id: str, consent_id: str, scopes: str, auth_time: int, family: str, now: int
+    tx: Tx,
+    client_id: str,
+    user_id: str,
+    consent_id: str,
+    scopes: str,
+    resources: str,
+    auth_time: int,
+    family: str,
+    now: int,
 ) -> tuple[str, bytes]:
     text, key = new_token(TokenKind.REFRESH, now)
     token = RefreshToken(
@@ -31,6 +39,7 @@ async def add_first(
         predecessor=None,
         superseded_at=None,
         expires_at=now + REFRESH_LASTS,
+        resources=resources,
     )
     await store.add_refresh_token(tx, token)
     return text, key

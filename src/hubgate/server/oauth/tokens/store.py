@@ -36,7 +36,7 @@ _ADD_REFRESH = (
     _insert(REFRESH_TOKENS, RefreshToken) + " ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at"
 )
 
-_CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at"
+_CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at, t.resources"
 
 # An exchanged token lives as long as what it was taken under, without a break: the membership, the plan, the app's
 # privilege. Whoever ends one of them clears the tokens away too; looked at here, no exchange slips past them.
@@ -52,7 +52,9 @@ STILL_UNDER = """
 
 # With everything that decides about it now: the user, their memberships, what is left of the consent.
 FIND_TOKEN = f"""
-    SELECT {PERSON}, {_CREDENTIAL}, c.scopes, co.org_id, co.scopes, c.last_used_at FROM app_tokens t
+    SELECT {PERSON}, {_CREDENTIAL}, CASE WHEN t.resources = '' THEN c.scopes ELSE c.other_scopes END AS allowed,
+        co.org_id, co.scopes, c.last_used_at
+    FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
     LEFT JOIN consents c ON c.id = t.consent_id
     LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND co.org_id = o.id

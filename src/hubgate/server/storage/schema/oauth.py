@@ -90,6 +90,8 @@ consents = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
+    # The same for tokens that are for other servers (RFC 8707).
+    Column("other_scopes", Text, nullable=False, server_default=text("''")),
     Index(None, "client_id"),
     Index(None, "app_id"),
     Index("uq_consents_user_id_client_id", "user_id", "client_id", unique=True),
@@ -105,6 +107,21 @@ consent_organizations = Table(
     # Of the membership it was granted under: a user who left and joined again has granted nothing.
     Column("joined_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "org_id"),
+    sqlite_with_rowid=False,
+)
+
+# What a consent page showed when it was allowed (oauth/approvals/): only the same passes without being asked.
+consent_approvals = Table(
+    "consent_approvals",
+    metadata,
+    owner("consents", "consent_id", key=True),
+    # A digest of the next two; empty where they are.
+    Column("shown", Text, primary_key=True),
+    Column("resources", Text, nullable=False),
+    # Of an app without a secret on a loopback address.
+    Column("redirect_uri", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("approved_at", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -126,6 +143,8 @@ codes = Table(
     Column("redeemed_at", BigInteger),
     # Of the tokens it was redeemed for: a replay ends them.
     Column("family", Text, nullable=False),
+    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )
@@ -146,6 +165,8 @@ app_tokens = Table(
     Column("supersedes", LargeBinary),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "org_id", "client_id", "created_at"),
@@ -176,6 +197,8 @@ device_codes = Table(
     Column("user_agent", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "app_id"),
     Index(None, "user_id"),
     Index(None, "consent_id"),
@@ -198,6 +221,8 @@ refresh_tokens = Table(
     # When its successor, or an access token issued with that, was first used.
     Column("superseded_at", BigInteger),
     Column("expires_at", BigInteger, nullable=False),
+    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
     Index(None, "family"),

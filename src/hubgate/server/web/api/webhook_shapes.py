@@ -7,13 +7,11 @@ from msgspec import UNSET, UnsetType
 
 from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.errors import Unprocessable
-from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Row
 from hubgate.server.webhooks.activity.reading import InFull
 from hubgate.server.webhooks.activity.store import Logged
 from hubgate.server.webhooks.managing.managing import Kept, Wanted
 from hubgate.server.webhooks.model import ALIVE, ENABLED, SUSPENDED
-from hubgate.server.webhooks.sealed import opened_secret
 
 
 class Watched(msgspec.Struct):
@@ -55,7 +53,9 @@ class WebhookJson(msgspec.Struct, rename="camel", omit_defaults=True):
     public_key: str
     ordered: bool
     created_at: str
+    has_secret: bool
     url: str | UnsetType = UNSET
+    # Only in the answer to the request that set it (attack O74).
     secret: str | UnsetType = UNSET
     pull: bool | UnsetType = UNSET
     last_trigger_at: str | UnsetType = UNSET
@@ -97,7 +97,8 @@ def _secret(given: WebhookChanges) -> str | None:
     return given.secret or ""
 
 
-def described(kept: Kept, server_secret: ServerSecret) -> WebhookJson:
+def described(kept: Kept, secret: str | UnsetType = UNSET) -> WebhookJson:
+    """`secret` is given where this answers the request that set it."""
     webhook = kept.webhook
     return WebhookJson(
         id=webhook.id,
@@ -108,9 +109,10 @@ def described(kept: Kept, server_secret: ServerSecret) -> WebhookJson:
         public_key=webhook.public_key,
         ordered=bool(webhook.ordered),
         created_at=iso(webhook.created_at),
+        has_secret=webhook.secret is not None,
         url=UNSET if webhook.url is None else webhook.url,
         pull=True if webhook.url is None else UNSET,
-        secret=UNSET if webhook.secret is None else opened_secret(server_secret, webhook.id, webhook.secret),
+        secret=secret,
         last_trigger_at=UNSET if webhook.last_trigger_at is None else iso(webhook.last_trigger_at),
     )
 

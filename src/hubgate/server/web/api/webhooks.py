@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from msgspec import UNSET
 from starlette.types import ASGIApp
 
 from hubgate.server.accounts.context import Accounts
@@ -45,23 +46,23 @@ class _Api:
 
     async def every(self, _: HubRequest, context: OwnerContext) -> ASGIApp:
         found = await self._shown(await managing.every(self._webhooks, context.owner), context)
-        return JsonResponse([shapes.described(kept, self._webhooks.secret) for kept in found])
+        return JsonResponse([shapes.described(kept) for kept in found])
 
     async def create(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         wanted = shapes.wanted(await request.read_json(shapes.NewWebhook))
         grant = grant_of(self._webhooks, context.identity)
-        return self._wrapped(await managing.create(self._webhooks, context.owner, wanted, context.actor, grant=grant))
+        kept = await managing.create(self._webhooks, context.owner, wanted, context.actor, grant=grant)
+        return _wrapped(kept, wanted.secret)
 
     async def one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         (shown,) = await self._shown([await self._kept(request, context)], context)
-        return self._wrapped(shown)
+        return _wrapped(shown)
 
     async def update(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         wanted = shapes.wanted(await request.read_json(shapes.WebhookChanges))
         grant, webhook_id = grant_of(self._webhooks, context.identity), request.param("id")
-        return self._wrapped(
-            await managing.update(self._webhooks, context.owner, webhook_id, wanted, context.actor, grant=grant)
-        )
+        kept = await managing.update(self._webhooks, context.owner, webhook_id, wanted, context.actor, grant=grant)
+        return _wrapped(kept, wanted.secret)
 
     async def enable(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         return await self._switched(request, context, on=True)
@@ -97,9 +98,7 @@ class _Api:
         return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
 
     async def _switched(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
-        return self._wrapped(
-            await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
-        )
+        return _wrapped(await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on))
 
     async def _kept(self, request: HubRequest, context: OwnerContext) -> Kept:
         return await managing.get(self._webhooks, context.owner, request.param("id"))
@@ -115,8 +114,10 @@ class _Api:
         grant = grant_of(self._webhooks, context.identity)
         return found if grant is None else await managing.shown_to_app(self._webhooks, found, grant)
 
-    def _wrapped(self, kept: Kept) -> ASGIApp:
-        return JsonResponse(shapes.OneWebhook(shapes.described(kept, self._webhooks.secret)))
+
+def _wrapped(kept: Kept, secret: str | None = None) -> ASGIApp:
+    """`secret` is the one that the request set, if any."""
+    return JsonResponse(shapes.OneWebhook(shapes.described(kept, secret or UNSET)))
 
 
 def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:

@@ -12,6 +12,7 @@ from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.oauth.approvals.remembering import approved_before
 from hubgate.server.oauth.apps.owning import owner_name
 from hubgate.server.oauth.authorize import mark
 from hubgate.server.oauth.authorize.mark import Mark
@@ -136,7 +137,7 @@ class _Authorize:
         return self.pages.page(
             request,
             "oauth/consent.html",
-            view=consent_view(asked.wish, person, before, self.oauth.extra_scopes, given),
+            view=consent_view(self.oauth, asked.wish, person, before, given),
             owner=await owner_name(self.oauth, asked.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),
@@ -171,8 +172,10 @@ class _Authorize:
         if caller.person is None or caller.session is None:
             return Visit(now)
         consent = await consent_store.find(self.oauth.db, caller.person.user.id, asked.app.client_id)
+        approved = await approved_before(self.oauth.db, consent.id, asked.wish) if consent else None
         brought = next((value for name, value in pairs if name == mark.PARAMETER), "")
-        return Visit(now, caller.person, caller.session, consent, mark.read(brought, pairs, self.oauth.secret, now))
+        seen = mark.read(brought, pairs, self.oauth.secret, now)
+        return Visit(now, caller.person, caller.session, consent, approved, seen)
 
     def _sign_in(self, visit: Visit, pairs: Pairs) -> Response:
         """And back here, with a mark that only a session from now on satisfies."""

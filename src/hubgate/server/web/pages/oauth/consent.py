@@ -8,7 +8,9 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent.deciding import Ticked, fixed_scopes
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.consent.wish import Wish
+from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
+from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.scopes import BUILT_IN, Risk, Scope
 from hubgate.server.web.foreign_text import shown
 
@@ -43,6 +45,8 @@ class ConsentView:
     host: str
     # Where the answer goes.
     answer_host: str
+    # Which servers the access is for, where that is not this hub.
+    servers: Sequence[str]
     on_this_device: bool
     renamed_from: str
     moved: bool
@@ -51,10 +55,10 @@ class ConsentView:
 
 
 def consent_view(
+    oauth: OAuth,
     wish: Wish,
     person: Person,
     before: Consent | None,
-    extra: Sequence[Scope],
     given: Ticked | None = None,
 ) -> ConsentView:
     """`given` is what the user ticked, where the page is shown once more: what is new since then is not."""
@@ -68,11 +72,12 @@ def consent_view(
         name=shown(app.name).strip() or host or app.client_id,
         host=host,
         answer_host=answer,
+        servers=shown_servers(wish.resources, oauth.base_url),
         on_this_device=bool(target) and (is_loopback(target) or not is_web(target)),
         renamed_from=before.app_name if before is not None and before.was_renamed(app.face) else "",
         moved=before is not None and before.was_moved(app.face),
-        groups=groups_of(wish.scopes, fixed_scopes(wish.scopes, app), ticked, extra),
-        organizations=[_line(membership, wish, before, given) for membership in person.memberships],
+        groups=groups_of(wish.scopes, fixed_scopes(wish.scopes, app), ticked, oauth.extra_scopes),
+        organizations=[] if wish.resources else [_line(one, wish, before, given) for one in person.memberships],
     )
 
 

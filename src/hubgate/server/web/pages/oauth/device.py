@@ -109,7 +109,7 @@ class DevicePages:
         return self.pages.page(
             request,
             "oauth/device_confirm.html",
-            view=consent_view(wish, person, before, self.oauth.extra_scopes, given),
+            view=consent_view(self.oauth, wish, person, before, given),
             owner=await owner_name(self.oauth, wish.app),
             waiting=waiting,
             minutes=(self.oauth.clock() - code.created_at) // MINUTE,

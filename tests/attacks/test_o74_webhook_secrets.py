@@ -1,0 +1,53 @@
+"""O74: a webhook's secret is in the answer that set it, and in no other."""
+
+import httpx
+import pytest
+from tests.bed.apps import SCOPES, answer_of, approve, make_app
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.running import RunningHub
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+BODY = {"url": "https://receiver.example/hook", "watched": [{"type": "user", "name": "ada"}]}
+
+
+@pytest.mark.parametrize("at", ["/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"])
+def test_o74_secret_is_not_read_back(hub: RunningHub, at: str) -> None:
+    ada = make_user(hub, "ada")
+    acme = make_organization(hub, "acme", ada)
+    app = make_app(hub, ada, scopes=(*SCOPES, "webhooks"))
+    with browser_of(hub, ada) as browser:
+        code = answer_of(approve(browser, app.address(), orgs=[acme.id]))["code"]
+    with api(hub, make_token(hub, ada)) as owner:
+        created = owner.post(at, json={**BODY, "secret": SECRET}).json()["webhook"]
+        assert (created["secret"], created["hasSecret"]) == (SECRET, True)
+        one = f"{at}/{created['id']}"
+        credentials = {
+            "write": make_token(hub, ada),
+            "read": make_token(hub, ada, role="read"),
+            "webhooks": app.redeem(code).json()["access_token"],
+        }
+        for name, token in credentials.items():
+            with api(hub, token) as caller:
+                listed = caller.get(at)
+                assert [webhook["hasSecret"] for webhook in listed.json()] == [True], name
+                says_no_secret(listed)
+                says_no_secret(caller.get(one))
+                assert caller.get(one).json()["webhook"]["hasSecret"] is True
+                if name != "read":
+                    for answer in (
+                        caller.post(one, json={"domains": ["repo"]}),
+                        caller.post(one, json={**BODY, "domains": ["repo"], "secret": None}),
+                        caller.post(f"{one}/disable"),
+                        caller.post(f"{one}/enable"),
+                    ):
+                        says_no_secret(answer)
+        replaced = owner.post(one, json={"secret": "another", "overlapSeconds": 60}).json()["webhook"]
+        assert replaced["secret"] == "another"
+        removed = owner.post(one, json={"secret": ""}).json()["webhook"]
+        assert ("secret" in removed, removed["hasSecret"]) == (False, False)
+
+
+def says_no_secret(answer: httpx.Response) -> None:
+    assert answer.status_code == 200, answer.text
+    assert SECRET not in answer.text
+    assert '"secret"' not in answer.text

@@ -1,0 +1,106 @@
+"""O75: consent for an app without a secret on a loopback redirect holds for that very address, port included."""
+
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed import devices
+from tests.bed.apps import Client, answer_of, approve, make_app, proof
+from tests.bed.documents import keep_document
+from tests.bed.people import browser_of, make_user
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.apps import owning
+from hubgate.server.opened import Hub
+
+PKCE: dict[str, Any] = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
+
+
+@pytest.fixture
+def ada(hub: RunningHub) -> User:
+    return make_user(hub, "ada")
+
+
+def silent(browser: httpx.Client, client: Client, uri: str, **more: str) -> str:
+    answer = answer_of(browser.get(client.address(redirect_uri=uri, prompt="none", **{**PKCE, **more})))
+    return answer.get("error", "a code")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_o75_another_port_is_asked_for_again(hub: RunningHub, ada: User, host: str) -> None:
+    client = make_app(hub, None, redirect_uris=(f"http://{host}/cb",), confidential=False)
+    one, other, bare = f"http://{host}:4711/cb", f"http://{host}:4712/cb", f"http://{host}/cb"
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address(redirect_uri=one, **PKCE))
+        assert silent(browser, client, one) == "a code"
+        assert silent(browser, client, other) == silent(browser, client, bare) == "consent_required"
+        assert browser.get(client.address(redirect_uri=other, **PKCE)).status_code == 200, "the page"
+        assert browser.post(client.address(redirect_uri=other, **PKCE)).status_code == 403
+        approve(browser, client.address(redirect_uri=other, **PKCE))
+        assert silent(browser, client, one) == silent(browser, client, other) == "a code"
+
+
+def test_o75_registered_port_is_no_exception(hub: RunningHub, ada: User) -> None:
+    client = make_app(hub, None, redirect_uris=("http://127.0.0.1:4711/cb",), confidential=False)
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address(redirect_uri=None, **PKCE))
+        assert silent(browser, client, "http://127.0.0.1:4711/cb") == "a code"
+        assert silent(browser, client, "http://127.0.0.1:9/cb") == "consent_required"
+
+
+def test_o75_consent_elsewhere_opens_no_loopback_port(hub: RunningHub, ada: User) -> None:
+    """Given to the app's site, or to its device."""
+    uris = ("https://app.example/cb", "http://127.0.0.1/cb", "myapp://cb")
+    client = make_app(hub, None, redirect_uris=uris, confidential=False)
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address(**PKCE))
+        started = devices.start(client)
+        devices.approve(hub, ada, started["user_code"], " ".join(client.app.scopes))
+        assert silent(browser, client, uris[0]) == "a code"
+        assert silent(browser, client, "http://127.0.0.1:4711/cb") == "consent_required"
+        assert silent(browser, client, uris[2]) == "consent_required"
+    fresh = make_app(hub, None, redirect_uris=uris, confidential=False)
+    with browser_of(hub, ada) as browser:
+        for uri in uris[1:]:
+            approve(browser, fresh.address(redirect_uri=uri, **PKCE))
+        assert silent(browser, fresh, uris[0]) == "consent_required", "nor the other way round"
+
+
+@pytest.mark.parametrize("confidential", [True, False])
+@pytest.mark.parametrize("uri", ["myapp://cb", "com.example.notes:/cb"])
+def test_o75_custom_scheme_is_always_asked_for(hub: RunningHub, ada: User, uri: str, confidential: bool) -> None:
+    client = make_app(hub, None, redirect_uris=(uri,), confidential=confidential)
+    with browser_of(hub, ada) as browser:
+        for _ in range(2):
+            assert "code" in answer_of(approve(browser, client.address(**PKCE)))
+            assert silent(browser, client, uri) == "consent_required"
+
+
+def test_o75_app_with_a_secret_is_remembered_on_every_port(hub: RunningHub, ada: User) -> None:
+    """The code alone opens nothing."""
+    client = make_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address(redirect_uri="http://127.0.0.1:4711/cb", **PKCE))
+        assert silent(browser, client, "http://127.0.0.1:4712/cb") == "a code"
+
+
+def test_o75_deleted_secret_is_as_none(hub: RunningHub, ada: User) -> None:
+    client = make_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address(redirect_uri="http://127.0.0.1:4711/cb", **PKCE))
+
+        async def delete(opened: Hub) -> None:
+            await owning.delete_secret(opened.oauth, client.app, SYSTEM)
+
+        hub.call(delete)
+        assert silent(browser, client, "http://127.0.0.1:4711/cb") == "consent_required"
+
+
+def test_o75_app_known_by_its_document_is_always_asked_for(hub: RunningHub, ada: User) -> None:
+    client = keep_document(hub, redirect_uris=["http://127.0.0.1/cb"])
+    uri = "http://127.0.0.1:4711/cb"
+    with browser_of(hub, ada) as browser:
+        approve(browser, client.address(redirect_uri=uri, scope="openid", **PKCE))
+        assert silent(browser, client, uri, scope="openid") == "consent_required"
