@@ -128,7 +128,7 @@ def role_allows(one: Try) -> bool:
 CLOSED = """
     account.read_settings account.write_settings account.credentials account.read_webhooks account.write_webhooks
     org.read_members org.write_members org.read_settings org.write_settings org.read_apps org.write_apps
-    org.read_audit_log repo.ask_access operator.use
+    org.read_audit_log repo.ask_access repo.leave_redirect operator.use
 """.split()  # noqa: SIM905
 ENOUGH: dict[str, set[str]] = {
     "account.read_profile": {"profile"},

@@ -38,4 +38,6 @@ def test_none_is_the_folder_of_another() -> None:
     assert names.in_the_way("refs/heads/dev") is None
     names.add("refs/heads/dev")
     assert names.in_the_way("refs/heads/dev/one") == "refs/heads/dev"
-    assert len(names) == 2
+    assert names.count_own == 2
+    names.add("refs/pr/1")
+    assert names.count_own == 2, "pull requests are not the owner's"
