@@ -123,6 +123,18 @@ async def test_consents_are_remembered_for_the_hub(storage: Engine) -> None:
     assert [tuple(row) for row in rows] == [("x", "", "", "", "x", 1)]
 
 
+async def test_organizations_are_granted_with_the_scopes_of_their_consent(storage: Engine) -> None:
+    url = storage.empty_url()
+    await build_previous(url, "0012")
+    async with opened(url) as db:
+        before = "openid read-repos webhooks profile"
+        await db.write(lambda tx: tx.exec("UPDATE consents SET scopes = :scopes", {"scopes": before}))
+        await db.write(lambda tx: tx.exec("UPDATE memberships SET joined_at = 7"))
+        await migrate(db, url)
+        rows = await db.read(lambda tx: tx.all("SELECT scopes, joined_at FROM consent_organizations"))
+    assert [tuple(row) for row in rows] == [("read-repos webhooks", 7)]
+
+
 async def test_an_older_schema_moves_itself_on_sqlite_and_asks_on_postgres(storage: Engine) -> None:
     url = storage.empty_url()
     await build_previous(url)
