@@ -85,7 +85,7 @@ async def _allow(hub: Hub, user: User, app: App, name: str, scopes: list[str], o
 
     async def unit(tx: Tx) -> None:
         registered = app.client_id if app.is_registered else None
-        consent_id, _ = await consents.hold(tx, user.id, app.client_id, registered, new_id(now), now)
+        consent_id, *_ = await consents.hold(tx, user.id, app.client_id, registered, new_id(now), now)
         await consents.allow(tx, consent_id, scopes, face, name, now)
         await consents.set_organizations(tx, consent_id, dict.fromkeys(orgs, scopes))
 
