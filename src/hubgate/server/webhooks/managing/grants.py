@@ -5,7 +5,9 @@ narrowed, and nothing once the grant has ended, however that came about. The rou
 grant has ended is suspended, one whose grant lets it read less than before stays enabled, and a mail says so.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity, Kind
@@ -62,39 +64,57 @@ class FollowGrants:
     async def step(self) -> bool:
         """Whether there are more in this round."""
         after = self._after
-        ids = await self.webhooks.db.read_long(lambda tx: store.granted(tx, after, _BATCH))
-        for webhook_id in ids:
-            await _follow(self.webhooks, webhook_id)
-        more = len(ids) == _BATCH
-        self._after = ids[-1] if more else ""
+        found = await self.webhooks.db.read_long(lambda tx: store.granted(tx, after, _BATCH))
+        await _follow(self.webhooks, found)
+        more = len(found) == _BATCH
+        self._after = found[-1].id if more else ""
         return more
 
 
 async def follow_of(webhooks: Webhooks, user_id: str, client_id: str) -> None:
     """At once, after a user changed what an app may do."""
-    for webhook_id in await webhooks.db.read_long(lambda tx: store.granted_by(tx, user_id, client_id)):
-        await _follow(webhooks, webhook_id)
+    await _follow(webhooks, await webhooks.db.read_long(lambda tx: store.granted_by(tx, user_id, client_id)))
 
 
-async def _follow(webhooks: Webhooks, webhook_id: str) -> None:
-    now = webhooks.clock()
+async def _follow(webhooks: Webhooks, found: Iterable[Webhook]) -> None:
+    """Nearly always nothing changed, and nothing is written."""
+    for webhook in found:
+        if await webhooks.db.read(partial(_change, webhook=webhook)):
+            await webhooks.db.write_long(partial(_follow_one, webhooks=webhooks, webhook_id=webhook.id))
 
-    async def unit(tx: Tx) -> None:
-        webhook = await store.hold(tx, webhook_id)
-        if webhook is None or webhook.grant is None or webhook.state != ENABLED:
-            return
-        if not await entitled.is_under_grant(tx, webhook_id):
-            await store.suspend(tx, webhook_id, now)
-            await queue.skip_all(tx, webhook_id, SUSPENDED, now)
-            await telling.grant_ended(tx, webhooks, webhook)
-            return
-        before, after = await store.reach(tx, webhook_id), await reach_of(tx, webhook.grant)
-        if before != after:
-            await store.set_reach(tx, webhook_id, after)
-        if before - after:
-            await telling.grant_narrowed(tx, webhooks, webhook)
 
-    await webhooks.db.write_long(unit)
+@dataclass(frozen=True)
+class _Change:
+    """`reach` is None where the grant ended."""
+
+    before: frozenset[str]
+    reach: frozenset[str] | None
+
+
+async def _change(tx: Tx, webhook: Webhook) -> _Change | None:
+    """None where the grant is as it was."""
+    if webhook.grant is None or webhook.state != ENABLED:
+        return None
+    before = await store.reach(tx, webhook.id)
+    if not await entitled.is_under_grant(tx, webhook.id):
+        return _Change(before, None)
+    after = await reach_of(tx, webhook.grant)
+    return None if before == after else _Change(before, after)
+
+
+async def _follow_one(tx: Tx, webhooks: Webhooks, webhook_id: str) -> None:
+    now, webhook = webhooks.clock(), await store.hold(tx, webhook_id)
+    change = await _change(tx, webhook) if webhook else None
+    if webhook is None or change is None:
+        return
+    if change.reach is None:
+        await store.suspend(tx, webhook_id, now)
+        await queue.skip_all(tx, webhook_id, SUSPENDED, now)
+        await telling.grant_ended(tx, webhooks, webhook)
+        return
+    await store.set_reach(tx, webhook_id, change.reach)
+    if change.before - change.reach:
+        await telling.grant_narrowed(tx, webhooks, webhook)
 
 
 async def is_lapsed(webhooks: Webhooks, webhook: Webhook) -> bool:

@@ -133,16 +133,19 @@ async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
     return [row["id"] for row in await tx.all(sql, {"owner_id": owner_id})]
 
 
-async def granted(tx: Tx, after: str, most: int) -> list[str]:
-    """The ids of the next that apps created."""
-    sql = "SELECT id FROM webhooks WHERE client_id IS NOT NULL AND id > :after ORDER BY id LIMIT :most"
-    return [row["id"] for row in await tx.all(sql, {"after": after, "most": most})]
+_GRANTED = f"SELECT {COLUMNS} FROM webhooks w WHERE w.client_id IS NOT NULL AND w.state = '{ENABLED}'"
 
 
-async def granted_by(tx: Tx, user_id: str, client_id: str) -> list[str]:
-    """The ids of those that an app created for a user, in the order in which everyone locks them."""
-    sql = "SELECT id FROM webhooks WHERE client_id = :client_id AND granted_by = :user_id ORDER BY id"
-    return [row["id"] for row in await tx.all(sql, {"client_id": client_id, "user_id": user_id})]
+async def granted(tx: Tx, after: str, most: int) -> list[Webhook]:
+    """The next that apps created and that are enabled."""
+    rows = await tx.all(f"{_GRANTED} AND w.id > :after ORDER BY w.id LIMIT :most", {"after": after, "most": most})
+    return [Webhook(*row) for row in rows]
+
+
+async def granted_by(tx: Tx, user_id: str, client_id: str) -> list[Webhook]:
+    """Those that an app created for a user."""
+    sql = f"{_GRANTED} AND w.client_id = :client_id AND w.granted_by = :user_id ORDER BY w.id"
+    return [Webhook(*row) for row in await tx.all(sql, {"client_id": client_id, "user_id": user_id})]
 
 
 async def set_grant(tx: Tx, webhook_id: str, grant: Grant, reach: Iterable[str]) -> None:
