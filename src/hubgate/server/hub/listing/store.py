@@ -92,7 +92,7 @@ async def counts(tx: Tx, owner_id: str, sight: Sight) -> dict[str, int]:
     rows = await tx.all(
         f"""
         SELECT r.type, count(*) AS n FROM repos r
-        WHERE r.owner_id = :owner_id AND l.guest = 0 AND {_visible(sight, values)} GROUP BY r.type
+        WHERE r.owner_id = :owner_id AND {_visible(sight, values)} GROUP BY r.type
         """,
         values,
     )
@@ -107,7 +107,7 @@ async def used_storage(tx: Tx, owner_id: str, sight: Sight) -> int:
     row = await tx.one(
         f"""
         SELECT COALESCE(SUM(l.size), 0) AS n FROM lfs_links l JOIN repos r ON r.id = l.repo_id
-        WHERE r.owner_id = :owner_id AND {_visible(sight, values)}
+        WHERE r.owner_id = :owner_id AND l.guest = 0 AND {_visible(sight, values)}
         """,
         values,
     )
