@@ -322,3 +322,78 @@ def test_w41_tokens_of_the_same_app_do_not_mix_users(hub: RunningHub, receiver: 
     with api(hub, tokens_for(stage.app, bob, scope="openid webhooks read-repos")["access_token"]) as app:
         make_webhook(app, receiver.url, *WATCHED)
     assert stage.heard(receiver) == {"ada/open"}
+
+
+def test_w41_an_app_learns_nothing_private_from_a_webhook_of_its_user(hub: RunningHub, receiver: Receiver) -> None:
+    """Neither by switching it nor by taking it over: what it sent before was for the user."""
+    stage = Stage(hub)
+    with api(hub, stage.token) as owner:
+        mine = make_webhook(owner, receiver.url, *WATCHED)
+        hidden = make_webhook(owner, receiver.url, "model:beta/secret")
+    assert stage.heard(receiver) == set(REPOS)
+    path = f"{PATH}/{mine['id']}"
+    with api(hub, stage.grant("openid webhooks")) as app:
+        shown = [app.post(f"{path}/{how}").json()["webhook"] for how in ("disable", "enable")]
+        shown += [app.post(path, json=change).json()["webhook"] for change in ({}, {"domains": ["repo"]})]
+        shown += [app.get(path).json()["webhook"]]
+        assert {str([one["name"] for one in said["watched"]]) for said in shown} == {"['ada', 'acme', 'beta']"}
+        (log,) = app.get(f"{path}/logs").json()
+        assert log["repo"]["name"] == "ada/open"
+        with api(hub, stage.token) as owner:
+            logs = {one["id"]: one["repo"]["name"] for one in owner.get(f"{path}/logs").json()}
+        assert {logs[one]: app.get(f"{path}/logs/{one}").status_code for one in logs} == {
+            name: 200 if name == "ada/open" else 404 for name in REPOS
+        }
+        refused = app.post(f"{PATH}/{hidden['id']}", json={"url": receiver.url})
+        assert (refused.status_code, "Name what to watch" in refused.text) == (422, True)
+
+
+def test_w41_deliveries_are_shown_within_the_token_and_the_grant(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    wide = stage.grant("openid webhooks read-repos", stage.acme)
+    with browser_of(hub, stage.ada) as browser:
+        code = answer_of(browser.get(stage.app.address(scope="openid webhooks")))["code"]
+    narrow = stage.app.redeem(code).json()["access_token"]
+    with api(hub, wide) as app:
+        path = f"{PATH}/{make_webhook(app, receiver.url, *WATCHED)['id']}/logs"
+    stage.heard(receiver)
+
+    def logged(token: str) -> set[str]:
+        with api(hub, token) as app:
+            return {one["repo"]["name"] for one in app.get(path).json()}
+
+    assert logged(wide) == {"ada/open", "ada/secret", "acme/secret"}
+    assert logged(narrow) == {"ada/open"}, "another token of the same app"
+    stage.connected("PATCH", organizations=[])
+    assert logged(wide) == {"ada/open", "ada/secret"}, "the organization was taken back"
+    with api(hub, stage.token) as owner:
+        assert owner.request("DELETE", "/api/repos/delete", json={"name": "secret"}).status_code == 200
+    assert logged(wide) == {"ada/open", "ada/secret"}, "a repo that is gone is judged as it was"
+    assert logged(narrow) == {"ada/open"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "left"),
+    [
+        ({"allowedScopes": ["webhooks", "profile"]}, {"ada/open"}),
+        ({"allowedScopes": ["read-repos"]}, set()),
+        ({"allowedRoles": ["read", "write"]}, set()),
+        ({"scopes": ["openid", "webhooks"]}, {"ada/open"}),
+    ],
+)
+def test_w41_an_organization_that_limits_token_exchange_limits_webhooks(
+    hub: RunningHub, receiver: Receiver, limit: dict[str, list[str]], left: set[str]
+) -> None:
+    stage = Stage(hub)
+    app = make_exchanger(hub, stage.acme, scopes=SCOPES)
+    with api(hub, exchanged(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
+        webhook = watching_acme(client, receiver)
+    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    with api(hub, stage.token) as owner:
+        changed = owner.patch(f"/api/organizations/acme/settings/applications/{app.id}", json=limit)
+        assert changed.status_code == 200, changed.text
+    assert stage.heard(receiver) == left
+    stage.follow()
+    assert stage.state(webhook, OF_ACME) == (False if left else "suspended-after-failure")
+    said = "Webhook sends less: " if left else "Webhook suspended: "
+    assert [mail["subject"].startswith(said) for mail in stage.mails()] == [True]

@@ -203,6 +203,21 @@ def test_taken_back_while_the_app_asks(hub: RunningHub) -> None:
             assert script.get(API).json() == []
 
 
+def test_a_change_of_organizations_brings_no_scope_back(hub: RunningHub) -> None:
+    """Whichever of two changes comes first: what one of them does not name stays as the other left it."""
+    ada, client = make_user(hub, "ada"), make_app(hub)
+    acme = make_organization(hub, "acme", ada)
+    token = make_token(hub, ada)
+    with browser_of(hub, ada) as browser, api(hub, token) as script:
+        for _ in range(8):
+            approve(browser, client.address(prompt="consent"))
+            change = lambda: script.patch(at(API, client), json={"organizations": [acme.id]})  # noqa: E731
+            narrow = lambda: script.patch(at(API, client), json={"scopes": ["openid"]})  # noqa: E731
+            answers = at_once([change, change, narrow, change, change])
+            assert {answer.status_code for answer in answers} == {200}
+            assert script.get(at(API, client)).json()["scopes"] == ["openid"]
+
+
 def answer_of_signed_in(client: Client, user: User, challenge: str) -> str:
     """A code that nobody has redeemed yet."""
     with browser_of(client.hub, user) as browser:

@@ -64,8 +64,10 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
     now, user_id = oauth.clock(), person.user.id
 
     async def unit(tx: Tx) -> Connected:
-        before = await store.connected(tx, user_id, client_id)
-        if before is None or not await store.touch(tx, before.consent.id, now):
+        # Held before it is read: what is not named here stays as another change at the same moment left it.
+        held = await store.touch_of(tx, user_id, client_id, now)
+        before = await store.connected(tx, user_id, client_id) if held else None
+        if before is None:
             raise NotFound(_ABSENT)
         _check(before, person, changes)
         scopes = changes.scopes_after(before)

@@ -149,10 +149,10 @@ async def set_organizations(tx: Tx, consent_id: str, granted: Mapping[str, Itera
     await tx.exec_many(sql, rows)
 
 
-async def touch(tx: Tx, consent_id: str, now: int) -> bool:
-    """Before a change: False if it is gone; otherwise it stays until the unit ends."""
-    sql = "UPDATE consents SET updated_at = :now WHERE id = :id"
-    return await tx.exec(sql, {"id": consent_id, "now": now}) == 1
+async def touch_of(tx: Tx, user_id: str, client_id: str, now: int) -> bool:
+    """Before a change: False if there is none; otherwise it stays until the unit ends."""
+    sql = "UPDATE consents SET updated_at = :now WHERE user_id = :user_id AND client_id = :client_id"
+    return await tx.exec(sql, {"user_id": user_id, "client_id": client_id, "now": now}) == 1
 
 
 async def note_use(tx: Tx, consent_id: str, now: int) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import UNSET
 from starlette.types import ASGIApp
 
+from hubgate.server.access.sight import Sight, sight_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Query, Route
 from hubgate.server.errors import Forbidden
@@ -75,14 +76,15 @@ class _Api:
         return JsonResponse({})
 
     async def logs(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        kept, query = await self._kept_by_app(request, context), request.query()
-        wanted = reading.check_filter(Filter(query.get("state", ""), query.get("repo", ""), query.get("scope", "")))
+        (kept, sight), query = await self._kept_by_app(request, context), request.query()
+        asked = Filter(query.get("state", ""), query.get("repo", ""), query.get("scope", ""), sight=sight)
+        wanted = reading.check_filter(asked)
         found = await reading.page(self._webhooks, kept.webhook, wanted, parse_page(query, reading.CURSOR))
         return listed(request, self._webhooks.base_url, found, shapes.logged_json)
 
     async def log(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        kept = await self._kept_by_app(request, context)
-        full = await reading.one(self._webhooks, kept.webhook, request.param("delivery"))
+        kept, sight = await self._kept_by_app(request, context)
+        full = await reading.one(self._webhooks, kept.webhook, request.param("delivery"), sight)
         return JsonResponse(shapes.in_full_json(full))
 
     async def replay(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
@@ -98,17 +100,21 @@ class _Api:
         return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
 
     async def _switched(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
-        return _wrapped(await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on))
+        kept = await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
+        (shown,) = await self._shown([kept], context)
+        return _wrapped(shown)
 
     async def _kept(self, request: HubRequest, context: OwnerContext) -> Kept:
         return await managing.get(self._webhooks, context.owner, request.param("id"))
 
-    async def _kept_by_app(self, request: HubRequest, context: OwnerContext) -> Kept:
-        """Payloads tell of private repos: an app sees those of the webhooks it created."""
+    async def _kept_by_app(self, request: HubRequest, context: OwnerContext) -> tuple[Kept, Sight | None]:
+        """Payloads tell of private repos: an app sees those of the webhooks it created, as far as it sees the repos."""
         kept, grant = await self._kept(request, context), grant_of(self._webhooks, context.identity)
-        if grant is not None and not grant.created(kept.webhook):
+        if grant is None:
+            return kept, None
+        if not grant.created(kept.webhook):
             raise Forbidden("This app did not create this webhook, so it cannot see its deliveries.")
-        return kept
+        return kept, sight_of(context.identity)
 
     async def _shown(self, found: list[Kept], context: OwnerContext) -> list[Kept]:
         grant = grant_of(self._webhooks, context.identity)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from hubgate.server.access.sight import Sight
 from hubgate.server.accounts.model import Owner
 from hubgate.server.errors import NotFound
 from hubgate.server.paging import Page, PageRequest, page_of
@@ -85,11 +86,12 @@ async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, Latest]:
     return found
 
 
-async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> InFull:
+async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str, sight: Sight | None = None) -> InFull:
+    """`sight` is of an app that asks."""
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> InFull:
-        logged = await store.one(tx, webhook.id, delivery_id, now)
+        logged = await store.one(tx, webhook.id, delivery_id, now, sight)
         if logged is None:
             raise NotFound(NO_SUCH)
         body = await store.body(tx, delivery_id) if await _may_show(tx, webhook, logged) else None

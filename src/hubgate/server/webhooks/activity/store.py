@@ -1,13 +1,14 @@
 """Statements behind the activity of a webhook."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
+from hubgate.server.access.sight import Sight
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.delivering.store import ALIVE
 from hubgate.server.webhooks.entitled.store import may_know
-from hubgate.server.webhooks.model import HOLDS_LANE, PARKED
+from hubgate.server.webhooks.model import HOLDS_LANE, NOBODY, PARKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,8 @@ class Filter:
     # With its namespace.
     repo: str = ""
     scope: str = ""
+    # Of an app that asks; None shows everything.
+    sight: Sight | None = field(default=None, kw_only=True)
 
 
 async def page(tx: Tx, webhook_id: str, wanted: Filter, before: int, most: int, now: int) -> list[Logged]:
@@ -126,7 +129,32 @@ def _matching(webhook_id: str, wanted: Filter, now: int) -> tuple[str, dict[str,
         # Names are the same in either case.
         conditions.append("lower(d.repo_name) = :repo")
         values["repo"] = wanted.repo.lower()
+    if wanted.sight is not None:
+        conditions.append(_seen(wanted.sight, values))
     return " AND ".join(conditions), values
+
+
+def _seen(sight: Sight, values: dict[str, str | int]) -> str:
+    """Deliveries about what an app may see now: the webhook may have reported on more before it was the app's, or while
+    the app was allowed more (attack W41).
+    """
+
+    def owned(column: str, owners: Sequence[str], name: str) -> str:
+        named = {f"{name}{number}": owner for number, owner in enumerate(owners)}
+        values.update(named)
+        return f"{column} IN ({', '.join(f':{each}' for each in named) or 'NULL'})"
+
+    values["seen_through"] = sight.client_id or ""
+    there = "SELECT 1 FROM repos r WHERE r.id = d.repo_id"
+    created = f"{owned('r.owner_id', sight.creators, 'made')} AND r.creator_client = :seen_through"
+    return f"""
+        (d.repo_id = '{NOBODY}'
+            OR EXISTS ({there} AND (r.private = 0 OR {owned("r.owner_id", sight.owners, "seen")} OR ({created})))
+            OR NOT EXISTS ({there}) AND EXISTS (
+                SELECT 1 FROM events e WHERE e.id = d.event_id
+                    AND (e.private = 0 OR {owned("e.owner_id", sight.owners, "seen")})
+            ))
+    """
 
 
 async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> Sequence[Row]:
@@ -141,10 +169,10 @@ async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> 
     )
 
 
-async def one(tx: Tx, webhook_id: str, delivery_id: str, now: int) -> Logged | None:
+async def one(tx: Tx, webhook_id: str, delivery_id: str, now: int, sight: Sight | None = None) -> Logged | None:
+    condition, values = _matching(webhook_id, Filter(sight=sight), now)
     row = await tx.one(
-        f"{_HELD} SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND d.webhook_id = :webhook_id",
-        {"id": delivery_id, "webhook_id": webhook_id, "now": now},
+        f"{_HELD} SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND {condition}", {**values, "id": delivery_id}
     )
     return Logged(*row) if row else None
 

@@ -49,8 +49,17 @@ def _consented(private: str, owner: str, repo: str) -> str:
     """
 
 
+# What the organization lets its app exchange tokens for, now: the app's scopes, less those its admins do not allow. A
+# list is stored as JSON.
+_ALLOWED = "REPLACE(REPLACE(REPLACE(REPLACE(ga.allowed_scopes, '[', ''), ']', ''), ',', ''), '\"', '')"
+_EXCHANGEABLE = ("w.granted_scopes", "ga.scopes", f"COALESCE({_ALLOWED}, ga.scopes)")
+_ROLE_ALLOWED = f"""(ga.allowed_roles IS NULL OR ga.allowed_roles LIKE '%"{Role.ADMIN.label}"%')"""
+
+
 def _exchanged(private: str, owner: str, repo: str) -> str:
-    """The conditions under which an exchanged token lives (`oauth/tokens/store.STILL_UNDER`)."""
+    """The conditions under which an exchanged token lives (`oauth/tokens/store.STILL_UNDER`), and those under which the
+    app would get another: a token soon expires, a webhook does not.
+    """
     return f"""
         EXISTS (
             SELECT 1 FROM memberships gm JOIN organizations gx ON gx.id = gm.org_id JOIN apps ga ON ga.org_id = gx.id
@@ -58,8 +67,8 @@ def _exchanged(private: str, owner: str, repo: str) -> str:
             WHERE gm.org_id = w.org_id AND gm.user_id = w.granted_by AND gm.role = {int(Role.ADMIN)}
                 AND gm.joined_at <= w.created_at AND gx.plan = 'enterprise' AND gx.plan_since <= w.created_at
                 AND ga.client_id = w.client_id AND ga.token_exchange = 1 AND ga.paused = 0
-                AND ga.exchange_since <= w.created_at
-                AND ({private} = 0 OR (gx.id = {owner} AND {_sees(repo, "w.granted_scopes")}))
+                AND ga.exchange_since <= w.created_at AND {_scoped(_WEBHOOKS, *_EXCHANGEABLE)} AND {_ROLE_ALLOWED}
+                AND ({private} = 0 OR (gx.id = {owner} AND {_sees(repo, *_EXCHANGEABLE)}))
         )
     """
 

@@ -44,7 +44,7 @@ async def reach_of(tx: Tx, grant: Grant) -> frozenset[str]:
     """
     held = _READS.intersection(parse_scopes(grant.scopes))
     if grant.kind == EXCHANGE:
-        return held
+        return held & await store.exchangeable(tx, grant.client_id)
     reach: set[str] = set()
     for row in await store.consented(tx, grant):
         at_home = held.intersection(parse_scopes(row["scopes"]))

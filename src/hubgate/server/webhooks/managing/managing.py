@@ -155,12 +155,14 @@ async def update(
             after = _overlapping(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
         await store.update(tx, after)
         after = await _under(tx, after, grant)
+        if watched is None and grant is not None and not grant.created(before):
+            await _hide_beyond_grant(tx, webhook_id)
         if after.url != before.url:
             # What the old address did is not held against the new one.
             await store.forgive(tx, webhook_id)
             await queue.replan(tx, [webhook_id], now)
         kept = (
-            Kept(after, watched_before)
+            Kept(after, await store.watches_of(tx, webhook_id))
             if watched is None
             else await _with_watches(tx, after, watched, webhooks.clock())
         )
@@ -276,6 +278,15 @@ async def _under(tx: Tx, webhook: Webhook, grant: Grant | None) -> Webhook:
         granted_by=grant.user_id,
         granted_scopes=grant.scopes,
     )
+
+
+async def _hide_beyond_grant(tx: Tx, webhook_id: str) -> None:
+    """A webhook that an app takes over does not go on watching private repos that the grant does not reach: the app
+    would learn their names.
+    """
+    await store.drop_beyond_grant(tx, webhook_id)
+    if not await store.watches_of(tx, webhook_id):
+        raise Mend("watched", "Name what to watch: this app may not see what this webhook watches now.")
 
 
 async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now: int) -> Kept:

@@ -1,10 +1,12 @@
 """Statements on webhooks and what they watch."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.roles import Role
+from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Each
 from hubgate.server.webhooks.entitled.store import may_know
@@ -172,6 +174,15 @@ async def consented(tx: Tx, grant: Grant) -> Sequence[Row]:
         """,
         {"user_id": grant.user_id, "client_id": grant.client_id},
     )
+
+
+async def exchangeable(tx: Tx, client_id: str) -> frozenset[str]:
+    """The scopes for which an app may exchange tokens."""
+    row = await tx.one("SELECT scopes, allowed_scopes FROM apps WHERE client_id = :id", {"id": client_id})
+    if row is None:
+        return frozenset()
+    held = frozenset(parse_scopes(row["scopes"]))
+    return held if row["allowed_scopes"] is None else held.intersection(json.loads(row["allowed_scopes"]))
 
 
 async def reach(tx: Tx, webhook_id: str) -> frozenset[str]:
@@ -360,6 +371,19 @@ _PRIVATE_AMONG = Each("SELECT r.id FROM repos r WHERE r.id = :id AND r.private =
 async def watches_of(tx: Tx, webhook_id: str) -> list[Watch]:
     rows = await tx.all(f"{_WATCHES} WHERE x.webhook_id = :id ORDER BY x.position", {"id": webhook_id})
     return [Watch(row["type"], row["name"], row["target_id"]) for row in rows]
+
+
+async def drop_beyond_grant(tx: Tx, webhook_id: str) -> None:
+    """The watched repos that it may not report on."""
+    await tx.exec(
+        f"""
+        DELETE FROM watches WHERE webhook_id = :id AND target_id IN (
+            SELECT r.id FROM watches x JOIN webhooks w ON w.id = x.webhook_id JOIN repos r ON r.id = x.target_id
+            WHERE x.webhook_id = :id AND NOT ({may_know("r.private", "r.owner_id", "r.id")})
+        )
+        """,
+        {"id": webhook_id},
+    )
 
 
 async def private_among(tx: Tx, repo_ids: Iterable[str]) -> set[str]:
