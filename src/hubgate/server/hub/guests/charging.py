@@ -26,6 +26,8 @@ class Charge:
     in_git: int = 0
     # Large files that only guests sent, by their ids.
     files: set[str] = field(default_factory=set)
+    # The push leaves commits behind that the pull request had. They stay on disk, also once what is left is merged.
+    rewinds: bool = False
 
 
 async def charge_of(repos: Repos, repo: Repo, user_id: str | None) -> Charge | None:
@@ -100,6 +102,8 @@ async def take_up(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> N
     files = await store.files_held(tx, charge.user_id, repo_id, charge.files)
     await store.charge(tx, charge.user_id, repo_id, num, files, now)
     await store.forget_waiting(tx, charge.user_id, repo_id, files)
+    if charge.rewinds:
+        await store.leave_behind(tx, repo_id, num)
     if charge.in_git:
         await store.charge_git(tx, charge.user_id, repo_id, 0, -charge.in_git, now)
         await store.charge_git(tx, charge.user_id, repo_id, num, charge.in_git, now)

@@ -137,8 +137,22 @@ _FORGET = Each(
 
 
 async def end_charges(tx: Tx, repo_id: str, num: int) -> None:
-    """Of a pull request that is merged or removed."""
     await tx.exec("DELETE FROM guest_bytes WHERE repo_id = :repo_id AND num = :num", {"repo_id": repo_id, "num": num})
+
+
+async def leave_behind(tx: Tx, repo_id: str, num: int) -> None:
+    """What git stores for a pull request whose commits were replaced: charged as `-num`, which no merge ends."""
+    given: Params = {"repo_id": repo_id, "num": num}
+    await tx.exec(
+        """
+        INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
+        SELECT user_id, repo_id, -num, oid, bytes, updated_at FROM guest_bytes
+        WHERE repo_id = :repo_id AND num = :num AND oid = ''
+        ON CONFLICT (user_id, repo_id, num, oid) DO UPDATE SET bytes = guest_bytes.bytes + excluded.bytes
+        """,
+        given,
+    )
+    await tx.exec("DELETE FROM guest_bytes WHERE repo_id = :repo_id AND num = :num AND oid = ''", given)
 
 
 async def set_waiting(tx: Tx, repo_id: str, num: int, now: int) -> None:
