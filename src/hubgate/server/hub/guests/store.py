@@ -307,6 +307,17 @@ _MARK = Each(
 )
 
 
+async def marked_among(tx: Tx, repo_id: str, shas: Collection[str]) -> set[str]:
+    rows = await tx.each(_MARKED, [{"repo_id": repo_id, "sha": sha} for sha in shas])
+    return {row["sha"] for row in rows}
+
+
+_MARKED = Each(
+    "SELECT c.sha FROM pull_request_commits c WHERE c.repo_id = :repo_id AND c.sha = :sha",
+    {"repo_id": "text", "sha": "text"},
+)
+
+
 async def marked(db: Database, repo_id: str, sha: str) -> tuple[bool, int | None] | None:
     """Whether a pull request led to it when the repo had this generation; None if it is not marked."""
     row = await db.one(
