@@ -175,3 +175,11 @@ def test_o72_guests_do_not_make_a_repo_look_newer(scene: Guests) -> None:
     assert scene.ada.get(API).json()["lastModified"] == before
     committed(scene.ada, REPO, {"hers.txt": b"x"})
     assert scene.ada.get(API).json()["lastModified"] > before
+
+
+def test_o72_files_without_content_are_charged_for_the_room_they_take(scene: Guests) -> None:
+    """Otherwise rows and files without end cost nothing."""
+    asked = [{"oid": f"{number:064x}", "size": number % 2} for number in range(MOST_BYTES // 4096 + 1)]
+    refused = scene.batch(scene.eve, *asked)
+    assert (refused.status_code, TOO_MUCH in refused.json().get("message", "")) == (403, True), refused.text
+    assert scene.batch(scene.eve, *asked[1:]).status_code == 200

@@ -54,7 +54,8 @@ async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
             await guest_store.end_charges(tx, repo.id, num)
         await store.remove(tx, repo.id, found.num)
 
-    await repos.db.write(unit)
+    # It may have a hundred thousand files.
+    await repos.db.write_long(unit)
 
 
 async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: User) -> None:
@@ -72,7 +73,7 @@ async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: Use
             raise NotFound(f"There is no {found.ref}.", code="RevisionNotFound")
         await guest_store.set_waiting(tx, repo.id, found.num, now)
 
-    await repos.db.write(unit)
+    await repos.db.write_long(unit)
 
 
 async def _held(tx: Tx, repo: Repo, num: int) -> Discussion:

@@ -71,7 +71,8 @@ async def move_refs(
         return moves
 
     failpoint.hit("refs-before-move")
-    moves = await repos.db.write(unit)
+    write = repos.db.write_long if charge is not None and charge.is_long else repos.db.write
+    moves = await write(unit)
     failpoint.hit("refs-after-move")
     return moves
 
