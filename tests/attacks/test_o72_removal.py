@@ -116,3 +116,16 @@ def test_o72_owner_sees_who_opened_what(scene: Guests) -> None:
     assert shown == [(2, "open", True, "eve"), (1, "closed", True, "eve")]
     assert scene.ada.get(f"{API}/discussions?status=open&type=pull_request&author=eve").json()["count"] == 1
     assert scene.ada.get(f"{API}/discussions?author=nobody").json() == {"discussions": [], "count": 0, "start": 0}
+
+
+@pytest.mark.parametrize("version", ["0", "2"])
+def test_o72_removed_commit_cannot_be_fetched_by_its_id(scene: Guests, version: str) -> None:
+    _, sha = scene.proposed({"evil.txt": b"x"})
+    scene.proposed({"other.txt": b"x"})
+    work, speaking = scene.clone("adas", scene.ada_token), ("-c", f"protocol.version={version}", "fetch", "origin")
+    work.git(*speaking, sha)
+    assert scene.remove(1).status_code == 200
+    other = scene.clone("others", scene.ada_token)
+    other.fails(*speaking, sha)
+    other.fails(*speaking, "main", sha)
+    other.git(*speaking, "main", "refs/pr/2", scene.refs()["refs/pr/2"])

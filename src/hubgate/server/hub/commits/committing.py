@@ -113,6 +113,9 @@ async def landed(repos: Repos, repo: Repo, parent: str, request: Request, charge
             raise large_itself()
         if is_large and operation.path not in large:
             unannounced.append(operation.path)
+    if charge is not None:
+        rules = await _rules_after(folder, parent, operations, unannounced)
+        await add_git(repos, repo, charge, len(rules) if rules else 0)
     return Landed([*gone, *changes], unannounced)
 
 
@@ -120,10 +123,13 @@ async def _size_in_git(folder: Path, parent: str, request: Request) -> int:
     """About as many bytes as the commit adds: contents, the message, and every folder that is written anew. One of
     100,000 files takes megabytes, whatever is changed in it.
     """
-    contents = sum(item.content.size for item in request.operations if isinstance(item, AddFile))
-    entries = sum(OBJECT_SIZE + len(item.path) for item in request.operations)
-    changed = {"", *(inside for item in request.operations for inside in folders_of(item.path))}
-    trees_anew = await trees.size_of_folders(folder, parent, changed)
+    operations = request.operations
+    contents = sum(item.content.size for item in operations if isinstance(item, AddFile))
+    entries = sum(OBJECT_SIZE + len(item.path) for item in operations)
+    # A folder that something leaves and something comes to is written twice.
+    left = {inside for path in _gone(operations) for inside in folders_of(path)}
+    entered = {"", *(inside for item in operations for inside in folders_of(item.path))}
+    trees_anew = await trees.size_of_folders(folder, parent, [*left, *entered]) + OBJECT_SIZE * len(left | entered)
     return contents + entries + trees_anew + OBJECT_SIZE + len(request.message)
 
 
@@ -175,17 +181,25 @@ async def _announced(
     """With lines in .gitattributes that say so, or a clone would hold pointers instead of these files. They are added
     to what the file is at `parent`: others may have announced theirs since the blobs landed.
     """
-    if not on_disk.unannounced:
-        return on_disk.changes
-    before = await _rules_to_be(folder, parent, operations)
-    text = await in_thread(announcing, before, on_disk.unannounced)
-    if len(text) > LARGE:
-        raise _too_many_rules()
-    if text == before:
+    text = await _rules_after(folder, parent, operations, on_disk.unannounced)
+    if text is None:
         return on_disk.changes
     put = Put(NAME, await write_blob(folder, text))
     changes = [put if isinstance(change, Put) and change.path == NAME else change for change in on_disk.changes]
     return changes if put in changes else [*changes, put]
+
+
+async def _rules_after(
+    folder: Path, parent: str | None, operations: Sequence[Operation], unannounced: Sequence[str]
+) -> bytes | None:
+    """The whole .gitattributes with a line for each of these; None if it has them."""
+    if not unannounced:
+        return None
+    before = await _rules_to_be(folder, parent, operations)
+    text = await in_thread(announcing, before, unannounced)
+    if len(text) > LARGE:
+        raise _too_many_rules()
+    return text if text != before else None
 
 
 async def _rules_to_be(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:

@@ -7,7 +7,7 @@ Removing takes the ref along, and ends what a guest was charged for. Large files
 from typing import Literal
 
 from hubgate.server.accounts.model import User
-from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.errors import Conflict, Forbidden, NotFound
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store
@@ -15,7 +15,7 @@ from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charging import check_pull_requests
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.model import REPO_GONE, TURNED_OFF, Repo
 from hubgate.server.hub.repos.refs import moved_in
 from hubgate.server.storage.database import Tx
 
@@ -36,6 +36,8 @@ async def set_status(
                 raise Conflict(f"Its commits are gone: {found.ref} was deleted.")
             # A writer may open more than its author could.
             if found.status == "closed" and not await guest_store.is_writer(tx, repo.id, user.id):
+                if repo.discussions_disabled:
+                    raise Forbidden(TURNED_OFF)
                 await check_pull_requests(tx, repos, repo, user.id)
         await store.set_status(tx, repo.id, found.num, status)
 
@@ -48,10 +50,12 @@ async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
     async def unit(tx: Tx) -> None:
         found = await _held(tx, repo, discussion.num)
         await _drop_ref(tx, repos, repo, found, now, by_guest=False)
-        await guest_store.end_charges(tx, repo.id, found.num)
+        for num in (found.num, -found.num):
+            await guest_store.end_charges(tx, repo.id, num)
         await store.remove(tx, repo.id, found.num)
 
-    await repos.db.write(unit)
+    # It may have a hundred thousand files.
+    await repos.db.write_long(unit)
 
 
 async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: User) -> None:
@@ -69,7 +73,7 @@ async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: Use
             raise NotFound(f"There is no {found.ref}.", code="RevisionNotFound")
         await guest_store.set_waiting(tx, repo.id, found.num, now)
 
-    await repos.db.write(unit)
+    await repos.db.write_long(unit)
 
 
 async def _held(tx: Tx, repo: Repo, num: int) -> Discussion:

@@ -65,4 +65,5 @@ async def commit_as_pull_request(repos: Repos, repo: Repo, user: User, base: str
             await take_up(tx, repo.id, num, charge, now)
         return num
 
-    return Committed(sha, await repos.db.write(unit))
+    write = repos.db.write_long if charge is not None and charge.is_long else repos.db.write
+    return Committed(sha, await write(unit))

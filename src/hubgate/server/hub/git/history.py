@@ -18,6 +18,7 @@ from hubgate.server.hub.git.walking import NotACommit, Walk
 DEEPEST = 2_000
 # And after this many seconds: every caller waits for the same few threads.
 LONGEST_SEARCH = 2.0
+LONGEST_WALK = 5.0
 # A history is counted so far while its reader waits.
 MOST_COUNTED = 2_000
 # Bytes. The longest summary and description that are accepted over HTTP fit, in characters of four bytes each; a pushed
@@ -46,6 +47,14 @@ class Page:
     # What the walk would visit next, in order; nothing at its end. Then what it must not visit again.
     ahead: list[str]
     passed: list[str]
+
+
+async def leads_to(folder: Path, sha: str | None, former: str | None, *, seconds: float = LONGEST_WALK) -> bool:
+    """Whether the commit `former` is in the history of `sha`."""
+    if sha is None or former is None:
+        return former is None
+    command = ["rev-list", "--max-count=1", former, "--not", sha, "--"]
+    return not await program.run(command, folder, seconds=seconds, gently=True)
 
 
 async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> Page:

@@ -100,6 +100,24 @@ async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
     return True
 
 
+async def leads_to_less(quarantine: Quarantine, tips: Sequence[str]) -> bool:
+    """Whether objects came that the repo does not have and that `tips`, which hang together, do not lead to. Counted,
+    not collected: there may be millions.
+    """
+    came = reached = 0
+    listed = _listed(quarantine)
+    async with aclosing(listed):
+        async for objects in listed:
+            came += len(await quarantine.without_known([item.sha for item in objects]))
+    wanted = "".join(f"{tip}\n" for tip in tips).encode()
+    command = ["rev-list", "--objects", "--no-object-names", "--stdin", "--not", "--all"]
+    walked = program.lines(command, quarantine.folder, wanted, LONGEST_WORK, quarantine.with_repo)
+    async with aclosing(walked):
+        async for lines in walked:
+            reached += len(await quarantine.without_known([line.decode() for line in lines]))
+    return reached < came
+
+
 async def types_of(quarantine: Quarantine, shas: Sequence[str]) -> dict[str, str]:
     """What each is; nothing for one that is not there."""
 

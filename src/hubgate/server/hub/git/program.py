@@ -85,12 +85,12 @@ async def run(
 
 
 async def lines(
-    arguments: Sequence[str], folder: Path, given: bytes, seconds: float
+    arguments: Sequence[str], folder: Path, given: bytes, seconds: float, more: Mapping[str, str] | None = None
 ) -> AsyncGenerator[list[bytes], None]:
     """What it prints, as many whole lines as come at once, run gently. Ended and bounded as by `run`; `given` is short
     enough to be taken at once.
     """
-    process, until = await start(arguments, folder), monotonic() + seconds
+    process, until = await start(arguments, folder, more), monotonic() + seconds
     try:
         if process.stdin is None or process.stdout is None:
             raise ValueError("started without pipes")

@@ -16,6 +16,10 @@ from hubgate.server.storage.database import Database, Tx
 
 # Closed pull requests still have their refs, which every clone is told of: so many for each that may be open.
 REFS_FOR_EACH = 10
+# What a file takes on disk at least: without it, rows for empty files would cost nothing.
+SMALLEST_FILE = 4096
+# Files that are taken up without making others wait.
+FEW = 100
 
 
 @dataclass
@@ -26,6 +30,12 @@ class Charge:
     in_git: int = 0
     # Large files that only guests sent, by their ids.
     files: set[str] = field(default_factory=set)
+    # The push leaves commits behind that the pull request had. They stay on disk, also once what is left is merged.
+    rewinds: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.files) > FEW
 
 
 async def charge_of(repos: Repos, repo: Repo, user_id: str | None) -> Charge | None:
@@ -43,7 +53,8 @@ async def add_git(repos: Repos, repo: Repo, charge: Charge, size: int) -> None:
         await _check_room(tx, repos, charge.user_id, size)
         await store.charge_git(tx, charge.user_id, repo.id, 0, size, now)
 
-    await repos.db.write(unit)
+    # A guest may hold so many files that adding them up takes long.
+    await repos.db.write_long(unit)
     charge.in_git += size
 
 
@@ -54,7 +65,7 @@ async def announce(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[str, i
     async def unit(tx: Tx) -> None:
         await _charge_files(tx, repos, user_id, repo.id, sizes, now)
 
-    await repos.db.write(unit)
+    await repos.db.write_long(unit)
 
 
 async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Collection[str]) -> None:
@@ -81,7 +92,7 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
         await _charge_files(tx, repos, charge.user_id, repo.id, still, now)
         charge.files.update(still)
 
-    await repos.db.write(unit)
+    await repos.db.write_long(unit)
 
 
 async def add_kept(tx: Tx, repo: Repo, charge: Charge, oid: str, size: int, now: int) -> bool:
@@ -91,7 +102,7 @@ async def add_kept(tx: Tx, repo: Repo, charge: Charge, oid: str, size: int, now:
     await store.charge_git(tx, charge.user_id, repo.id, 0, -size, now)
     only_of_guests = bool(await store.guests_among(tx, repo.id, [oid]))
     if only_of_guests:
-        await store.charge(tx, charge.user_id, repo.id, 0, {oid: size}, now)
+        await store.charge(tx, charge.user_id, repo.id, 0, {oid: max(size, SMALLEST_FILE)}, now)
     return only_of_guests
 
 
@@ -100,6 +111,8 @@ async def take_up(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> N
     files = await store.files_held(tx, charge.user_id, repo_id, charge.files)
     await store.charge(tx, charge.user_id, repo_id, num, files, now)
     await store.forget_waiting(tx, charge.user_id, repo_id, files)
+    if charge.rewinds:
+        await store.leave_behind(tx, repo_id, num)
     if charge.in_git:
         await store.charge_git(tx, charge.user_id, repo_id, 0, -charge.in_git, now)
         await store.charge_git(tx, charge.user_id, repo_id, num, charge.in_git, now)
@@ -130,6 +143,7 @@ async def check_refs(tx: Tx | Database, repos: Repos, repo: Repo, user_id: str) 
 
 
 async def _charge_files(tx: Tx, repos: Repos, user_id: str, repo_id: str, sizes: Mapping[str, int], now: int) -> None:
+    sizes = {oid: max(size, SMALLEST_FILE) for oid, size in sizes.items()}
     held = await store.files_held(tx, user_id, repo_id, sizes)
     more = sum(max(size - held.get(oid, 0), 0) for oid, size in sizes.items())
     await _check_room(tx, repos, user_id, more)

@@ -5,22 +5,28 @@ by its id, at most once for each change of the repo's refs, by a git program tha
 """
 
 import logging
-from collections.abc import Collection
+import re
+from collections.abc import AsyncIterator, Collection
 from enum import Enum
 
-from hubgate.server.errors import Unavailable
+from hubgate.server.errors import BadRequest, NotFound, Unavailable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program
 from hubgate.server.hub.guests import store
 from hubgate.server.hub.repos import copied_refs
+from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.storage.database import Tx
 
 log = logging.getLogger("hubgate.git")
 
 SECONDS = 5.0
-# Commits that are marked without making others wait.
+# Commits that are marked without making others wait, and that a fetch asks for by their ids.
 FEW = 100
+# In a request of `git fetch` (gitprotocol-pack, gitprotocol-v2).
+_WANT = re.compile(rb"want ([0-9a-fA-F]{40})")
+_LONGEST_WANT = len("want ") + 39
 
 
 class Standing(Enum):
@@ -53,6 +59,38 @@ async def standing_of(repos: Repos, repo: Repo, sha: str) -> Standing:
         await _store(repos, repo, sha, standing)
         return standing
     return Standing.PULL_REQUEST if is_reachable else Standing.NOWHERE
+
+
+async def without_removed(repos: Repos, repo: Repo, asked: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What a fetch asks for, passed on; NotFound if that is a commit that was in a pull request and is nowhere now. Git
+    itself gives out all that it has, by its id.
+    """
+    begun, asked_before = b"", set[str]()
+    async for part in asked:
+        # A line that is not whole yet is of no use to git either.
+        text = begun + part
+        wanted = {sha.decode().lower() for sha in _WANT.findall(text)} - asked_before
+        asked_before |= wanted
+        for sha in await _to_look_up(repos, repo, wanted):
+            if await standing_of(repos, repo, sha) is Standing.NOWHERE:
+                raise NotFound(f"not our ref {sha}", code="RevisionNotFound")
+        begun = text[-_LONGEST_WANT:]
+        yield part
+
+
+async def _to_look_up(repos: Repos, repo: Repo, wanted: Collection[str]) -> list[str]:
+    """Clients mostly want what refs are at."""
+    if not wanted:
+        return []
+
+    async def read(tx: Tx) -> list[str]:
+        found = await store.marked_among(tx, repo.id, wanted)
+        return sorted(found - {sha for _, sha in await repo_store.refs(tx, repo.id)}) if found else []
+
+    found = await repos.db.read_long(read)
+    if len(found) > FEW:
+        raise BadRequest(f"Fetch at most {FEW} commits of pull requests by their ids at once.")
+    return found
 
 
 async def _looked_up(repos: Repos, repo: Repo, sha: str) -> Standing:

@@ -137,8 +137,22 @@ _FORGET = Each(
 
 
 async def end_charges(tx: Tx, repo_id: str, num: int) -> None:
-    """Of a pull request that is merged or removed."""
     await tx.exec("DELETE FROM guest_bytes WHERE repo_id = :repo_id AND num = :num", {"repo_id": repo_id, "num": num})
+
+
+async def leave_behind(tx: Tx, repo_id: str, num: int) -> None:
+    """What git stores for a pull request whose commits were replaced: charged as `-num`, which no merge ends."""
+    given: Params = {"repo_id": repo_id, "num": num}
+    await tx.exec(
+        """
+        INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
+        SELECT user_id, repo_id, -num, oid, bytes, updated_at FROM guest_bytes
+        WHERE repo_id = :repo_id AND num = :num AND oid = ''
+        ON CONFLICT (user_id, repo_id, num, oid) DO UPDATE SET bytes = guest_bytes.bytes + excluded.bytes
+        """,
+        given,
+    )
+    await tx.exec("DELETE FROM guest_bytes WHERE repo_id = :repo_id AND num = :num AND oid = ''", given)
 
 
 async def set_waiting(tx: Tx, repo_id: str, num: int, now: int) -> None:
@@ -289,6 +303,17 @@ _MARK = Each(
     SELECT :repo_id, :sha, 0 /*pg FROM batch */ WHERE 1 = 1
     ON CONFLICT (repo_id, sha) DO UPDATE SET checked = NULL
     """,
+    {"repo_id": "text", "sha": "text"},
+)
+
+
+async def marked_among(tx: Tx, repo_id: str, shas: Collection[str]) -> set[str]:
+    rows = await tx.each(_MARKED, [{"repo_id": repo_id, "sha": sha} for sha in shas])
+    return {row["sha"] for row in rows}
+
+
+_MARKED = Each(
+    "SELECT c.sha FROM pull_request_commits c WHERE c.repo_id = :repo_id AND c.sha = :sha",
     {"repo_id": "text", "sha": "text"},
 )
 

@@ -16,6 +16,7 @@ MAIN = "refs/heads/main"
 PULL_REQUESTS = "refs/pr/"
 UNLINK_FIRST = "the name is a redirect. It is free once it is unlinked in the settings of its owner, under Redirects."
 REPO_GONE = "The repo was deleted meanwhile."
+TURNED_OFF = "Discussions and pull requests are turned off in this repo."
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,96}\Z")
 

@@ -61,6 +61,8 @@ async def _at_pull_request(
 
 
 def _may_push_to(identity: Identity, repo: Repo, pull_request: Discussion) -> bool:
+    if repo.discussions_disabled:
+        return False
     post = resource.Post(repo.judged(), pull_request.author_id)
     return decide(identity, Action.DISCUSSION_PUSH, post).allowed
 

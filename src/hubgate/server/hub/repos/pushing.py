@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 
 from hubgate.server import failpoint
 from hubgate.server.access.identity import Identity
-from hubgate.server.errors import Forbidden, NotFound, Unprocessable
+from hubgate.server.errors import Forbidden, NotFound, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.git import inspecting, receiving
+from hubgate.server.hub.git import history, inspecting, program, receiving
 from hubgate.server.hub.git.inspecting import MOST_COMMITS, Findings
 from hubgate.server.hub.git.objects import Pointer
 from hubgate.server.hub.git.paths import DEEPEST
@@ -26,6 +26,7 @@ from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request
 from hubgate.server.hub.repos.refs import Moves, RefIsElsewhere, move_refs
+from hubgate.server.jobs.caller import caller_of_context
 
 # Larger files are git lfs's business, unless the operator lets larger ones come in a commit.
 LARGEST_FILE = 100 * 1024 * 1024
@@ -71,7 +72,7 @@ async def push(
             return objection
         if findings.objects and to_pull_request:
             try:
-                await _prepare(repos, repo, held, findings, charge, named)
+                await _prepare(repos, repo, held, findings, charge, named, wanted)
             except Forbidden as problem:
                 return Outcome(_for_all(asked, "refused, see above"), remarks=[problem.message])
         if findings.objects:
@@ -81,12 +82,23 @@ async def push(
 
 
 async def _prepare(
-    repos: Repos, repo: Repo, held: Quarantine, findings: Findings, charge: Charge | None, files: Collection[str]
+    repos: Repos,
+    repo: Repo,
+    held: Quarantine,
+    findings: Findings,
+    charge: Charge | None,
+    files: Collection[str],
+    wanted: Sequence[RefChange],
 ) -> None:
     """What a push to a pull request needs before its objects land: they stay even if its ref cannot move (O72)."""
     if charge is not None:
         if len(findings.commits) > MOST_COMMITS:
             raise Forbidden(f"Users who may not write to this repo push at most {MOST_COMMITS:,} commits at once.")
+        # A charge ends with the merge of its pull request: all that is charged has to be in that one.
+        if len(wanted) > 1:
+            raise Forbidden("Users who may not write to this repo push to one pull request at a time.")
+        if await inspecting.leads_to_less(held, [change.new_sha for change in wanted if change.new_sha is not None]):
+            raise Forbidden("The push brings objects that are not part of the pull request.")
         await use_files(repos, repo, charge, files)
         await add_git(repos, repo, charge, await held.size())
     if len(findings.commits) <= MOST_COMMITS:
@@ -214,6 +226,8 @@ async def _moved(
     absent = [f"{change.ref} was not there" for change in asked.changes if _deletes_nothing(change)]
     if not wanted:
         return Outcome(_all_or_none(asked, refused), remarks=[] if refused else absent[:MOST_NAMED])
+    if charge is not None:
+        charge.rewinds = not await _all_go_on(repos, repo, wanted)
     try:
         moves = await move_refs(repos, present, wanted, together="atomic" in asked.wants, charge=charge)
     except RefIsElsewhere as problem:
@@ -225,6 +239,17 @@ async def _moved(
     friendly = moves.moved and "quiet" not in asked.wants
     remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if friendly else []
     return Outcome(_all_or_none(asked, refused), remarks=remarks)
+
+
+async def _all_go_on(repos: Repos, repo: Repo, wanted: Sequence[RefChange]) -> bool:
+    """Whether each new commit leads to the old one."""
+    folder = repos.folders.of(repo.id)
+    try:
+        async with repos.walks.taken(caller_of_context.get().share, repo.id):
+            return all([await history.leads_to(folder, change.new_sha, change.old_sha) for change in wanted])
+    except (Unavailable, program.GitFailed):
+        # Not known in time: the bytes stay charged.
+        return False
 
 
 async def _there_after_all(repos: Repos, repo: Repo, asked: Asked) -> dict[str, str]:

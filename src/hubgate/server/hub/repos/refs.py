@@ -71,7 +71,8 @@ async def move_refs(
         return moves
 
     failpoint.hit("refs-before-move")
-    moves = await repos.db.write(unit)
+    write = repos.db.write_long if charge is not None and charge.is_long else repos.db.write
+    moves = await write(unit)
     failpoint.hit("refs-after-move")
     return moves
 
@@ -91,7 +92,8 @@ async def moved_in(
     """As a part of a larger unit. `card` belongs to the new head, if the head is among the changes; `counts` says how
     many commits lead to the new ids (`counting`).
     """
-    seq = await store.next_seq(tx, repo.id, now)
+    # Guests do not put a repo at the top of the lists (attack O72).
+    seq = await store.next_seq(tx, repo.id, None if by_guest else now)
     if seq is None:
         raise NotFound(REPO_GONE, code="RepoNotFound")
     moved: list[RefChange] = []

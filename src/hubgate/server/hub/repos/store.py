@@ -192,13 +192,17 @@ async def add(tx: Tx, repo: Repo) -> None:
     )
 
 
-async def next_seq(tx: Tx, repo_id: str, now: int) -> int | None:
+async def next_seq(tx: Tx, repo_id: str, now: int | None) -> int | None:
     """The number of the event that this unit is about to write. From here to its end no other unit changes the repo.
+    `now` is None where that leaves the time of its last change as it is.
 
     None if the repo is gone.
     """
     row = await tx.one(
-        "UPDATE repos SET last_seq = last_seq + 1, updated_at = :now WHERE id = :id RETURNING last_seq",
+        """
+        UPDATE repos SET last_seq = last_seq + 1, updated_at = COALESCE(CAST(:now AS bigint), updated_at)
+        WHERE id = :id RETURNING last_seq
+        """,
         {"id": repo_id, "now": now},
     )
     return int(row["last_seq"]) if row else None

@@ -136,7 +136,7 @@ guest_bytes = Table(
     metadata,
     owner("users", "user_id", key=True),
     _repo(key=True),
-    # The pull request; 0 until one takes the bytes up.
+    # The pull request; 0 until one takes the bytes up, and negative for commits that it had and has no more.
     Column("num", BigInteger, primary_key=True, autoincrement=False),
     # Of a large file; empty for what is stored in git.
     Column("oid", Text, primary_key=True),

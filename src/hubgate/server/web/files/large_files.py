@@ -209,7 +209,9 @@ async def _charged(repos: Repos, repo: Repo, user_id: str, objects: Sequence[Lar
     if await charge_of(repos, repo, user_id) is None:
         await use_files(repos, repo, None, {one.oid for one in objects})
         return False
-    missing = {one.oid: one.size for one in objects if not await _is_here(repos, repo.id, one.oid, one.size)}
+    # Named twice, it can be sent in either size.
+    largest = {one.oid: one.size for one in sorted(objects, key=lambda one: one.size)}
+    missing = {oid: size for oid, size in largest.items() if not await _is_here(repos, repo.id, oid, size)}
     await announce(repos, repo, user_id, missing)
     return True
 

@@ -21,6 +21,7 @@ from hubgate.server.hub.git import pktline, receiving, serving
 from hubgate.server.hub.git.pktline import LineReader
 from hubgate.server.hub.git.receiving import Outcome
 from hubgate.server.hub.git.unpacking import MOST_PACK_BYTES
+from hubgate.server.hub.guests import marked_commits
 from hubgate.server.hub.repos import copied_refs, pushing
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.hub.repos.push_rights import NO_PULL_REQUEST
@@ -121,7 +122,8 @@ class _Git:
 
         async def parts() -> AsyncGenerator[bytes, None]:
             folder = await copied_refs.refresh(self.repos, repo.id)
-            answer = serving.answer(folder, _protocol(request), aiter(body))
+            asked = marked_commits.without_removed(self.repos, repo, aiter(body))
+            answer = serving.answer(folder, _protocol(request), asked)
             try:
                 async for content in answer:
                     yield content

@@ -14,7 +14,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos import finding, store
-from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.model import REPO_GONE, TURNED_OFF, Repo
 
 ACTIONS = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_OPEN, Action.DISCUSSION_PUSH)
 
@@ -34,7 +34,7 @@ class Destination:
 async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -> Target[Destination]:
     """Finds the pull request that `rev` names; whether there is such a revision at all, `ref_at` says."""
     judged, checks = repo.judged(), tuple[Check, ...]()
-    found = None
+    found, hint = None, ""
     if as_pull_request:
         checks = (Check(Action.DISCUSSION_OPEN, judged),)
     elif rev.startswith("refs/pr/"):
@@ -42,10 +42,12 @@ async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -
         if found is not None:
             # As with a push: by its author or by a writer.
             post = resource.Post(judged, found.author_id)
-            checks = (Check(Action.DISCUSSION_PUSH, post), Check(Action.REPO_WRITE, judged))
+            own = () if repo.discussions_disabled else (Check(Action.DISCUSSION_PUSH, post),)
+            checks, hint = (*own, Check(Action.REPO_WRITE, judged)), TURNED_OFF if repo.discussions_disabled else ""
     else:
         checks = (Check(Action.REPO_WRITE, judged),)
-    return Target(Destination(repo, rev, as_pull_request, found), judged, also=(checks,) if checks else ())
+    also = (checks,) if checks else ()
+    return Target(Destination(repo, rev, as_pull_request, found), judged, also=also, hint=hint)
 
 
 async def ref_at(repos: Repos, to: Destination) -> str:
@@ -70,7 +72,7 @@ async def again(repos: Repos, identity: Identity, to: Destination) -> str:
 
 async def _branch(repos: Repos, to: Destination) -> str:
     if to.repo.discussions_disabled:
-        raise Forbidden("Discussions and pull requests are turned off in this repo.")
+        raise Forbidden(TURNED_OFF)
     found = await finding.revision(repos, to.repo, to.rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
         raise _no_revision(to.rev)
