@@ -142,6 +142,26 @@ def test_o67_a_reset_of_a_never_verified_account_ends_everything(hub: RunningHub
     ) in " ".join(told.get_content().split())
 
 
+def test_o67_a_reset_ends_apps_and_webhooks_of_organizations_nobody_else_is_in(hub: RunningHub) -> None:
+    eve, bob = make_user(hub, "eve", verified=False), make_user(hub, "bob")
+    alone, shared = make_organization(hub, "alone", eve), make_organization(hub, "shared", bob, eve="admin")
+    apps = [make_app(hub, organization=organization) for organization in (alone, shared)]
+    with browser_of(hub, eve) as intruder:
+        for name in ("alone", "shared"):
+            form = {"url": "https://ci.example/hook", "watched": f"org:{name}", "domains": ["repo"]}
+            at = f"/organizations/{name}/settings/webhooks"
+            made = submit(intruder, f"{at}/new", at, **form)
+            assert made.status_code in (200, 303), made.text
+    link = reset_by_mail(hub, eve)
+    with hub.client() as victim:
+        submit(victim, link, password=NEW)
+        submit(victim, "/login", username="eve", password=NEW)
+        listed = [victim.get(f"/organizations/{name}/settings/webhooks").text for name in ("alone", "shared")]
+    assert ["ci.example" in page for page in listed] == [False, True]
+    answers = [app.post("/oauth/introspect", {"token": "x"}).status_code for app in apps]
+    assert answers == [401, 200], "the app of the organization that bob is in stays"
+
+
 def test_o67_what_was_under_way_during_the_reset_is_rejected(hub: RunningHub) -> None:
     """A request whose caller was found before the reset, and whose body was received after it."""
     eve = make_user(hub, "eve", verified=False)

@@ -74,6 +74,17 @@ def test_o72_owner_closes_a_pull_request(scene: Guests) -> None:
     assert "refs/pr/1" not in scene.refs()
 
 
+def test_o72_author_does_not_reopen_what_a_writer_closed(scene: Guests) -> None:
+    num, _ = scene.proposed({"idea.txt": b"x"})
+    assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
+    assert scene.set_status(num, "open", by=scene.eve).status_code == 200, "closed by its author"
+    assert scene.set_status(num, "closed").status_code == 200
+    refused = scene.set_status(num, "open", by=scene.eve)
+    assert (refused.status_code, "closed it" in refused.json()["error"]) == (403, True)
+    assert scene.set_status(num, "open").status_code == 200
+    assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
+
+
 def test_o72_ref_of_an_open_pull_request_is_not_deleted(scene: Guests) -> None:
     num, _ = scene.proposed({"idea.txt": b"x"})
     assert scene.ada.delete(f"{API}/discussions/{num}/ref").status_code == 409

@@ -315,6 +315,25 @@ async def take_away(opened: Hub, how: str, app: Client, acme: Organization, ada:
     await members.change_role(opened.accounts, acme, ada, Role.WRITE, SYSTEM)
 
 
+def test_w41_after_a_pause_the_app_takes_its_webhook_up_again(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    app = make_exchanger(hub, stage.acme, scopes=SCOPES)
+    with api(hub, exchanged(app, "ada@example.org", scope="webhooks")["access_token"]) as client:
+        webhook = watching_acme(client, receiver)
+    settings = f"/api/organizations/acme/settings/applications/{app.id}"
+    with api(hub, stage.token) as admin:
+        assert admin.patch(settings, json={"paused": True}).status_code == 200
+        stage.follow()
+        assert stage.state(webhook, OF_ACME) == "suspended-after-failure"
+        assert admin.post(f"{OF_ACME}/{webhook['id']}/enable").status_code == 409
+        hub.clock.advance(60)
+        assert admin.patch(settings, json={"paused": False}).status_code == 200
+    with api(hub, exchanged(app, "ada@example.org", scope="webhooks")["access_token"]) as client:
+        assert client.post(f"{OF_ACME}/{webhook['id']}", json={"ordered": True}).status_code == 200
+        assert client.post(f"{OF_ACME}/{webhook['id']}/enable").status_code == 200
+    assert stage.heard(receiver) == {"ada/open"}
+
+
 def test_w41_tokens_of_the_same_app_do_not_mix_users(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     bob = make_user(hub, "bob")

@@ -1,5 +1,6 @@
 """The opened resources of one process, without the routes: what commands and background loops need too."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from urllib.parse import urlsplit
@@ -150,10 +151,12 @@ async def _taken_along(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
     await webhook_removing.delete_of_owner(tx, owner_id, now)
 
 
-async def _end_created(tx: Tx, user_id: str, now: int) -> Ended:
-    """What a user whose address was never proven left behind, beyond accounts."""
-    ended = await account_reset.end_everything(tx, user_id, now)
-    return replace(ended, webhooks=await webhook_removing.delete_of_owner(tx, user_id, now))
+async def _end_created(tx: Tx, user_id: str, owners: Sequence[str], now: int) -> Ended:
+    """What a user whose address was never proven left behind, beyond accounts. `owners` are the ids of the user and of
+    the user's organizations.
+    """
+    ended = await account_reset.end_everything(tx, user_id, owners, now)
+    return replace(ended, webhooks=sum([await webhook_removing.delete_of_owner(tx, owner, now) for owner in owners]))
 
 
 def egress_for(settings: Settings) -> Egress:

@@ -1,6 +1,6 @@
 """What every use case on accounts needs, in one value."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from hubgate.server.accounts.ended import Ended
@@ -31,8 +31,8 @@ class Accounts:
     move_along: MovedAlong
     # In the unit that sets a new password: the codes and tokens of every app that this user signed in to.
     end_app_sign_ins: EndedAlong
-    # The same where the address was never proven, with what the user allowed apps, registered and watched.
-    end_created: EndedAlong
+    # The same where the address was never proven, with the user's consents, and the apps and webhooks of these owners.
+    end_created: Callable[[Tx, str, Sequence[str], int], Awaitable[Ended]]
 
     def link(self, path: str) -> str:
         """An address of ours for a mail."""

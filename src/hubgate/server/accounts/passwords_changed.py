@@ -113,14 +113,17 @@ async def _end_sign_ins(accounts: Accounts, tx: Tx, user: User, now: int, own_se
 
 
 async def _end_everything(accounts: Accounts, tx: Tx, user: User, now: int) -> Ended:
-    """Repos and organizations stay: they are the account's content, and open it to nobody."""
+    """Repos and organizations stay: they are the account's content, and open it to nobody. Apps and webhooks of an
+    organization with no other member end as the account's own do.
+    """
     await store.count_up_credentials(tx, user.id)
     sessions = await session_store.count_others(tx, user.id, now - LASTS, "")
     await session_store.remove_all(tx, user.id)
     tokens = await token_store.remove_all(tx, user.id)
     invitations = await org_store.drop_all_invitations_by(tx, user.id, now)
     own = Ended(sessions=sessions, personal_tokens=tokens, invitations=invitations)
-    return own + await accounts.end_created(tx, user.id, now)
+    owners = [user.id, *await org_store.with_only_member(tx, user.id)]
+    return own + await accounts.end_created(tx, user.id, owners, now)
 
 
 async def _sign_ins_ended(tx: Tx, user: User, listed: str, sessions: str) -> str:

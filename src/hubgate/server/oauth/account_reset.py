@@ -1,5 +1,6 @@
 """What a user's new password ends here: the sign-ins of apps, and in an account that was never proven all the rest."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hubgate.server.accounts.ended import Ended
@@ -23,10 +24,10 @@ async def end_sign_ins(tx: Tx, user_id: str, now: int) -> Ended:
     return Ended(app_tokens=tokens, refresh_tokens=families)
 
 
-async def end_everything(tx: Tx, user_id: str, now: int) -> Ended:
-    """The same, with the consents and the user's own apps; for others, these apps' consents and tokens end too."""
-    # Held before the consents, as by whoever deletes an app.
-    own = await app_store.hold_of_user(tx, user_id)
+async def end_everything(tx: Tx, user_id: str, owners: Sequence[str], now: int) -> Ended:
+    """The same, with the consents and the apps of the owners; for others, these apps' consents and tokens end too."""
+    # Locked before the consents, as by the deletion of an app.
+    own = [client_id for owner in owners for client_id in await app_store.hold_of_owner(tx, owner)]
     connected = await consent_store.hold_of_user(tx, user_id)
     ended = await end_sign_ins(tx, user_id, now)
     await consent_store.remove_of_user(tx, user_id)

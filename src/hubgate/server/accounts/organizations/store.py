@@ -322,3 +322,16 @@ def _invitation(row: Row) -> Invitation:
         row["created_at"],
         row["expires_at"],
     )
+
+
+async def with_only_member(tx: Tx, user_id: str) -> list[str]:
+    """The ids of organizations that nobody but this user is in."""
+    rows = await tx.all(
+        """
+        SELECT m.org_id FROM memberships m WHERE m.user_id = :user_id AND NOT EXISTS (
+            SELECT 1 FROM memberships o WHERE o.org_id = m.org_id AND o.user_id <> m.user_id
+        ) ORDER BY m.org_id
+        """,
+        {"user_id": user_id},
+    )
+    return [row["org_id"] for row in rows]

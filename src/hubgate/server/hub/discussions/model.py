@@ -16,6 +16,7 @@ class Discussion(msgspec.Struct, frozen=True):
     base: str | None
     author_id: str
     created_at: int
+    closed_by: str | None = None
 
     @property
     def ref(self) -> str:

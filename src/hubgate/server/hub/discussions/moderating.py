@@ -20,6 +20,7 @@ from hubgate.server.hub.repos.refs import moved_in
 from hubgate.server.storage.database import Tx
 
 NO_DISCUSSION = "There is no such discussion or pull request in this repo."
+CLOSED_BY_WRITER = "Somebody who may write to this repo closed it, so only such users can reopen it."
 # What each status may follow.
 _BEFORE = {"closed": ("draft", "open"), "open": ("draft", "closed")}
 
@@ -38,8 +39,10 @@ async def set_status(
             if found.status == "closed" and not await guest_store.is_writer(tx, repo.id, user.id):
                 if repo.discussions_disabled:
                     raise Forbidden(TURNED_OFF)
+                if found.closed_by not in (None, user.id):
+                    raise Forbidden(CLOSED_BY_WRITER)
                 await check_pull_requests(tx, repos, repo, user.id)
-        await store.set_status(tx, repo.id, found.num, status)
+        await store.set_status(tx, repo.id, found.num, status, user.id if status == "closed" else None)
 
     await repos.db.write(unit)
 

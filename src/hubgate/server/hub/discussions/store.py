@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.storage.database import Database, Tx
 
-_COLUMNS = "id, repo_id, num, title, description, status, base, author_id, created_at"
+_COLUMNS = "id, repo_id, num, title, description, status, base, author_id, created_at, closed_by"
 
 
 async def add(tx: Tx, discussion: Discussion) -> None:
     await tx.exec(
         f"""
         INSERT INTO discussions ({_COLUMNS})
-        VALUES (:id, :repo_id, :num, :title, :description, :status, :base, :author_id, :created_at)
+        VALUES (:id, :repo_id, :num, :title, :description, :status, :base, :author_id, :created_at, :closed_by)
         """,
         {
             "id": discussion.id,
@@ -24,6 +24,7 @@ async def add(tx: Tx, discussion: Discussion) -> None:
             "base": discussion.base,
             "author_id": discussion.author_id,
             "created_at": discussion.created_at,
+            "closed_by": discussion.closed_by,
         },
     )
 
@@ -48,10 +49,10 @@ async def open_pull_request_by(tx: Tx | Database, repo_id: str, author_id: str) 
     return Discussion(*row) if row else None
 
 
-async def set_status(tx: Tx, repo_id: str, num: int, status: str) -> None:
+async def set_status(tx: Tx, repo_id: str, num: int, status: str, closed_by: str | None) -> None:
     await tx.exec(
-        "UPDATE discussions SET status = :status WHERE repo_id = :repo_id AND num = :num",
-        {"repo_id": repo_id, "num": num, "status": status},
+        "UPDATE discussions SET status = :status, closed_by = :closed_by WHERE repo_id = :repo_id AND num = :num",
+        {"repo_id": repo_id, "num": num, "status": status, "closed_by": closed_by},
     )
 
 

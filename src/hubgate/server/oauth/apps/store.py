@@ -51,9 +51,10 @@ async def hold(tx: Tx, client_id: str) -> App | None:
     return app_of(row) if row else None
 
 
-async def hold_of_user(tx: Tx, user_id: str) -> list[str]:
-    """The client ids of a user's own apps, in one order everywhere; nobody changes them until this unit ends."""
-    rows = await tx.all("SELECT client_id FROM apps WHERE owner_id = :user_id ORDER BY client_id", {"user_id": user_id})
+async def hold_of_owner(tx: Tx, owner_id: str) -> list[str]:
+    """The client ids of the apps of a user or an organization, in one order everywhere; locked until this unit ends."""
+    sql = "SELECT client_id FROM apps WHERE owner_id = :owner_id OR org_id = :owner_id ORDER BY client_id"
+    rows = await tx.all(sql, {"owner_id": owner_id})
     held = [await hold(tx, row["client_id"]) for row in rows]
     return [app.client_id for app in held if app is not None]
 

@@ -103,6 +103,8 @@ discussions = Table(
     # The id of a user, who may be gone by now.
     Column("author_id", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    # The id of the user who closed it; null while it is open.
+    Column("closed_by", Text),
     Index(None, "repo_id", "author_id"),
     sqlite_with_rowid=False,
 )

@@ -65,9 +65,9 @@ def _exchanged(private: str, owner: str, repo: str) -> str:
             SELECT 1 FROM memberships gm JOIN organizations gx ON gx.id = gm.org_id JOIN apps ga ON ga.org_id = gx.id
             JOIN users gu ON gu.id = gm.user_id AND gu.disabled_at IS NULL
             WHERE gm.org_id = w.org_id AND gm.user_id = w.granted_by AND gm.role = {int(Role.ADMIN)}
-                AND gm.joined_at <= w.created_at AND gx.plan = 'enterprise' AND gx.plan_since <= w.created_at
+                AND gm.joined_at <= w.granted_at AND gx.plan = 'enterprise' AND gx.plan_since <= w.granted_at
                 AND ga.client_id = w.client_id AND ga.token_exchange = 1 AND ga.paused = 0
-                AND ga.exchange_since <= w.created_at AND {_scoped(_WEBHOOKS, *_EXCHANGEABLE)} AND {_ROLE_ALLOWED}
+                AND ga.exchange_since <= w.granted_at AND {_scoped(_WEBHOOKS, *_EXCHANGEABLE)} AND {_ROLE_ALLOWED}
                 AND ({private} = 0 OR (gx.id = {owner} AND {_sees(repo, *_EXCHANGEABLE)}))
         )
     """

@@ -103,7 +103,7 @@ async def create(
             raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
         await auditing.tell(tx, webhook, Kind.WEBHOOK_CREATE, "created", actor, now)
-        return await _with_watches(tx, await _under(tx, webhook, grant), watched, webhooks.clock())
+        return await _with_watches(tx, await _under(tx, webhook, grant, now), watched, webhooks.clock())
 
     return await webhooks.db.write(unit)
 
@@ -154,7 +154,7 @@ async def update(
         elif wanted.secret is not None:
             after = _overlapping(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
         await store.update(tx, after)
-        after = await _under(tx, after, grant)
+        after = await _under(tx, after, grant, now)
         if watched is None and grant is not None and not grant.created(before):
             await _hide_beyond_grant(tx, webhook_id)
         if after.url != before.url:
@@ -267,10 +267,10 @@ async def require_grant(tx: Tx, webhook_id: str) -> None:
         raise Conflict(grants.LAPSED)
 
 
-async def _under(tx: Tx, webhook: Webhook, grant: Grant | None) -> Webhook:
-    if grant is None or grant == webhook.grant:
+async def _under(tx: Tx, webhook: Webhook, grant: Grant | None, now: int) -> Webhook:
+    if grant is None:
         return webhook
-    await store.set_grant(tx, webhook.id, grant, await grants.reach_of(tx, grant))
+    await store.set_grant(tx, webhook.id, grant, await grants.reach_of(tx, grant), now)
     return replace(
         webhook,
         client_id=grant.client_id,

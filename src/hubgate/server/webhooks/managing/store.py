@@ -150,13 +150,14 @@ async def granted_by(tx: Tx, user_id: str, client_id: str) -> list[Webhook]:
     return [Webhook(*row) for row in await tx.all(sql, {"client_id": client_id, "user_id": user_id})]
 
 
-async def set_grant(tx: Tx, webhook_id: str, grant: Grant, reach: Iterable[str]) -> None:
+async def set_grant(tx: Tx, webhook_id: str, grant: Grant, reach: Iterable[str], now: int) -> None:
     await tx.exec(
         """
-        UPDATE webhooks SET client_id = :client_id, grant_kind = :kind, granted_by = :user_id, granted_scopes = :scopes
+        UPDATE webhooks SET client_id = :client_id, grant_kind = :kind, granted_by = :user_id,
+            granted_scopes = :scopes, granted_at = :now
         WHERE id = :id
         """,
-        {"id": webhook_id, **asdict(grant)},
+        {"id": webhook_id, "now": now, **asdict(grant)},
     )
     await set_reach(tx, webhook_id, reach)
 

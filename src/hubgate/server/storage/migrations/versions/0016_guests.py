@@ -17,6 +17,7 @@ def _repo() -> "sa.Column[str]":
 
 
 def upgrade() -> None:
+    op.add_column("discussions", sa.Column("closed_by", sa.Text))
     op.create_table(
         "guest_bytes",
         sa.Column("user_id", sa.Text, sa.ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),

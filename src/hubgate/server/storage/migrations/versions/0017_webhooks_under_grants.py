@@ -12,4 +12,5 @@ _GRANTED = sa.text("client_id IS NOT NULL")
 def upgrade() -> None:
     for name in ("client_id", "grant_kind", "granted_by", "granted_scopes", "reach"):
         op.add_column("webhooks", sa.Column(name, sa.Text))
+    op.add_column("webhooks", sa.Column("granted_at", sa.BigInteger))
     op.create_index("ix_webhooks_granted", "webhooks", ["id"], sqlite_where=_GRANTED, postgresql_where=_GRANTED)
