@@ -56,10 +56,10 @@ webhooks = Table(
     Column("grant_kind", Text),
     Column("granted_by", Text),
     Column("granted_scopes", Text),
-    # When the app created or last changed it: what an organization ended before does not concern it.
-    Column("granted_at", BigInteger),
     # What the grant let it read when somebody last looked (webhooks/managing/grants.py).
     Column("reach", Text),
+    # When the app created or last changed it: what an organization ended before does not concern it.
+    Column("granted_at", BigInteger),
     Index("ix_webhooks_granted", "id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index(None, "user_id"),
     Index(None, "org_id"),
