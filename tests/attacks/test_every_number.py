@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
+
 NAMES = re.compile(r"^(?:async )?def test_((?:[ow]\d+_(?:to_|and_)?)+)", re.MULTILINE)
 # Signing out of an app's own accord does not exist yet.
 NOT_YET = {"o49"}
@@ -22,3 +24,12 @@ def test_every_attack_has_a_test() -> None:
     wanted = {f"o{number}" for number in range(1, 64)} | {f"w{number}" for number in range(1, 38)}
     wanted |= {f"o{number}" for number in range(64, 78)} | {"w41"}
     assert wanted - covered == NOT_YET
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "threats.md").read_text()
+    named = set(re.findall(r"`((?:tests/access/)?test_\w+\.py)`", page))
+    missing = [name for name in named if not (ROOT / ("" if "/" in name else "tests/attacks") / name).is_file()]
+    assert (missing, len(named) > 40) == ([], True)
+    unnamed = {path.name for path in Path(__file__).parent.glob("test_[ow]*.py")} - named
+    assert unnamed == set(), "each of these keeps a promise"
