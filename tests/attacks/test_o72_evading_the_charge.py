@@ -90,6 +90,8 @@ def test_o72_a_guests_push_goes_to_one_pull_request(scene: Guests) -> None:
     said = work.fails("push", "--force", "origin", "HEAD~1:refs/pr/1", "HEAD:refs/pr/2")
     assert "one pull request at a time" in said
     assert scene.objects == objects
+    without_objects = work.fails("push", "--force", "origin", "origin/main:refs/pr/1", "origin/main:refs/pr/2")
+    assert "one pull request at a time" in without_objects
 
 
 def renames(scene: Guests) -> Iterator[httpx.Response]:

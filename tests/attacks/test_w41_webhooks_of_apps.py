@@ -16,6 +16,7 @@ from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
+from hubgate.server.accounts import by_operator
 from hubgate.server.accounts import store as accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
@@ -233,6 +234,32 @@ def test_w41_an_app_that_changes_a_webhook_takes_it_over(hub: RunningHub, receiv
         assert app.get(f"{PATH}/{mine['id']}").json()["webhook"] == listed
         assert app.get(f"{PATH}/{mine['id']}/logs").status_code == 403
         assert app.post(f"{PATH}/{mine['id']}", json={"url": receiver.url}).status_code == 200
+    assert stage.heard(receiver) == {"ada/open"}
+
+
+def test_w41_an_app_that_takes_a_webhook_over_gets_neither_secret_nor_key(hub: RunningHub, receiver: Receiver) -> None:
+    """With either it could sign deliveries to the user's own receiver."""
+    stage = Stage(hub)
+    with api(hub, stage.token) as owner:
+        mine = make_webhook(owner, "https://example.org/mine", *WATCHED, secret="the-users-own-secret")
+    with api(hub, stage.grant("openid webhooks")) as app:
+        taken = app.post(f"{PATH}/{mine['id']}", json={"url": receiver.url}).json()["webhook"]
+    assert taken["publicKey"] != mine["publicKey"]
+    assert taken["hasSecret"] is False
+    assert stage.heard(receiver) == {"ada/open"}
+    assert "the-users-own-secret" not in str([one.headers for one in receiver.received])
+    assert [mail["subject"].split(":")[0] for mail in stage.mails()] == ["Webhook changed by Notebook"]
+
+
+def test_w41_a_disabled_account_is_silent_and_goes_on_afterwards(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    bob = make_user(hub, "bob")
+    with api(hub, tokens_for(stage.app, bob, scope="openid webhooks")["access_token"]) as app:
+        make_webhook(app, receiver.url, "user:ada")
+    hub.call(lambda opened: by_operator.disable(opened.accounts, bob))
+    assert stage.heard(receiver) == set()
+    stage.follow()
+    hub.call(lambda opened: by_operator.enable(opened.accounts, bob))
     assert stage.heard(receiver) == {"ada/open"}
 
 

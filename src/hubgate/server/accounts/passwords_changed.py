@@ -117,6 +117,8 @@ async def _end_everything(accounts: Accounts, tx: Tx, user: User, now: int) -> E
     organization with no other member end as the account's own do.
     """
     await store.count_up_credentials(tx, user.id)
+    # What is being created in an organization right now is there before this goes on, or finds the new version.
+    await org_store.begin_change_where_member(tx, user.id)
     sessions = await session_store.count_others(tx, user.id, now - LASTS, "")
     await session_store.remove_all(tx, user.id)
     tokens = await token_store.remove_all(tx, user.id)

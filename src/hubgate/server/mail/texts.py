@@ -79,3 +79,8 @@ def webhook_app_revoked(recipient: str, host: str, app: str, link: str) -> Messa
 def webhook_app_narrowed(recipient: str, host: str, app: str, link: str) -> Message:
     text = f"{app} created it and may now read fewer private repos, so it sends less. See {link}"
     return Message(recipient, f"Webhook sends less: {host}", text)
+
+
+def webhook_taken_over(recipient: str, host: str, app: str, link: str) -> Message:
+    text = f"{app} changed it, so it now sends only what {app} may read. Not wanted? Delete it: {link}"
+    return Message(recipient, f"Webhook changed by {app}: {host}", text)

@@ -52,6 +52,10 @@ async def grant_narrowed(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
     await _of_grant(tx, webhooks, webhook, texts.webhook_app_narrowed)
 
 
+async def taken_over(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
+    await _of_grant(tx, webhooks, webhook, texts.webhook_taken_over)
+
+
 async def _of_grant(
     tx: Tx, webhooks: Webhooks, webhook: Webhook, text: Callable[[str, str, str, str], Message]
 ) -> None:

@@ -36,6 +36,15 @@ async def find(tx: Tx | Database, repo_id: str, num: int) -> Discussion | None:
     return Discussion(*row) if row else None
 
 
+async def takes_commits(tx: Tx, repo_id: str, ref: str) -> bool:
+    """Whether the ref is that of a pull request that is open."""
+    number = ref.removeprefix("refs/pr/")
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        return False
+    found = await find(tx, repo_id, int(number))
+    return found is not None and found.takes_commits
+
+
 async def open_pull_request_by(tx: Tx | Database, repo_id: str, author_id: str) -> Discussion | None:
     """The latest of this author's that still takes commits."""
     row = await tx.one(

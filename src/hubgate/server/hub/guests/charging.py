@@ -51,6 +51,7 @@ async def add_git(repos: Repos, repo: Repo, charge: Charge, size: int) -> None:
 
     async def unit(tx: Tx) -> None:
         await _check_room(tx, repos, charge.user_id, size)
+        await _hold_repo(tx, repo)
         await store.charge_git(tx, charge.user_id, repo.id, 0, size, now)
 
     # A guest may hold so many files that adding them up takes long.
@@ -63,6 +64,8 @@ async def announce(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[str, i
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
+        await store.hold_user(tx, user_id)
+        await _hold_repo(tx, repo)
         await _charge_files(tx, repos, user_id, repo.id, sizes, now)
 
     await repos.db.write_long(unit)
@@ -83,8 +86,7 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
         if charge is not None:
             await store.hold_user(tx, charge.user_id)
         # A sweep may be about to drop them.
-        if not await repo_store.hold(tx, repo.id):
-            raise NotFound(REPO_GONE, code="RepoNotFound")
+        await _hold_repo(tx, repo)
         if charge is None:
             await store.make_owners(tx, repo.id, of_guests)
             return
@@ -148,6 +150,11 @@ async def _charge_files(tx: Tx, repos: Repos, user_id: str, repo_id: str, sizes:
     more = sum(max(size - held.get(oid, 0), 0) for oid, size in sizes.items())
     await _check_room(tx, repos, user_id, more)
     await store.charge(tx, user_id, repo_id, 0, sizes, now)
+
+
+async def _hold_repo(tx: Tx, repo: Repo) -> None:
+    if not await repo_store.hold(tx, repo.id):
+        raise NotFound(REPO_GONE, code="RepoNotFound")
 
 
 async def _check_room(tx: Tx, repos: Repos, user_id: str, size: int) -> None:

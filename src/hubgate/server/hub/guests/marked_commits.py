@@ -15,7 +15,7 @@ from hubgate.server.hub.git import program
 from hubgate.server.hub.guests import store
 from hubgate.server.hub.repos import copied_refs
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.model import REPO_GONE, Repo
 from hubgate.server.jobs.caller import caller_of_context
 from hubgate.server.storage.database import Tx
 
@@ -40,9 +40,15 @@ class Standing(Enum):
 
 
 async def mark(repos: Repos, repo: Repo, shas: Collection[str]) -> None:
-    if shas:
-        write = repos.db.write if len(shas) <= FEW else repos.db.write_long
-        await write(lambda tx: store.mark(tx, repo.id, sorted(shas)))
+    if not shas:
+        return
+
+    async def unit(tx: Tx) -> None:
+        if not await repo_store.hold(tx, repo.id):
+            raise NotFound(REPO_GONE, code="RepoNotFound")
+        await store.mark(tx, repo.id, sorted(shas))
+
+    await (repos.db.write if len(shas) <= FEW else repos.db.write_long)(unit)
 
 
 async def standing_of(repos: Repos, repo: Repo, sha: str) -> Standing:

@@ -34,14 +34,16 @@ class Grant(msgspec.Struct, frozen=True):
 
     @property
     def _signed(self) -> bytes:
-        return "\n".join(map(str, msgspec.structs.astuple(self))).encode()
+        """Without the last field where it is 0: an address from before it existed stays good."""
+        fields = msgspec.structs.astuple(self)
+        return "\n".join(map(str, fields if self.guest else fields[:-1])).encode()
 
     def address(self, repos: Repos) -> str:
         query = {
             "size": self.size,
             "expires": self.expires_at,
             "part": self.part,
-            "guest": self.guest,
+            **({"guest": self.guest} if self.guest else {}),
             "signature": repos.secret.mac(_PURPOSE, self._signed).hex(),
         }
         return f"{repos.base_url}/lfs/{self.verb}/{self.repo_id}/{self.oid}?{urlencode(query)}"

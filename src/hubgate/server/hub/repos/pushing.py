@@ -31,6 +31,7 @@ from hubgate.server.jobs.caller import caller_of_context
 # Larger files are git lfs's business, unless the operator lets larger ones come in a commit.
 LARGEST_FILE = 100 * 1024 * 1024
 MOST_NAMED = 5
+ONE_AT_A_TIME = "Users who may not write to this repo push to one pull request at a time."
 # A client that has more to say than this to a refused push finds the connection closed.
 MOST_DRAINED = 256 * 1024 * 1024
 
@@ -70,6 +71,9 @@ async def push(
         objection = await _objection(repos, held, findings, asked, wanted)
         if objection is not None:
             return objection
+        if charge is not None and len(wanted) > 1:
+            # A charge ends with the merge of its pull request: all that is charged has to be in that one.
+            return Outcome(_for_all(asked, "refused, see above"), remarks=[ONE_AT_A_TIME])
         if findings.objects and to_pull_request:
             try:
                 await _prepare(repos, repo, held, findings, charge, named, wanted)
@@ -94,9 +98,6 @@ async def _prepare(
     if charge is not None:
         if len(findings.commits) > MOST_COMMITS:
             raise Forbidden(f"Users who may not write to this repo push at most {MOST_COMMITS:,} commits at once.")
-        # A charge ends with the merge of its pull request: all that is charged has to be in that one.
-        if len(wanted) > 1:
-            raise Forbidden("Users who may not write to this repo push to one pull request at a time.")
         if await inspecting.leads_to_less(held, [change.new_sha for change in wanted if change.new_sha is not None]):
             raise Forbidden("The push brings objects that are not part of the pull request.")
         await use_files(repos, repo, charge, files)

@@ -13,12 +13,13 @@ from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.git.refnames import Names
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charging import Charge, take_up
 from hubgate.server.hub.repos import counting, store
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.model import MAIN, PULL_REQUESTS, REPO_GONE, Card, Repo
+from hubgate.server.hub.repos.model import MAIN, PULL_REQUESTS, REPO_GONE, Card, Repo, is_pull_request
 from hubgate.server.storage.database import Tx
 
 
@@ -101,6 +102,9 @@ async def moved_in(
     names = await _names(tx, repo, changes)
     for change in changes:
         free = change.old_sha is not None or names.in_the_way(change.ref) is None
+        if change.new_sha is not None and is_pull_request(change.ref):
+            # Closed or removed since the push was judged: nothing comes after the owner's word (attack O72).
+            free = free and await discussion_store.takes_commits(tx, repo.id, change.ref)
         commits = counts.get(change.new_sha or "")
         won = free and await store.move_ref(
             tx, repo.id, change.ref, change.old_sha, change.new_sha, commits=commits, added=added

@@ -133,6 +133,8 @@ lfs_links = Table(
 )
 
 # The bytes that users without the right to write hold in repos (hub/guests/charging.py).
+_WAITING = text("num = 0")
+
 guest_bytes = Table(
     "guest_bytes",
     metadata,
@@ -148,6 +150,7 @@ guest_bytes = Table(
     Column("checked", BigInteger),
     Index(None, "repo_id", "num"),
     Index(None, "repo_id", "oid"),
+    Index("ix_guest_bytes_waiting", "updated_at", sqlite_where=_WAITING, postgresql_where=_WAITING),
     sqlite_with_rowid=False,
 )
 

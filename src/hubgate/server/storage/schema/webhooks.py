@@ -61,6 +61,7 @@ webhooks = Table(
     # When the app created or last changed it: what an organization ended before does not concern it.
     Column("granted_at", BigInteger),
     Index("ix_webhooks_granted", "id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
+    Index("ix_webhooks_granted_by", "granted_by", "client_id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index(None, "user_id"),
     Index(None, "org_id"),
     Index(None, "next_due_at"),

@@ -237,7 +237,7 @@ async def _to_send(repos: Repos, repo: Repo, one: LargeObject, cut: Cut | None, 
 
 def _granted(repos: Repos, request: HubRequest, verb: str) -> Grant:
     query = request.query()
-    numbers = [query.get(name, "") for name in ("size", "expires", "part", "guest")]
+    numbers = [*(query.get(name, "") for name in ("size", "expires", "part")), query.get("guest", "0")]
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
         raise Forbidden("This address is not whole.")
     size, expires, part, guest = map(int, numbers)

@@ -39,7 +39,7 @@ def _consented(private: str, owner: str, repo: str) -> str:
     at_home = f"{_scoped(_WEBHOOKS, 'go.scopes')} AND gm.role = {int(Role.ADMIN)}"
     return f"""
         EXISTS (
-            SELECT 1 FROM consents gc JOIN users gu ON gu.id = gc.user_id AND gu.disabled_at IS NULL
+            SELECT 1 FROM consents gc
             WHERE gc.user_id = w.granted_by AND gc.client_id = w.client_id AND {_scoped(_WEBHOOKS, "gc.scopes")}
                 AND (w.org_id IS NULL OR EXISTS ({_GRANTED} w.org_id AND {at_home}))
                 AND ({private} = 0
@@ -63,10 +63,10 @@ def _exchanged(private: str, owner: str, repo: str) -> str:
     return f"""
         EXISTS (
             SELECT 1 FROM memberships gm JOIN organizations gx ON gx.id = gm.org_id JOIN apps ga ON ga.org_id = gx.id
-            JOIN users gu ON gu.id = gm.user_id AND gu.disabled_at IS NULL
+            JOIN users gu ON gu.id = gm.user_id AND gu.email_verified_at IS NOT NULL
             WHERE gm.org_id = w.org_id AND gm.user_id = w.granted_by AND gm.role = {int(Role.ADMIN)}
                 AND gm.joined_at <= w.granted_at AND gx.plan = 'enterprise' AND gx.plan_since <= w.granted_at
-                AND ga.client_id = w.client_id AND ga.token_exchange = 1 AND ga.paused = 0
+                AND ga.client_id = w.client_id AND ga.token_exchange = 1 AND ga.paused = 0 AND ga.confidential = 1
                 AND ga.exchange_since <= w.granted_at AND {_scoped(_WEBHOOKS, *_EXCHANGEABLE)} AND {_ROLE_ALLOWED}
                 AND ({private} = 0 OR (gx.id = {owner} AND {_sees(repo, *_EXCHANGEABLE)}))
         )
@@ -91,7 +91,7 @@ def may_know(private: str, owner: str, repo: str) -> str:
     """The condition, with the expressions that stand for what the repo is now."""
     return f"""
         {_owner_sees(private, owner)}
-        AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = w.user_id AND u.disabled_at IS NOT NULL)
+        AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id IN (w.user_id, w.granted_by) AND u.disabled_at IS NOT NULL)
         AND {_under_grant(private, owner, repo)}
     """
 

@@ -38,9 +38,9 @@ def grant_of(webhooks: Webhooks, identity: Identity) -> Grant | None:
     return Grant(client_id, kind, user_id, join_scopes(identity.scopes))
 
 
-async def reach_of(tx: Tx, grant: Grant) -> frozenset[str]:
+async def reach_of(tx: Tx, grant: Grant, org_id: str | None) -> frozenset[str]:
     """Where the grant reads private repos and by which scopes, such as `read-repos` at home and `{id}:read-repos` in an
-    organization.
+    organization. A webhook of the organization `org_id` reads only there.
     """
     held = _READS.intersection(parse_scopes(grant.scopes))
     if grant.kind == EXCHANGE:
@@ -48,8 +48,9 @@ async def reach_of(tx: Tx, grant: Grant) -> frozenset[str]:
     reach: set[str] = set()
     for row in await store.consented(tx, grant):
         at_home = held.intersection(parse_scopes(row["scopes"]))
-        reach |= at_home
-        if row["org_id"] is not None:
+        if org_id is None:
+            reach |= at_home
+        if row["org_id"] is not None and org_id in (None, row["org_id"]):
             reach |= {f"{row['org_id']}:{name}" for name in at_home.intersection(parse_scopes(row["org_scopes"]))}
     return frozenset(reach)
 
@@ -98,7 +99,7 @@ async def _change(tx: Tx, webhook: Webhook) -> _Change | None:
     before = await store.reach(tx, webhook.id)
     if not await entitled.is_under_grant(tx, webhook.id):
         return _Change(before, None)
-    after = await reach_of(tx, webhook.grant)
+    after = await reach_of(tx, webhook.grant, webhook.org_id)
     return None if before == after else _Change(before, after)
 
 
@@ -110,6 +111,7 @@ async def _follow_one(tx: Tx, webhooks: Webhooks, webhook_id: str) -> None:
     if change.reach is None:
         await store.suspend(tx, webhook_id, now)
         await queue.skip_all(tx, webhook_id, SUSPENDED, now)
+        await queue.replan(tx, [webhook_id], now)
         await telling.grant_ended(tx, webhooks, webhook)
         return
     await store.set_reach(tx, webhook_id, change.reach)

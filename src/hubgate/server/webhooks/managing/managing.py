@@ -11,6 +11,7 @@ from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks import telling
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
 from hubgate.server.webhooks.entitled.store import is_under_grant
@@ -153,10 +154,15 @@ async def update(
                 after = _overlapping(after, before.old_secret, overlap, now)
         elif wanted.secret is not None:
             after = _overlapping(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
+        taken_over = grant is not None and not grant.created(before)
+        if taken_over:
+            after = _without_secrets(webhooks, after, sealed)
         await store.update(tx, after)
         after = await _under(tx, after, grant, now)
-        if watched is None and grant is not None and not grant.created(before):
-            await _hide_beyond_grant(tx, webhook_id)
+        if taken_over:
+            await telling.taken_over(tx, webhooks, after)
+            if watched is None:
+                await _hide_beyond_grant(tx, webhook_id)
         if after.url != before.url:
             # What the old address did is not held against the new one.
             await store.forgive(tx, webhook_id)
@@ -270,13 +276,28 @@ async def require_grant(tx: Tx, webhook_id: str) -> None:
 async def _under(tx: Tx, webhook: Webhook, grant: Grant | None, now: int) -> Webhook:
     if grant is None:
         return webhook
-    await store.set_grant(tx, webhook.id, grant, await grants.reach_of(tx, grant), now)
+    await store.set_grant(tx, webhook.id, grant, await grants.reach_of(tx, grant, webhook.org_id), now)
     return replace(
         webhook,
         client_id=grant.client_id,
         grant_kind=grant.kind,
         granted_by=grant.user_id,
         granted_scopes=grant.scopes,
+    )
+
+
+def _without_secrets(webhooks: Webhooks, webhook: Webhook, sealed: bytes | None) -> Webhook:
+    """An app that takes a webhook over never gets the secret or the key of its former deliveries: it could sign in the
+    owner's name (attacks O74, W41).
+    """
+    private_key, public_key = new_key(webhooks.secret, webhook.id)
+    return replace(
+        webhook,
+        secret=sealed,
+        old_secret=None,
+        old_secret_until=None,
+        private_key=private_key,
+        public_key=public_key,
     )
 
 

@@ -71,7 +71,8 @@ async def update(tx: Tx, webhook: Webhook) -> None:
     await tx.exec(
         """
         UPDATE webhooks SET url = :url, domains = :domains, secret = :secret, old_secret = :old_secret,
-            old_secret_until = :old_secret_until, ordered = :ordered
+            old_secret_until = :old_secret_until, ordered = :ordered, private_key = :private_key,
+            public_key = :public_key
         WHERE id = :id
         """,
         {
@@ -82,6 +83,8 @@ async def update(tx: Tx, webhook: Webhook) -> None:
             "old_secret": webhook.old_secret,
             "old_secret_until": webhook.old_secret_until,
             "ordered": webhook.ordered,
+            "private_key": webhook.private_key,
+            "public_key": webhook.public_key,
         },
     )
 
@@ -206,7 +209,12 @@ async def app_name(tx: Tx, grant: Grant) -> str:
         """,
         {"client_id": grant.client_id, "user_id": grant.user_id},
     )
-    return (row["name"] if row else None) or grant.client_id
+    return _in_one_line((row["name"] if row else None) or "") or grant.client_id
+
+
+def _in_one_line(name: str) -> str:
+    """For mails: the developer of an app chose it, and it may hold line breaks and hidden characters (attack O33)."""
+    return " ".join("".join(char if char.isprintable() else " " for char in name).split())
 
 
 async def abandon(tx: Tx, webhook_id: str, now: int) -> None:

@@ -10,6 +10,7 @@ revision = "0016"
 down_revision = "0015"
 
 _OF_GUESTS = sa.text("guest = 1")
+_WAITING = sa.text("num = 0")
 
 
 def _repo() -> "sa.Column[str]":
@@ -31,6 +32,9 @@ def upgrade() -> None:
     )
     op.create_index("ix_guest_bytes_repo_id_num", "guest_bytes", ["repo_id", "num"])
     op.create_index("ix_guest_bytes_repo_id_oid", "guest_bytes", ["repo_id", "oid"])
+    op.create_index(
+        "ix_guest_bytes_waiting", "guest_bytes", ["updated_at"], sqlite_where=_WAITING, postgresql_where=_WAITING
+    )
     op.create_table(
         "pull_request_commits",
         _repo(),

@@ -13,4 +13,5 @@ def upgrade() -> None:
     for name in ("client_id", "grant_kind", "granted_by", "granted_scopes", "reach"):
         op.add_column("webhooks", sa.Column(name, sa.Text))
     op.add_column("webhooks", sa.Column("granted_at", sa.BigInteger))
-    op.create_index("ix_webhooks_granted", "webhooks", ["id"], sqlite_where=_GRANTED, postgresql_where=_GRANTED)
+    for name, columns in (("granted", ["id"]), ("granted_by", ["granted_by", "client_id"])):
+        op.create_index(f"ix_webhooks_{name}", "webhooks", columns, sqlite_where=_GRANTED, postgresql_where=_GRANTED)
