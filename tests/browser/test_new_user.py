@@ -95,6 +95,7 @@ def test_from_the_set_up_link_to_signing_out(browser: Browser, hub: HubProcess, 
     ada.sees("Check your mail.")
 
     ada.page.goto(mailed(tmp_path, "ada@example.org", "Confirm your e-mail"))
+    ada.fill(password=PASSWORD)
     ada.press("Confirm")
     ada.page.goto("/login")
     ada.fill(username="ada@example.org", password=PASSWORD)
