@@ -4,15 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS ?= 2
-# Tests start processes by the hundred: what was compiled is kept, whatever the shell says.
+# Tests start hundreds of processes: store bytecode even if the shell disables it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help serve test faults lint format setup contract shots bench lock clean
+.PHONY: help serve test test-all faults lint format setup contract shots bench lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve    set up and run the hub on http://127.0.0.1:8000"
 	@echo "make test     set up and run every test (small fault counts)"
+	@echo "make test-all run tests of pages and parameters on PostgreSQL too"
 	@echo "make faults   the fault suites with full counts (about an hour)"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   let ruff rewrite what it can"
@@ -29,6 +30,10 @@ serve: $(VENV)/server.stamp
 test: $(VENV)/dev.stamp $(VENV)/clients.stamp
 	@$(BIN)/python -m tests.bed.browser
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+
+test-all: $(VENV)/dev.stamp $(VENV)/clients.stamp
+	@$(BIN)/python -m tests.bed.browser
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --all-engines
 
 faults: $(VENV)/dev.stamp $(VENV)/clients.stamp
 	@$(BIN)/python -m pytest -v -m faults --fault-count 200 -n $(JOBS) --dist worksteal --durations 10
@@ -55,7 +60,7 @@ contract: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp $(VENV)/bench.stamp
 	@$(BIN)/python -m bench
 
-# Public clients that tests run against the hub, each in an environment of its own.
+# Public clients that tests run against the hub, each in a separate environment.
 CLIENTS := $(basename $(notdir $(wildcard requirements/clients/*.in)))
 
 COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade
@@ -79,7 +84,7 @@ $(VENV)/created.stamp:
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# The package itself is installed with the locked build tools, so that nothing unpinned is fetched.
+# The locked build tools build the package itself, so that nothing unpinned is fetched.
 INSTALL_SELF = $(PIP) install --no-deps --no-build-isolation --editable .
 
 $(VENV)/server.stamp: $(VENV)/created.stamp requirements/server.txt pyproject.toml
@@ -106,7 +111,7 @@ $(VENV)/clients/git-lfs.stamp: $(wildcard requirements/clients/git-lfs/*) | $(VE
 	@$(BIN)/python -m tests.bed.git_lfs install
 	@touch $@
 
-# Queues that deliveries are measured beside.
+# Queues that the webhook benchmark compares against.
 $(VENV)/bench.stamp: requirements/bench/queues.txt $(wildcard requirements/bench/js/*) | $(VENV)/dev.stamp
 	@echo "Installing what is measured beside the hub"
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/bench/queues

@@ -1,5 +1,5 @@
-"""Measurements of the hub beside what one would otherwise write: ratios from one run, never a timed assertion.
+"""Benchmarks of the hub against common alternatives: ratios within a single run, no assertions on time.
 
-Owns the contestants and the tables; `harness.py` plays the rounds, `ground.py` is where they are played, every other
-file is one subject or a process a subject starts. Nothing imports it; `python -m bench` (`make bench`) runs it.
+`harness.py` runs the rounds and computes the tables, `ground.py` provides disk and database; each other file is a
+subject or a process that a subject starts. No other package imports this one; `python -m bench` (`make bench`) runs it.
 """

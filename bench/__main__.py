@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--dir FOLDER] [--json FILE] [SUBJECT ...]`: measure, print tables of ratios."""
+"""`python -m bench [--quick] [--dir FOLDER] [--json FILE] [SUBJECT ...]`: run benchmarks and print tables of ratios."""
 
 import argparse
 import json

@@ -1,7 +1,8 @@
-"""What others wait for while twelve anonymous clients ask for the far end of a long history and leave (attack O70).
+"""The latency of other requests while twelve anonymous clients request the end of a long history and disconnect
+(attack O70).
 
-Not one of the subjects of `python -m bench`: it is an attack, not a contest, and its figures are a before and an after.
-`python -m bench.abandoned_history [--commits N] [--dir FOLDER]` prints one line for each phase.
+This attack is not a subject of `python -m bench`, because it compares phases of one hub rather than alternatives.
+`python -m bench.abandoned_history [--commits N] [--dir FOLDER]` prints a line for each phase.
 """
 
 import argparse
@@ -26,9 +27,9 @@ from bench.repo_hubs import SQLITE, RepoHub, hub_with_repos
 
 CLIENTS = 12
 STAYS = 2.0
-# How long reads are timed in each phase, at least; one that waits longer is waited for.
+# The minimum duration of each phase; a slow read extends the phase.
 WINDOW = 12.0
-# More than the memory of recent files holds, so that every read needs a thread.
+# More files than the cache of recent files holds, so that every read needs a thread.
 FILES = 40_000
 _RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
 
@@ -43,13 +44,13 @@ ATTACKS: dict[str, Callable[[int, int], str]] = {
 @dataclass(frozen=True)
 class Phase:
     name: str
-    # Seconds each; first those begun before the clients left.
+    # Seconds per read: reads started before the clients disconnected, and later reads.
     early: list[float]
     late: list[float]
-    # MB of all processes of the hub: at the end, and at most while it lasted.
+    # Memory of all processes of the hub in MB, at the end and at its peak.
     resident: float
     peak: float
-    # Processor seconds the hub and its programs used.
+    # CPU seconds used by the hub and its child processes.
     processor: float
 
     @property
@@ -83,7 +84,7 @@ def main() -> None:
         _fill(here, hub, options.commits)
         reads = _paths()
         with hub.client() as ada:
-            # The first page of a process compiles its template.
+            # The first request for a page compiles its template.
             ada.get("/ada/long/commits/main").raise_for_status()
         _phase(hub, "warm-up", reads, lambda: None)
         quiet = _phase(hub, "quiet", reads, lambda: None)
@@ -105,16 +106,16 @@ def _fill(here: Ground, hub: RepoHub, commits: int) -> None:
 
 
 def _paths() -> Iterator[str]:
-    """Another file each time."""
+    """Paths of files, each different from the one before."""
     while True:
         yield from (f"/ada/other/resolve/main/{number % 200}/{number}.txt" for number in range(FILES))
 
 
 def _phase(hub: RepoHub, name: str, paths: Iterator[str], attack: Callable[[], None]) -> Phase:
-    used, peak, over = hub.server.processor_seconds(), [0.0], threading.Event()
+    used, peak, stop = hub.server.processor_seconds(), [0.0], threading.Event()
 
     def watch() -> None:
-        while not over.wait(0.1):
+        while not stop.wait(0.1):
             peak[0] = max(peak[0], _resident(hub))
 
     watching, attacking = threading.Thread(target=watch), threading.Thread(target=attack)
@@ -127,13 +128,13 @@ def _phase(hub: RepoHub, name: str, paths: Iterator[str], attack: Callable[[], N
         while time.monotonic() < started + WINDOW:
             taken = early if time.monotonic() < started + STAYS else late
             began = time.perf_counter()
-            answer = client.get(next(paths))
+            response = client.get(next(paths))
             taken.append(time.perf_counter() - began)
-            assert answer.status_code == 200, answer.text
-            # A reader, not a load: what is measured is the wait.
+            assert response.status_code == 200, response.text
+            # A pause, because latency is measured, not throughput.
             time.sleep(0.005)
     attacking.join()
-    over.set()
+    stop.set()
     watching.join()
     return Phase(name, early, late, _resident(hub), peak[0], hub.server.processor_seconds() - used)
 

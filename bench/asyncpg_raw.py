@@ -1,4 +1,4 @@
-"""The PostgreSQL contestants that use asyncpg as its manual shows it."""
+"""PostgreSQL contestants that use asyncpg as its documentation shows."""
 
 from typing import Any
 
@@ -29,9 +29,10 @@ async def pool_as_large_as_the_hubs(url: str) -> Any:
 
 
 async def fill_table(url: str, rows: list[tuple[str, str, int]]) -> None:
-    """Anew, and never empty: whoever prepares a statement on an empty table keeps a plan that scans it whole.
+    """Create the table again and fill it before any statement is prepared.
 
-    That plan lasts until autoanalyze comes by, so the order of the contestants would decide between them.
+    A statement prepared on an empty table gets a plan with a sequential scan, which lasts until the next autoanalyze,
+    so the order of the contestants would affect the results.
     """
     connection = await asyncpg.connect(url)
     try:

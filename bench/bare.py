@@ -1,7 +1,7 @@
-"""An ASGI handler that only repeats given answers, on the hub's own HTTP server: `python -m bench.bare`.
+"""An ASGI handler that only sends fixed responses, on the hub's HTTP server: `python -m bench.bare`.
 
-Standard input brings the answers as one JSON line, by path: pairs of headers, and the body. It prints its port and
-serves until standard input ends.
+The first line of standard input is a JSON object of responses by path: pairs of headers, and the body. The program
+prints its port and serves until standard input ends.
 """
 
 import asyncio

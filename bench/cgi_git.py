@@ -1,6 +1,7 @@
 """`git http-backend` behind a small CGI host on `http.server`: `python -m bench.cgi_git FOLDER`.
 
-FOLDER holds bare repositories. Prints its port and serves until it is killed. A thread for each connection.
+FOLDER contains bare repositories. The program prints its port and serves until it is killed, with a thread per
+connection.
 """
 
 import os
@@ -70,7 +71,7 @@ class _Host(BaseHTTPRequestHandler):
         return body
 
     def log_message(self, *_: object) -> None:
-        """Nothing: no log favours this host."""
+        """Log nothing, which favours this server."""
 
 
 def main() -> None:

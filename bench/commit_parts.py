@@ -1,4 +1,4 @@
-"""What a commit over HTTP is made of: each part alone, in one process, in the order in which a commit needs them."""
+"""The parts of a commit over HTTP, each measured alone in a single process, in the order of a commit."""
 
 import asyncio
 import itertools
@@ -14,8 +14,10 @@ from pygit2.enums import FileMode
 from bench.ground import Ground
 from bench.harness import Table, table
 from bench.repo_hubs import USER, RepoHub
+from hubgate.server.access.caller import Caller
+from hubgate.server.access.identity import Identity
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.model import User
+from hubgate.server.accounts.model import Person
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.commits.committing import attributes_at, commit
@@ -39,62 +41,63 @@ Step = Callable[[], Awaitable[object]]
 
 
 def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
-    # Other contestants, in this same process, had the library sync by itself.
+    # Other contestants in this process changed libgit2's fsync option.
     prepare()
     return [asyncio.run(_measured(ground, name, hub)) for name, hub in hubs.items()]
 
 
 async def _measured(ground: Ground, name: str, hub: RepoHub) -> Table:
     async with opened_for_operator(load(hub.settings, environment={})) as opened:
-        steps = _steps(await _on_ground(opened))
+        steps = _steps(await _set_up(opened))
         samples: dict[str, list[float]] = {step: [] for step in steps}
         for _ in range(ground.budget.rounds + 1):
             for step, work in steps.items():
                 samples[step].append(await _microseconds(work, ground.budget.seconds(TURN)))
-    # The first round opened connections and prepared statements.
-    kept = {step: figures[1:] for step, figures in samples.items()}
-    return table(f"Parts of a commit, {name.rpartition(' ')[2]}", "µs", WHOLE, kept)
+    # The first round is a warm-up: it opens connections and prepares statements.
+    counted = {step: figures[1:] for step, figures in samples.items()}
+    return table(f"Parts of a commit, {name.rpartition(' ')[2]}", "µs", WHOLE, counted)
 
 
 @dataclass(frozen=True)
-class _Here:
+class _Setup:
     repos: Repos
     repo: Repo
-    user: User
-    # Two commits to go back and forth between.
+    caller: Caller
+    # Two commits between which the ref alternates.
     shas: tuple[str, str]
 
 
-async def _on_ground(hub: Hub) -> _Here:
+async def _set_up(hub: Hub) -> _Setup:
     user = await account_store.user_by_name(hub.db, USER)
     assert user is not None
-    wanted = creating.NewRepo(RepoType.MODEL, f"parts-{secrets.token_hex(4)}", license="mit")
-    repo = await creating.create(hub.repos, user, Owner("user", user.id, user.name), wanted, SYSTEM)
+    new_repo = creating.NewRepo(RepoType.MODEL, f"parts-{secrets.token_hex(4)}", license="mit")
+    repo = await creating.create(hub.repos, user, Owner("user", user.id, user.name), new_repo, SYSTEM)
     first = repo.head_sha
     assert first is not None
     folder = hub.repos.folders.of(repo.id)
     second = await write_commit(folder, Draft(first, [], "Another", Author("ada", "ada"), hub.clock()))
-    return _Here(hub.repos, repo, user, (first, second))
+    caller = Caller(Identity.session(user.id, {}), Person(user, (), {}))
+    return _Setup(hub.repos, repo, caller, (first, second))
 
 
-def _steps(here: _Here) -> dict[str, Step]:
-    repos, repo = here.repos, here.repo
-    folder, (first, _) = repos.folders.of(repo.id), here.shas
-    author, there = Author("ada", "ada@example.org"), itertools.cycle((here.shas, here.shas[::-1]))
+def _steps(setup: _Setup) -> dict[str, Step]:
+    repos, repo = setup.repos, setup.repo
+    folder, (first, _) = repos.folders.of(repo.id), setup.shas
+    author, moves = Author("ada", "ada@example.org"), itertools.cycle((setup.shas, setup.shas[::-1]))
 
     def operation() -> AddFile:
         content = secrets.token_bytes(1024)
         return AddFile("notes.txt", Content(len(content), content))
 
     async def whole() -> None:
-        await commit(repos, repo, here.user, "refs/heads/parts", Request("A change", operations=[operation()]))
+        await commit(repos, repo, setup.caller, "refs/heads/parts", Request("A change", operations=[operation()]))
 
     async def objects() -> None:
         put = Put("notes.txt", await write_blob(folder, secrets.token_bytes(1024)))
         await write_commit(folder, Draft(first, [put], "A change", author, repos.clock()))
 
     async def unit() -> None:
-        old, new = next(there)
+        old, new = next(moves)
         change, now = RefChange(MAIN, old, new), repos.clock()
         await repos.db.write(lambda tx: moved_in(tx, repos, repo, [change], NO_CARD, now, {}, 1))
 
@@ -102,7 +105,7 @@ def _steps(here: _Here) -> dict[str, Step]:
         await repos.db.write(lambda tx: store.refs_moved(tx, repo.id))
 
     return {
-        WHOLE: _once(lambda: _branch(here), whole),
+        WHOLE: _once(lambda: _branch(setup), whole),
         "  .gitattributes read": lambda: attributes_at(folder, first, [operation()]),
         "  blob, tree and commit": objects,
         "  the same, not synced": lambda: in_thread(_unsynced, folder, first),
@@ -126,17 +129,17 @@ def _once(first: Step, then: Step) -> Step:
     return work
 
 
-async def _branch(here: _Here) -> None:
-    change, now = RefChange("refs/heads/parts", None, here.shas[0]), here.repos.clock()
-    await here.repos.db.write(lambda tx: moved_in(tx, here.repos, here.repo, [change], None, now, {}))
+async def _branch(setup: _Setup) -> None:
+    change, now = RefChange("refs/heads/parts", None, setup.shas[0]), setup.repos.clock()
+    await setup.repos.db.write(lambda tx: moved_in(tx, setup.repos, setup.repo, [change], None, now, {}))
 
 
 def _unsynced(folder: Path, parent: str) -> None:
     repo = repository(folder)
     builder = repo.TreeBuilder(tree_of(repo, parent))
     builder.insert("notes.txt", repo.create_blob(secrets.token_bytes(1024)), FileMode.BLOB)
-    who = pygit2.Signature("ada", "ada@example.org", 0, 0)
-    repo.create_commit(None, who, who, "A change", builder.write(), [parent])
+    author = pygit2.Signature("ada", "ada@example.org", 0, 0)
+    repo.create_commit(None, author, author, "A change", builder.write(), [parent])
 
 
 async def _microseconds(work: Step, seconds: float) -> float:

@@ -1,19 +1,19 @@
-"""One core for whoever is measured, the others for what serves it."""
+"""CPU pinning: one core for the measured process, the others for supporting processes."""
 
 import os
 import shutil
 from collections.abc import Sequence
 
-_MEASURED = 0
+_MEASURED_CORE = 0
 
 
 def pinned(command: Sequence[str]) -> list[str]:
-    """To one core, where the system can; else as it is."""
+    """The command pinned to the measured core; unchanged without taskset or with a single core."""
     taskset = shutil.which("taskset")
-    return [taskset, "-c", str(_MEASURED), *command] if taskset and (os.cpu_count() or 1) > 1 else list(command)
+    return [taskset, "-c", str(_MEASURED_CORE), *command] if taskset and (os.cpu_count() or 1) > 1 else list(command)
 
 
 def aside(command: Sequence[str]) -> list[str]:
-    """To all the other cores."""
+    """The command pinned to all other cores; unchanged in the same cases."""
     taskset, count = shutil.which("taskset"), os.cpu_count() or 1
-    return [taskset, "-c", f"{_MEASURED + 1}-{count - 1}", *command] if taskset and count > 1 else list(command)
+    return [taskset, "-c", f"{_MEASURED_CORE + 1}-{count - 1}", *command] if taskset and count > 1 else list(command)

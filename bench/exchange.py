@@ -1,4 +1,4 @@
-"""Token exchange, each audited and durable before it is answered; devices that start; and who an exchanged token is."""
+"""Token exchange (audited and durable before the response), device authorization, and whoami with exchanged tokens."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from hubgate.server.oauth.exchange.exchanging import exchange
 from hubgate.server.opened import Hub
 
 SCOPES = ("openid", "profile", "email", "read-repos")
-# Exchanged tokens, each with its entry of the audit log, before anything is measured on them.
+# Exchanged tokens, each with an audit log entry, that are stored before measuring.
 STORED = 5_000
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _HERE = Visitor("127.0.0.1", "bench")
@@ -31,7 +31,7 @@ _HERE = Visitor("127.0.0.1", "bench")
 
 @dataclass(frozen=True)
 class Exchanger:
-    """An organization's app with the privilege, and the members it takes tokens for."""
+    """An organization's app that may exchange tokens, and the members for whom it does."""
 
     hub: Hub
     app: App
@@ -45,7 +45,7 @@ class Exchanger:
         return [self._exchange(user, "openid profile read-repos") for user in self.members]
 
     async def starts(self) -> list[Request]:
-        """The app proves itself each time, as for an exchange."""
+        """Device authorization requests, with client authentication as in an exchange."""
         return [self._form("/oauth/device", client_id=self.app.client_id)] * len(self.members)
 
     async def whoamis(self) -> list[Request]:

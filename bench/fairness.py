@@ -1,4 +1,4 @@
-"""Two saturating processes on one SQLite file: what each gets, and what the file gives in all."""
+"""Two saturating writers on one SQLite file: the share of each and the total throughput."""
 
 import contextlib
 import itertools
@@ -17,7 +17,7 @@ from bench.harness import Table, interleaved, table
 TURN = 3.0
 GROUP = workload.CALLERS
 ALONE = "hub, one process"
-# Name, kind as bench/writer.py knows it, processes.
+# Name, the KIND argument of bench/writer.py, number of processes.
 CONTESTANTS = (
     (ALONE, "hub", 1),
     ("hub, two processes", "hub", 2),
@@ -36,7 +36,7 @@ def measure(ground: Ground) -> list[Table]:
         with contextlib.closing(workload.make_sqlite(path)):
             return together(kind, processes, path, seconds, most)
 
-    # Long turns and processes to start: about half the rounds of the others.
+    # Turns are long and start processes, so there are about half as many rounds.
     rounds = (ground.budget.rounds + 1) // 2
     counts = interleaved({name: partial(turn, kind, number) for name, kind, number in CONTESTANTS}, rounds)
     totals = {name: [sum(each) / seconds for each in turns] for name, turns in counts.items()}
@@ -46,11 +46,11 @@ def measure(ground: Ground) -> list[Table]:
 
 
 def together(kind: str, processes: int, path: Path, seconds: float, most: int) -> list[int]:
-    """How many units each process did in the same seconds."""
+    """The number of units that each process completed in the same period."""
     command = [sys.executable, "-m", "bench.writer", kind, str(path), str(seconds), str(most)]
-    with contextlib.ExitStack() as leaving:
+    with contextlib.ExitStack() as stack:
         writers = [
-            leaving.enter_context(
+            stack.enter_context(
                 subprocess.Popen(
                     command, cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
                 )
@@ -58,7 +58,7 @@ def together(kind: str, processes: int, path: Path, seconds: float, most: int) -
             for _ in range(processes)
         ]
         for writer in writers:
-            leaving.callback(writer.kill)
+            stack.callback(writer.kill)
         for writer in writers:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "ready\n", "a writer did not come up"

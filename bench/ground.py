@@ -1,4 +1,4 @@
-"""Where the contestants run: a folder on a real disk, a PostgreSQL server that syncs, and what machine this is."""
+"""The environment of the contestants: a folder on a real disk, a PostgreSQL server with fsync, facts on the machine."""
 
 import asyncio
 import contextlib
@@ -27,13 +27,13 @@ POSTGRES = "16"
 class Ground:
     folder: Path
     budget: Budget
-    _leaving: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @cached_property
     def postgres_url(self) -> str:
-        """Started when first asked for. The test bed's servers do not sync; a measured one has to."""
+        """A PostgreSQL server, started on first use, with fsync enabled (the test bed disables it)."""
         cluster = Cluster(POSTGRES)
-        self._leaving.callback(cluster.remove)
+        self._stack.callback(cluster.remove)
         for setting in ("fsync", "full_page_writes"):
             cluster.command(f"ALTER SYSTEM SET {setting} = on")
         cluster.stop()
@@ -41,7 +41,7 @@ class Ground:
         return cluster.url()
 
     def postgres_database(self, name: str) -> str:
-        """An empty one for a hub of its own."""
+        """Create an empty database for a hub; its URL."""
         asyncio.run(run_sql(self.postgres_url, f"CREATE DATABASE {name}"))
         return self.postgres_url.replace("/postgres?", f"/{name}?")
 
@@ -68,19 +68,19 @@ class Ground:
 @contextlib.contextmanager
 def ground(parent: Path, budget: Budget) -> Iterator[Ground]:
     folder = Path(tempfile.mkdtemp(prefix="hubgate-bench-", dir=parent))
-    with contextlib.ExitStack() as leaving:
-        leaving.callback(shutil.rmtree, folder, ignore_errors=True)
-        yield Ground(folder, budget, leaving)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        yield Ground(folder, budget, stack)
 
 
 def file_system(folder: Path) -> str:
-    """On tmpfs a sync costs nothing, and the tables would say nothing about commits."""
+    """The type of the file system. On tmpfs fsync costs nothing, so commit rates would be meaningless."""
     found = subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True, check=False)
     return found.stdout.strip() or "file system unknown"
 
 
 def code_version() -> str:
-    """Figures of two runs compare only if the code is the same; in a shared checkout it may change under a run."""
+    """The version of the code: only runs of the same code are comparable, and a checkout may change during a run."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 

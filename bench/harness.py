@@ -1,7 +1,7 @@
 """Rounds, medians and tables.
 
-The machine drifts between runs by more than most differences worth knowing. So contestants take turns (A, B, C, A, B,
-C, ...), each is judged by its median turn, and the figure to read is the ratio to the baseline of the same run.
+Between runs, the speed of a machine varies by more than most relevant differences. So contestants take turns (A, B, C,
+A, B, C, ...), the median turn counts, and the relevant figure is the ratio to the baseline of the same run.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ Operation = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a run may take: `seconds` scales every turn, `most` bounds the operations of one."""
+    """The length of a run: `scale` multiplies the duration of every turn, `most` limits its operations."""
 
     rounds: int
     scale: float
@@ -29,7 +29,7 @@ class Budget:
 
 
 async def drive(operation: Operation, callers: int, seconds: float, most: int) -> float:
-    """Operations a second with so many callers at once, each starting its next when the last has ended."""
+    """Operations per second with concurrent callers, each of which runs one operation after another."""
     done = 0
     started = time.perf_counter()
     deadline = started + seconds
@@ -45,7 +45,7 @@ async def drive(operation: Operation, callers: int, seconds: float, most: int) -
 
 
 def warmed_up(contestants: Mapping[str, Callable[[], T]]) -> Mapping[str, Callable[[], T]]:
-    """Each has had a turn that does not count: connections are open, statements prepared, files grown."""
+    """Run an uncounted turn of each contestant to open connections, prepare statements and grow files."""
     for take_turn in contestants.values():
         take_turn()
     return contestants
@@ -62,7 +62,7 @@ def interleaved(contestants: Mapping[str, Callable[[], T]], rounds: int) -> dict
 
 @dataclass(frozen=True)
 class Line:
-    """One contestant: its median, the ratio of medians to the baseline, and how far single rounds strayed."""
+    """The result of a contestant: its median, the ratio to the baseline's median, and the range of ratios by round."""
 
     name: str
     median: float
@@ -120,6 +120,7 @@ def line(name: str, figures: Sequence[float], base: Sequence[float], more: Mappi
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     first, *others = (
-        cell.rjust(width) if at else cell.ljust(width) for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        cell.rjust(width) if index else cell.ljust(width)
+        for index, (cell, width) in enumerate(zip(row, widths, strict=True))
     )
     return "  ".join([first, *others]).rstrip()

@@ -1,8 +1,8 @@
-"""A load generator on bare sockets: `python -m bench.load PORT CONNECTIONS SECONDS`.
+"""A load generator on raw sockets: `python -m bench.load PORT CONNECTIONS SECONDS`.
 
-Standard input brings the plan as one JSON line: the requests, and in what manner they are sent. They are made before
-the clock starts. Every connection is kept alive and sends its next request when the last answer is complete. Anything
-but a whole 200 or 206 ends the run. Prints one JSON object.
+The first line of standard input is the plan as JSON: the requests and the manner of sending. Requests are encoded
+before the clock starts. Each connection is persistent and sends its next request when the last response is complete.
+Any response other than a complete 200 or 206 ends the run. The program prints a JSON object.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from typing import NamedTuple
 MOST = 200_000
 BUFFER = 256 * 1024
 
-# Again and again, in turn.
+# Send the requests in turn, repeatedly.
 REPEAT = "repeat"
-# Each a single time, as codes are; the run is over when none is left.
+# Send each request once (authorization codes); the run ends when no requests are left.
 ONCE = "once"
-# As REPEAT, but a request ends in a refresh token, and next time in the one that the answer gave for it.
+# As REPEAT, but each request ends with a refresh token, which is replaced by the token in the response.
 ROTATE = "rotate"
 
-_WHOLE = (b"HTTP/1.1 200 ", b"HTTP/1.1 206 ")
+_SUCCESS = (b"HTTP/1.1 200 ", b"HTTP/1.1 206 ")
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 _SUCCESSOR = re.compile(rb'"refresh_token":"([^"]+)"')
 
@@ -52,11 +52,11 @@ class Request(NamedTuple):
 
 
 class _Feed:
-    """What is to be sent next. A request that is under way is out of it, so nobody sends the same token twice."""
+    """A queue of requests. A request in flight is not in the queue, so no token is sent twice."""
 
     def __init__(self, requests: list[bytes], manner: str, connections: int) -> None:
         self._manner = manner
-        # One request for each connection at least, where it may be sent twice at the same time.
+        # Requests that may be sent concurrently are copied so that each connection has a request.
         copies = -(-connections // len(requests)) if manner == REPEAT else 1
         self._waiting = deque(requests * copies)
 
@@ -70,12 +70,12 @@ class _Feed:
             found = _SUCCESSOR.search(answer)
             if found is None:
                 raise RuntimeError("an answer without a refresh token")
-            # Both have the same length, so the request keeps its own.
+            # Both tokens have the same length, so Content-Length stays correct.
             self._waiting.append(request[: -len(found[1])] + found[1])
 
 
 class _Client(asyncio.BufferedProtocol):
-    """What does not fit into the buffer is counted and dropped: nobody looks at it."""
+    """A connection. The rest of a body that exceeds the buffer is counted and discarded."""
 
     def __init__(self, feed: _Feed, deadline: float, latencies: list[float]) -> None:
         self._feed = feed
@@ -84,7 +84,7 @@ class _Client(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(BUFFER))
         self._request = b""
         self._answer = b""
-        # Of a long body, what is still to come.
+        # Remaining bytes of a long body.
         self._left = 0
         self.received = 0
         self._sent_at = 0.0
@@ -110,7 +110,7 @@ class _Client(asyncio.BufferedProtocol):
         if not separator:
             return
         length = _LENGTH.search(head)
-        if length is None or not head.startswith(_WHOLE):
+        if length is None or not head.startswith(_SUCCESS):
             self._end(RuntimeError(f"not the answer expected: {head!r} {body[:300]!r}"))
         elif len(body) == int(length[1]):
             self._complete(body)

@@ -1,4 +1,4 @@
-"""The same commit without a hub: a blob, a tree, a commit and a ref, synced to disk as the hub syncs them."""
+"""The same commit without a hub: a blob, a tree, a commit and a ref, with fsync as in the hub."""
 
 import os
 import secrets
@@ -17,10 +17,10 @@ from hubgate.server.hub.repos.defaults import GIT_ATTRIBUTES
 LIBRARY, PROGRAMS = "libgit2 in a loop", "git hash-object, mktree, commit-tree, update-ref"
 BYTES = 1024
 MAIN = "refs/heads/main"
-# In a turn of each client, however short the turn.
+# The minimum number of commits per client and turn.
 LEAST = 2
 
-_WHO = pygit2.Signature("ada", "ada@example.org", 0, 0)
+_AUTHOR = pygit2.Signature("ada", "ada@example.org", 0, 0)
 _ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -32,29 +32,29 @@ Commit = Callable[[Path], object]
 
 
 def by_library(folder: Path, clients: int, repos: int, seconds: float) -> dict[str, float]:
-    # The library's own way: each object and the ref as they are written.
+    # libgit2 then syncs each object and the ref as it is written.
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
-    return _taken(folder, clients, repos, seconds, _library_commit)
+    return _turn(folder, clients, repos, seconds, _library_commit)
 
 
 def by_programs(folder: Path, clients: int, repos: int, seconds: float) -> dict[str, float]:
-    return _taken(folder, clients, repos, seconds, _programs_commit)
+    return _turn(folder, clients, repos, seconds, _programs_commit)
 
 
-def _taken(folder: Path, clients: int, repos: int, seconds: float, commit: Commit) -> dict[str, float]:
-    """A turn with so many threads, each with repos of its own."""
-    places = [_repo(folder / f"{number}.git") for number in range(repos)]
+def _turn(folder: Path, clients: int, repos: int, seconds: float, commit: Commit) -> dict[str, float]:
+    """A turn with a thread per client, each with separate repos."""
+    folders = [_repo(folder / f"{number}.git") for number in range(repos)]
     latencies: list[float] = []
     started, used = time.perf_counter(), _processor_seconds()
 
-    def run(own: list[Path]) -> None:
-        made = 0
-        while (now := time.perf_counter()) < started + seconds or made < LEAST:
-            commit(own[made % len(own)])
+    def run(repo_folders: list[Path]) -> None:
+        created = 0
+        while (now := time.perf_counter()) < started + seconds or created < LEAST:
+            commit(repo_folders[created % len(repo_folders)])
             latencies.append(time.perf_counter() - now)
-            made += 1
+            created += 1
 
-    threads = [threading.Thread(target=run, args=(places[number::clients],)) for number in range(clients)]
+    threads = [threading.Thread(target=run, args=(folders[number::clients],)) for number in range(clients)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -66,20 +66,20 @@ def _taken(folder: Path, clients: int, repos: int, seconds: float, commit: Commi
         "rate": len(latencies) / took,
         "p50 ms": cuts[49] * 1000,
         "p99 ms": cuts[98] * 1000,
-        # Nobody is asked over a network here.
+        # There is no load generator here.
         "load's core %": 0.0,
         "processor µs": 1e6 * used / len(latencies),
     }
 
 
 def _repo(folder: Path) -> Path:
-    """With one commit, as a new repo of the hub has it; made once."""
+    """Create a repo with a single commit, as a new repo of the hub has, if it does not exist."""
     if not folder.exists():
         repo = pygit2.init_repository(str(folder), bare=True)
         repo.config["core.fsync"] = "committed,reference"
         builder = repo.TreeBuilder()
         builder.insert(".gitattributes", repo.create_blob(GIT_ATTRIBUTES.encode()), FileMode.BLOB)
-        repo.create_commit(MAIN, _WHO, _WHO, "initial commit", builder.write(), [])
+        repo.create_commit(MAIN, _AUTHOR, _AUTHOR, "initial commit", builder.write(), [])
     return folder
 
 
@@ -89,7 +89,7 @@ def _library_commit(folder: Path) -> None:
     assert isinstance(parent, pygit2.Commit)
     builder = repo.TreeBuilder(parent.tree)
     builder.insert("notes.txt", repo.create_blob(secrets.token_bytes(BYTES)), FileMode.BLOB)
-    repo.create_commit(MAIN, _WHO, _WHO, "A change", builder.write(), [parent.id])
+    repo.create_commit(MAIN, _AUTHOR, _AUTHOR, "A change", builder.write(), [parent.id])
 
 
 def _programs_commit(folder: Path) -> None:

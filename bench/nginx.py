@@ -1,6 +1,6 @@
-"""nginx on a port of its own, in a folder of its own: what a plain file server makes of the same machine.
+"""nginx with a separate port and folder: the speed of a plain file server on the same machine.
 
-One process, as the hub has one web process; no log, which favours it.
+nginx runs as one process, like the hub's web process, and without an access log, which favours nginx.
 """
 
 import contextlib
@@ -37,13 +37,13 @@ http {{
 
 
 def version() -> str:
-    said = subprocess.run(["nginx", "-v"], capture_output=True, text=True, check=True)
-    return said.stderr.strip().rpartition("/")[2]
+    done = subprocess.run(["nginx", "-v"], capture_output=True, text=True, check=True)
+    return done.stderr.strip().rpartition("/")[2]
 
 
 @contextlib.contextmanager
 def nginx_serving(root: Path, folder: Path) -> Iterator[Server]:
-    """The files below `root`; `folder` is for its own."""
+    """Serve the files below `root`; `folder` is for the configuration and temporary files."""
     port = _free_port()
     config = folder / "nginx.conf"
     config.write_text(_CONFIG.format(folder=folder, port=port, root=root))

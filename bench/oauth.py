@@ -1,4 +1,4 @@
-"""Sign-in for apps as apps use it: a code redeemed, a token refreshed, its user asked for, a token asked about."""
+"""Sign-in for apps: code redemption, refresh, userinfo and introspection."""
 
 from bench.ground import Ground
 from bench.harness import Table
@@ -7,9 +7,9 @@ from bench.operations import TURN, Operation, Subject, compared
 from bench.sign_ins import SignIns, signed_in
 from hubgate.server.opened import Hub
 
-# Pairs of access and refresh tokens in the tables before anything is measured on them.
+# Pairs of access and refresh tokens that are stored before measuring.
 STORED_PAIRS = 5_000
-# More than can be redeemed; a turn that runs out of them is a shorter turn.
+# More codes than can be redeemed; a turn that runs out of codes ends early.
 CODES_A_SECOND = 2_500
 
 

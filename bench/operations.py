@@ -1,4 +1,4 @@
-"""What apps ask of a hub, on both engines in the same rounds; each operation beside a bare handler of its own."""
+"""Requests of apps to a hub, on both engines in the same rounds, each compared with a bare handler."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ TURN = 1.0
 SQLITE, POSTGRES = "SQLite", "PostgreSQL"
 
 Turn = Mapping[str, float]
-# Whoever the requests are of: what was made in the hub before the clock starts.
+# The people and apps created in the hub before the clock starts, from which requests are prepared.
 P = TypeVar("P")
 
 
@@ -37,7 +37,7 @@ class Operation(Generic[P]):
 
 @dataclass(frozen=True)
 class Subject(Generic[P]):
-    """`people` fills a hub that was opened a second time, as an operator's command opens it beside the server."""
+    """A set of operations. `people` fills a hub that is opened next to the running server, as operator commands do."""
 
     name: str
     title: str
@@ -52,15 +52,15 @@ class _Engine(Generic[P]):
 
 
 def compared(ground: Ground, subject: Subject[P]) -> list[Table]:
-    """A table for each engine."""
+    """Measure the operations; a table for each engine."""
     seconds = ground.budget.seconds(TURN)
-    with contextlib.ExitStack() as leaving:
-        runner = leaving.enter_context(asyncio.Runner())
-        engines = {name: _engine(ground, leaving, runner, subject, name) for name in (SQLITE, POSTGRES)}
+    with contextlib.ExitStack() as stack:
+        runner = stack.enter_context(asyncio.Runner())
+        engines = {name: _engine(ground, stack, runner, subject, name) for name in (SQLITE, POSTGRES)}
         contestants: dict[str, Contestant] = {}
         for operation in subject.operations:
             sample = runner.run(operation.prepare(engines[SQLITE].people))
-            bare = leaving.enter_context(bare_process(_answers(engines[SQLITE].server, sample)))
+            bare = stack.enter_context(bare_process(_answers(engines[SQLITE].server, sample)))
             contestants[_key(operation, BARE)] = Contestant(bare, partial(list, sample[1:] or sample))
             for name, engine in engines.items():
                 requests = _prepared(runner, operation, engine.people)
@@ -73,30 +73,30 @@ def compared(ground: Ground, subject: Subject[P]) -> list[Table]:
 
 
 def _engine(
-    ground: Ground, leaving: contextlib.ExitStack, runner: asyncio.Runner, subject: Subject[P], name: str
+    ground: Ground, stack: contextlib.ExitStack, runner: asyncio.Runner, subject: Subject[P], name: str
 ) -> _Engine[P]:
     folder = ground.subfolder(f"{subject.name}-{name.lower()}")
     settings: dict[str, str] = {}
     if name == POSTGRES:
         settings = {"database_url": ground.postgres_database(subject.name), "secret_key": secrets.token_urlsafe(48)}
     variables = {f"HUBGATE_{key.upper()}": value for key, value in settings.items()}
-    hub = leaving.enter_context(hub_process(folder, **variables))
-    beside = _beside({**settings, "base_url": hub.url, "data_dir": str(folder / "var")}, subject)
-    people = runner.run(beside.__aenter__())
-    leaving.callback(lambda: runner.run(beside.__aexit__(None, None, None)))
+    hub = stack.enter_context(hub_process(folder, **variables))
+    opening = _opened({**settings, "base_url": hub.url, "data_dir": str(folder / "var")}, subject)
+    people = runner.run(opening.__aenter__())
+    stack.callback(lambda: runner.run(opening.__aexit__(None, None, None)))
     if name == POSTGRES:
         runner.run(_analyze(settings["database_url"]))
     return _Engine(Server.of(hub), people)
 
 
 @contextlib.asynccontextmanager
-async def _beside(flags: Mapping[str, str], subject: Subject[P]) -> AsyncIterator[P]:
+async def _opened(flags: Mapping[str, str], subject: Subject[P]) -> AsyncIterator[P]:
     async with opened_for_operator(load(flags, environment={})) as hub:
         yield await subject.people(hub)
 
 
 async def _analyze(url: str) -> None:
-    """Or plans made for empty tables would decide; see the README."""
+    """Update statistics: plans for empty tables would distort the results (see the README)."""
     connection = await asyncpg.connect(url)
     try:
         await connection.execute("ANALYZE")
@@ -105,7 +105,7 @@ async def _analyze(url: str) -> None:
 
 
 def _prepared(runner: asyncio.Runner, operation: Operation[P], people: P) -> Callable[[], Sequence[Request]]:
-    """Before each turn anew, unless the same can be sent again."""
+    """A function that prepares the requests of a turn; repeatable requests are prepared once."""
     if operation.manner == REPEAT:
         return partial(list, runner.run(operation.prepare(people)))
     return lambda: runner.run(operation.prepare(people))
@@ -115,8 +115,8 @@ def _answers(server: Server, sample: Sequence[Request]) -> dict[str, Any]:
     return {sample[0].path: answer_to(server, sample[0])}
 
 
-def _key(operation: Operation[P], who: str) -> str:
-    return f"{operation.name}, {who}"
+def _key(operation: Operation[P], contestant: str) -> str:
+    return f"{operation.name}, {contestant}"
 
 
 def _table(subject: Subject[P], engine: str, turns: Mapping[str, Sequence[Turn]]) -> Table:
@@ -126,6 +126,6 @@ def _table(subject: Subject[P], engine: str, turns: Mapping[str, Sequence[Turn]]
 
 
 def _line(name: str, turns: Sequence[Turn], bare: Sequence[Turn]) -> Line:
-    """Each operation has a bare handler of its own, which repeats its answer."""
+    """The result of an operation relative to its bare handler, which sends the same response."""
     rates, base = ([turn["rate"] for turn in taken] for taken in (turns, bare))
     return line(name, rates, base, {"bare/s": median(base), **medians(turns)})

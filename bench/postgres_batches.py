@@ -1,4 +1,4 @@
-"""The same hot insert on PostgreSQL as a unit and as a batch, by how many callers there are."""
+"""A frequent insert on PostgreSQL as a unit and as a batch, by number of callers."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""Look-ups by key a second on PostgreSQL, in a table of a hundred thousand rows."""
+"""Look-ups by key per second on PostgreSQL, in a table of a hundred thousand rows."""
 
 import asyncio
 import contextlib
@@ -24,12 +24,12 @@ def measure(ground: Ground) -> list[Table]:
         runner.run(asyncpg_raw.fill_table(url, rows))
         db = runner.run(open_database(url))
         pool = runner.run(asyncpg_raw.pool_as_large_as_the_hubs(url))
-        own = [runner.run(asyncpg.connect(url)) for _ in range(CONNECTIONS)]
-        for opened in (db, pool, *own):
+        connections = [runner.run(asyncpg.connect(url)) for _ in range(CONNECTIONS)]
+        for opened in (db, pool, *connections):
             closing.callback(lambda opened: runner.run(opened.close()), opened)
 
         async def raw(free: list[Any]) -> object:
-            """A caller takes a connection no other is using; there are as many as callers."""
+            """Look up a row on an unused connection; there are as many connections as callers."""
             connection = free.pop()
             row = await connection.fetchrow(asyncpg_raw.READ, next(keys)["id"])
             free.append(connection)
@@ -40,9 +40,9 @@ def measure(ground: Ground) -> list[Table]:
 
         many = workload.CALLERS
         contestants = {
-            RAW_ALONE: partial(turn, 1, partial(raw, own[:1])),
+            RAW_ALONE: partial(turn, 1, partial(raw, connections[:1])),
             "db.one, 1 caller": partial(turn, 1, lambda: db.one(workload.READ, next(keys))),
-            f"raw, {CONNECTIONS} connections and callers": partial(turn, CONNECTIONS, partial(raw, own[:])),
+            f"raw, {CONNECTIONS} connections and callers": partial(turn, CONNECTIONS, partial(raw, connections[:])),
             f"asyncpg pool, {many} callers": partial(turn, many, lambda: _pooled(pool, next(keys)["id"])),
             f"db.one, {many} callers": partial(turn, many, lambda: db.one(workload.READ, next(keys))),
         }

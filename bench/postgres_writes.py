@@ -1,4 +1,4 @@
-"""Units of work a second on PostgreSQL: the hub's transactions and batches beside asyncpg's own."""
+"""Units of work per second on PostgreSQL: the hub's transactions and batches against plain asyncpg."""
 
 import asyncio
 from functools import partial

@@ -1,8 +1,8 @@
-"""A receiver of webhooks on bare sockets: `python -m bench.receiver`.
+"""A webhook receiver on raw sockets: `python -m bench.receiver`.
 
-Prints its port and serves until standard input ends. It answers every POST with 200 and counts it; of a POST to
-`/timed` it keeps the body and when it came. `GET /count` says how many came and what processor time that took,
-`GET /timed` what was kept, which is forgotten then. Clocks are the system's monotonic one, the same in all processes.
+The program prints its port and serves until standard input ends. Every POST is counted and answered with 200; for a
+POST to `/timed` the body and the time are stored. `GET /count` returns the count and the CPU time used, `GET /timed`
+returns the stored entries and deletes them. Times are from the system's monotonic clock, the same in all processes.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ class _Received:
             return _OK
         if head.startswith(b"GET /count "):
             return _json({"count": self.count, "processor": time.process_time()})
-        kept, self.timed = self.timed, []
-        return _json(kept)
+        entries, self.timed = self.timed, []
+        return _json(entries)
 
 
 class _Connection(asyncio.Protocol):
@@ -54,8 +54,8 @@ class _Connection(asyncio.Protocol):
             self._transport.write(self._received.answer(head, body))
 
 
-def _json(said: object) -> bytes:
-    body = json.dumps(said).encode()
+def _json(value: object) -> bytes:
+    body = json.dumps(value).encode()
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
 
 

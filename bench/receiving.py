@@ -1,4 +1,4 @@
-"""The receiver of webhooks as a process beside the contestants."""
+"""The webhook receiver as a separate process."""
 
 import contextlib
 import subprocess
@@ -22,16 +22,16 @@ class Receiver:
 
     @property
     def timed_url(self) -> str:
-        """What is sent here is kept, with the time it came."""
+        """The URL at which deliveries are stored with the time of receipt."""
         return f"http://127.0.0.1:{self.port}/timed"
 
     def count(self) -> tuple[int, float]:
-        """Received so far, and the processor time it took."""
-        said = httpx.get(f"http://127.0.0.1:{self.port}/count").json()
-        return said["count"], said["processor"]
+        """The number of deliveries received so far, and the CPU time used."""
+        figures = httpx.get(f"http://127.0.0.1:{self.port}/count").json()
+        return figures["count"], figures["processor"]
 
     def timed(self) -> list[tuple[float, str]]:
-        """When each came and its body, since last asked."""
+        """The time and the body of each delivery since the last call."""
         return [(at, body) for at, body in httpx.get(self.timed_url).json()]
 
 

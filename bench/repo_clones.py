@@ -1,6 +1,6 @@
-"""Clones of a repo of 1,000 commits, by the git program, from the hub and from `git http-backend`.
+"""Clones of a repo with 1,000 commits by the git program, from the hub and from `git http-backend`.
 
-Both serve the same folder, so the same packs and refs; the backend runs in bench/cgi_git.py.
+Both serve the same folder, with the same packs and refs; the backend runs in bench/cgi_git.py.
 """
 
 import contextlib
@@ -60,17 +60,17 @@ def measure(ground: Ground, hub: RepoHub) -> list[Table]:
 
 
 def _pushed(hub: RepoHub, here: Path) -> Path:
-    """The folder in which the hub has it."""
+    """Push a history to the hub; the folder of the repo in the hub."""
     work = here / "work.git"
     work.mkdir()
     _git(work, "init", "-q", "--bare", "-b", "main")
     _git(work, "fast-import", "--quiet", given="".join(_history()).encode())
     with hub.client() as client:
-        made = make_repo(client, "history")
+        created = make_repo(client, "history")
     _git(work, "push", "-q", "--force", address(hub.url, f"{USER}/history", hub.token), "main")
-    # The first clone copies the refs into the folder, where the backend looks for them.
+    # The first request copies the refs into the folder, where the backend reads them.
     _git(here, "ls-remote", "-q", f"{hub.url}/{USER}/history")
-    return hub.folder_of(made["id"])
+    return hub.folder_of(created["id"])
 
 
 def _git(folder: Path, *arguments: str, given: bytes = b"") -> None:

@@ -1,4 +1,4 @@
-"""Commits of one small file a second: over HTTP, and by libgit2 and git programs on the same disk, all synced."""
+"""Commits of a small file per second: over HTTP, by libgit2 and by git programs on the same disk, all with fsync."""
 
 import base64
 import itertools
@@ -20,9 +20,9 @@ from bench.serving import BARE, Contestant, answer_to, bare_process, medians
 TURN = 2.0
 CLIENTS = 8
 REPOS = 16
-# More than can be made; a turn that runs out of them is a shorter turn.
+# More requests than can be processed; a turn that runs out of requests ends early.
 COMMITS_A_SECOND = 700
-# Of the file that each commit changes, before base64.
+# The size of the file that each commit changes, before base64.
 BYTES = 1024
 
 Turn = dict[str, float]
@@ -67,7 +67,7 @@ def _names(count: int) -> list[str]:
 
 
 def _requests(hub: RepoHub, repos: int, count: int) -> Sequence[Request]:
-    """Each changes the same file of its repo to something that was never there."""
+    """Commits that change the same file of a repo to new content each time."""
     headers = {**hub.authorization, "Content-Type": "application/x-ndjson"}
     turns = itertools.islice(itertools.cycle(_names(repos)), count)
     return [Request("POST", f"/api/models/{USER}/{name}/commit/main", headers, _body()) for name in turns]

@@ -1,4 +1,4 @@
-"""Downloads by `/resolve` beside nginx that has the same file on the same disk."""
+"""Downloads through `/resolve`, compared with nginx serving the same file from the same disk."""
 
 import contextlib
 import secrets
@@ -29,14 +29,14 @@ def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
     (root / "large.bin").write_bytes(large)
     for hub in hubs.values():
         _fill(hub, small, large)
-    one = hubs[SQLITE].server
+    hub_server = hubs[SQLITE].server
     request = Request("GET", f"{_AT}/small.txt", {})
-    with contextlib.ExitStack() as leaving:
-        nginx = leaving.enter_context(nginx_serving(root, ground.subfolder("nginx")))
-        bare = leaving.enter_context(bare_process({request.path: answer_to(one, request)}))
+    with contextlib.ExitStack() as stack:
+        nginx = stack.enter_context(nginx_serving(root, ground.subfolder("nginx")))
+        bare = stack.enter_context(bare_process({request.path: answer_to(hub_server, request)}))
         downloads = {NGINX: (nginx, "/small.txt"), BARE: (bare, request.path)}
         downloads |= {name: (hub.server, request.path) for name, hub in hubs.items()}
-        both = {NGINX: (nginx, "/large.bin"), "hubgate serve": (one, f"{_AT}/large.bin")}
+        both = {NGINX: (nginx, "/large.bin"), "hubgate serve": (hub_server, f"{_AT}/large.bin")}
         part = {"Range": f"bytes=50000000-{50_000_000 + RANGE - 1}"}
         return [
             _compared(ground, "A file of 4 KB", downloads, CONNECTIONS),
@@ -49,16 +49,16 @@ def _fill(hub: RepoHub, small: bytes, large: bytes) -> None:
     with hub.client() as client:
         make_repo(client, REPO)
         oid = send_large(client, f"{USER}/{REPO}", large)
-        answer = commit(client, f"{USER}/{REPO}", {"small.txt": small, "large.bin": b""})
-        assert answer.status_code == 200, answer.text
+        response = commit(client, f"{USER}/{REPO}", {"small.txt": small, "large.bin": b""})
+        assert response.status_code == 200, response.text
         lines = (
             '{"key": "header", "value": {"summary": "Large"}}\n'
             f'{{"key": "lfsFile", "value": {{"path": "large.bin", "algo": "sha256", "oid": "{oid}"}}}}'
         )
-        answer = client.post(
+        response = client.post(
             f"/api/models/{USER}/{REPO}/commit/main", content=lines, headers={"content-type": "application/x-ndjson"}
         )
-        assert answer.status_code == 200, answer.text
+        assert response.status_code == 200, response.text
 
 
 def _compared(

@@ -1,4 +1,4 @@
-"""A running hub whose user makes repos, on either engine."""
+"""A running hub on either engine, with a user who creates repos."""
 
 import contextlib
 import secrets
@@ -21,7 +21,7 @@ class RepoHub:
     server: Server
     url: str
     token: str
-    # As `hubgate.server.settings.load` takes them, to open the same hub a second time.
+    # Arguments for `hubgate.server.settings.load`, to open the same hub in this process.
     settings: Mapping[str, str]
 
     @property
@@ -37,8 +37,8 @@ class RepoHub:
 
 @contextlib.contextmanager
 def hub_with_repos(ground: Ground, name: str) -> Iterator[RepoHub]:
-    word = name.rpartition(" ")[2].lower()
-    folder = ground.subfolder(f"repos-{word}")
+    engine = name.rpartition(" ")[2].lower()
+    folder = ground.subfolder(f"repos-{engine}")
     settings: dict[str, str] = {}
     if name == POSTGRES:
         settings = {"database_url": ground.postgres_database("repos"), "secret_key": secrets.token_urlsafe(48)}

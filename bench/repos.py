@@ -1,4 +1,4 @@
-"""Repos beside the programs that do the same without a hub: commits, downloads and clones."""
+"""Commits, downloads and clones, compared with programs that do the same without a hub."""
 
 import contextlib
 import shutil
@@ -11,27 +11,27 @@ from bench.ground import Ground
 from bench.harness import Table
 from bench.repo_hubs import POSTGRES, SQLITE, hub_with_repos
 
-# What has to be installed beside the test tools, by the package that brings it.
+# Programs that are required besides the test tools, and their packages.
 NEEDED = {"nginx": "nginx", "git": "git"}
 
 
 def missing() -> str | None:
-    """One line that says what to install."""
+    """An error message that names missing packages, or None."""
     absent = [package for program, package in NEEDED.items() if shutil.which(program) is None]
     return f"repos is measured beside {' and '.join(absent)}: apt-get install {' '.join(absent)}" if absent else None
 
 
 def facts() -> dict[str, str]:
-    said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True)
     return {
-        "git": f"{said.stdout.split()[-1]}, libgit2 {pygit2.LIBGIT2_VERSION}",
+        "git": f"{done.stdout.split()[-1]}, libgit2 {pygit2.LIBGIT2_VERSION}",
         "nginx": nginx.version(),
     }
 
 
 def measure(ground: Ground) -> list[Table]:
-    with contextlib.ExitStack() as leaving:
-        hubs = {name: leaving.enter_context(hub_with_repos(ground, name)) for name in (SQLITE, POSTGRES)}
+    with contextlib.ExitStack() as stack:
+        hubs = {name: stack.enter_context(hub_with_repos(ground, name)) for name in (SQLITE, POSTGRES)}
         return [
             *repo_commits.measure(ground, hubs),
             *commit_parts.measure(ground, hubs),

@@ -1,4 +1,4 @@
-"""Requests a second of a real `hubgate serve` beside a handler that only repeats the same bytes."""
+"""Requests per second of a real `hubgate serve`, compared with a handler that only sends the same bytes."""
 
 import contextlib
 import json
@@ -23,15 +23,15 @@ TURN = 1.5
 CONNECTIONS = 32
 PATHS = ("/healthz", "/oauth/jwks")
 BARE, HUB = "bare ASGI handler", "hubgate serve"
-# The HTTP server itself writes these.
+# Headers that the HTTP server adds.
 OF_THE_SERVER = {"date", "server"}
 
-# What a handler repeats: headers and body.
+# A fixed response: headers and body.
 Answer = tuple[list[tuple[str, str]], str]
 
 
 class Server(NamedTuple):
-    """A process that listens on a port of this machine, with its children."""
+    """A process that listens on a local port, with its children."""
 
     port: int
     pid: int
@@ -41,12 +41,12 @@ class Server(NamedTuple):
         return cls(httpx.URL(hub.url).port or 80, hub.process.pid)
 
     def processor_seconds(self) -> float:
-        """What it has used so far; 0 where the system has no /proc."""
+        """The CPU time used so far; 0 on systems without /proc."""
         ticks = 0
         for pid in (self.pid, *children_of(self.pid)):
             with contextlib.suppress(FileNotFoundError):
-                # utime and stime, and those of children that ended; the name before them may hold anything but ends
-                # with the last bracket.
+                # utime, stime, and those of exited children. The process name before them may contain any character
+                # and ends at the last bracket.
                 words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 ticks += sum(map(int, words[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK")
@@ -54,7 +54,9 @@ class Server(NamedTuple):
 
 @dataclass(frozen=True)
 class Contestant:
-    """`requests` is asked before each turn, outside its time: what can be used only once is made there."""
+    """A server and its load. `requests` is called before each turn, outside the measured time, and creates single-use
+    values such as codes.
+    """
 
     server: Server
     requests: Callable[[], Sequence[Request]]
@@ -77,8 +79,8 @@ class Contestant:
             check=True,
         )
         figures: dict[str, float] = json.loads(done.stdout)
-        each = (self.server.processor_seconds() - used) / figures.pop("answers")
-        return {**figures, "processor µs": 1e6 * each}
+        per_request = (self.server.processor_seconds() - used) / figures.pop("answers")
+        return {**figures, "processor µs": 1e6 * per_request}
 
 
 def getting(server: Server, path: str, headers: Mapping[str, str] | None = None) -> Contestant:
@@ -112,9 +114,9 @@ def compare(ground: Ground, title: str, contestants: Mapping[str, Contestant]) -
 
 
 def medians(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of everything but the rate, and the throughput, which says nothing where answers are small."""
-    left_out = ("rate", "MB/s")
-    return {column: median(turn[column] for turn in turns) for column in turns[0] if column not in left_out}
+    """The medians of all columns except the rate and the throughput, which is meaningless for small responses."""
+    excluded = ("rate", "MB/s")
+    return {column: median(turn[column] for turn in turns) for column in turns[0] if column not in excluded}
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""People who signed in to an app of a running hub, made by the hub's own use cases beside it, outside measured time."""
+"""Users who signed in to an app of a running hub, created by the hub's use cases outside the measured time."""
 
 import asyncio
 import itertools
@@ -36,12 +36,12 @@ from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.postgres import CONNECTIONS
 
-# More than connections, so that one user is rarely in two requests at once, as among real ones.
+# More users than connections, so that concurrent requests are rarely of the same user, as in production.
 PEOPLE = 64
 ORGANIZATIONS = ("acme", "apex", "zeta")
 REDIRECT = "https://app.example/callback"
 SCOPES = ("openid", "profile", "email", "read-repos")
-# On a busy machine fewer codes are made; they are redeemed more slowly too, and are good for a minute only.
+# A limit because codes expire after a minute. A busy machine creates fewer codes, but also redeems them more slowly.
 MINTING_SECONDS = 4.0
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -53,7 +53,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class SignIns:
-    """One app with a secret, PKCE and refresh tokens; everybody allowed it in all their organizations."""
+    """An app with a secret, PKCE and refresh tokens, which all users approved for all their organizations."""
 
     hub: Hub
     app: App
@@ -63,14 +63,14 @@ class SignIns:
     consents: Sequence[Consent]
 
     async def redemptions(self, most: int) -> list[Request]:
-        """Each with a fresh code."""
+        """Token requests, each with a new code."""
         return [
-            self._form("/oauth/token", grant_type="authorization_code", redirect_uri=REDIRECT, **proven)
-            for proven in await self._codes(most)
+            self._form("/oauth/token", grant_type="authorization_code", redirect_uri=REDIRECT, **code)
+            for code in await self._codes(most)
         ]
 
     async def refreshes(self) -> list[Request]:
-        """One for each user, whose token is a successor: few refreshes are the first of a sign-in."""
+        """A refresh for each user, with a token that was itself refreshed: few refreshes are the first of a sign-in."""
         tokens = [answer["refresh_token"] for answer in await self._refreshed()]
         return [self._form("/oauth/token", grant_type="refresh_token", refresh_token=token) for token in tokens]
 
@@ -83,31 +83,31 @@ class SignIns:
         return [self._form("/oauth/introspect", token=token) for token in tokens]
 
     async def fill(self, rows: int) -> None:
-        """As many live access and refresh tokens of these people, without answers and their signatures."""
-        unit_of = 25
+        """Store pairs of valid access and refresh tokens directly, without responses and ID tokens."""
+        per_unit = 25
 
         async def add(consent: Consent) -> None:
-            await self.hub.db.write(lambda tx: self._add_pairs(tx, consent, unit_of))
+            await self.hub.db.write(lambda tx: self._add_pairs(tx, consent, per_unit))
 
-        turns = itertools.islice(itertools.cycle(self.consents), rows // unit_of)
+        turns = itertools.islice(itertools.cycle(self.consents), rows // per_unit)
         await some_at_once(add, turns)
 
     async def _add_pairs(self, tx: Tx, consent: Consent, pairs: int) -> None:
         now, scopes = self.hub.clock(), join_scopes(SCOPES)
         for number in range(pairs):
             family = f"{consent.id}-{number}"
-            held = (self.app.client_id, consent.user_id, consent.id)
-            await refreshing.add_first(tx, *held, scopes, "", now, family, now)
-            wanted = Wanted(*held, None, scopes, family, None, self.app.token_lifetime)
-            await issuing.add_access_token(tx, wanted, now)
+            ids = (self.app.client_id, consent.user_id, consent.id)
+            await refreshing.add_first(tx, *ids, scopes, "", now, family, now)
+            token_request = Wanted(*ids, None, scopes, family, None, self.app.token_lifetime)
+            await issuing.add_access_token(tx, token_request, now)
 
     async def _codes(self, most: int) -> list[dict[str, str]]:
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + MINTING_SECONDS
+        deadline = loop.time() + MINTING_SECONDS
         found: list[dict[str, str]] = []
 
         async def mint(consent: Consent) -> None:
-            if loop.time() < give_up_at:
+            if loop.time() < deadline:
                 code = await deciding.give_code(self.hub.oauth, self.request, consent, self.hub.clock(), None)
                 assert code is not None
                 found.append({"code": code, "code_verifier": self.verifier})
@@ -116,10 +116,10 @@ class SignIns:
         return found
 
     async def _refreshed(self) -> list[dict[str, str]]:
-        """The answers everyone got when they refreshed after they had signed in."""
+        """Sign in all users and refresh once; the token responses."""
 
-        async def sign_in(proven: dict[str, str]) -> dict[str, str]:
-            first = await self._granted(authorization_code.grant, redirect_uri=REDIRECT, **proven)
+        async def sign_in(code: dict[str, str]) -> dict[str, str]:
+            first = await self._granted(authorization_code.grant, redirect_uri=REDIRECT, **code)
             return await self._granted(refresh_token.grant, refresh_token=first["refresh_token"])
 
         return await some_at_once(sign_in, await self._codes(len(self.consents)))
@@ -180,7 +180,9 @@ async def _consent(hub: Hub, request: AuthorizationRequest, user: User) -> Conse
 
 
 async def some_at_once(work: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
-    """As many as there are connections: further ones would wait, on a busy machine longer than the hub lets them."""
+    """Run `work` for all items, with as many at once as there are connections: on a busy machine, more would exceed the
+    hub's wait limit.
+    """
     waiting = iter(items)
 
     async def run() -> list[R]:

@@ -1,4 +1,4 @@
-"""Look-ups by key a second on SQLite, in a table of a hundred thousand rows."""
+"""Look-ups by key per second on SQLite, in a table of a hundred thousand rows."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""Units of work a second on SQLite: grouped by the hub, committed one by one, and all in a single transaction."""
+"""Units of work per second on SQLite: grouped by the hub, committed individually, and all in a single transaction."""
 
 import asyncio
 import sqlite3
@@ -16,7 +16,7 @@ ONE_BY_ONE = "a commit per unit, raw sqlite3"
 
 def measure(ground: Ground) -> list[Table]:
     folder, seconds, most = ground.subfolder("sqlite-writes"), ground.budget.seconds(TURN), ground.budget.most
-    held, single, ideal = (workload.make_sqlite(folder / f"{name}.db") for name in ("hub", "single", "ideal"))
+    grouped, single, ideal = (workload.make_sqlite(folder / f"{name}.db") for name in ("hub", "single", "ideal"))
     with asyncio.Runner() as runner:
         db = runner.run(open_database(f"sqlite:///{folder}/hub.db"))
         contestants = {
@@ -27,7 +27,7 @@ def measure(ground: Ground) -> list[Table]:
         }
         samples = interleaved(warmed_up(contestants), ground.budget.rounds)
         runner.run(db.close())
-    for connection in (held, single, ideal):
+    for connection in (grouped, single, ideal):
         connection.close()
     return [table("SQLite writes: units of 3 statements", "units/s", ONE_BY_ONE, samples)]
 

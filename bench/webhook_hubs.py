@@ -1,4 +1,4 @@
-"""A hub with webhooks, on either engine: events are committed beside it, `hubgate deliver` sends them on one core."""
+"""A hub with webhooks on either engine: events are committed in this process, `hubgate deliver` sends on one core."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ from hubgate.server.webhooks.managing import managing
 from hubgate.server.webhooks.managing.managing import Wanted
 
 SQLITE, POSTGRES = "hubgate deliver, SQLite", "hubgate deliver, PostgreSQL"
-# As many lanes as there are repos: of one repo a webhook gets the next event when it has had the one before.
+# Many repos, because a webhook receives the next event of a repo only after the first attempt of the previous one.
 REPOS = 64
 SECRET = "whsec_" + "a" * 32
 EVENTS_A_UNIT = 50
@@ -43,7 +43,7 @@ END_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where a hub's data are; `variables` are those of its commands' environment."""
+    """The data folder and settings of a hub; `variables` is the environment of its commands."""
 
     folder: Path
     settings: Mapping[str, str]
@@ -54,8 +54,8 @@ class Place:
 
 
 def prepared(ground: Ground, engine: str, name: str) -> Place:
-    word = f"webhooks_{engine.rpartition(' ')[2].lower()}_{name}"
-    folder = ground.subfolder(word)
+    database = f"webhooks_{engine.rpartition(' ')[2].lower()}_{name}"
+    folder = ground.subfolder(database)
     settings = {
         "data_dir": str(folder / "var"),
         "egress_allow": "127.0.0.0/8",
@@ -64,7 +64,7 @@ def prepared(ground: Ground, engine: str, name: str) -> Place:
         "secret_key": secrets.token_urlsafe(48),
     }
     if engine == POSTGRES:
-        settings["database_url"] = ground.postgres_database(word)
+        settings["database_url"] = ground.postgres_database(database)
     place = Place(folder, settings)
     done = hubgate("migrate", cwd=folder, stdin=b"", **place.variables)
     assert done.returncode == 0, done.stderr
@@ -73,13 +73,13 @@ def prepared(ground: Ground, engine: str, name: str) -> Place:
 
 @dataclass(frozen=True)
 class Watching:
-    """A user whose every change so many webhooks watch."""
+    """A user whose repos are watched by many webhooks."""
 
     hub: Hub
     repos: Sequence[Repo]
 
     async def commit(self, events: int) -> None:
-        """In turn in each repo, durable when this returns: what a push writes, without git's part of it."""
+        """Commit events to the repos in turn, as a push does but without git; durable on return."""
         for first in range(0, events, EVENTS_A_UNIT):
             numbers = range(first, min(first + EVENTS_A_UNIT, events))
             await self.hub.db.write(lambda tx, numbers=numbers: self._add(tx, numbers))  # type: ignore[misc]
@@ -93,9 +93,9 @@ class Watching:
             await outbox.record(tx, Kind.REPO_CONTENT, repo.snapshot, seq, moved, self.hub.settings.base_url, now)
 
     async def settled(self) -> None:
-        """Until nothing waits any more and every result is stored."""
-        give_up_at = time.monotonic() + END_SECONDS
-        while time.monotonic() < give_up_at:
+        """Wait until no events or deliveries are pending and all results are stored."""
+        deadline = time.monotonic() + END_SECONDS
+        while time.monotonic() < deadline:
             row = await self.hub.db.one(
                 """
                 SELECT EXISTS (SELECT 1 FROM events WHERE fanned_at IS NULL) AS unfanned,
@@ -113,18 +113,18 @@ class Watching:
 async def watched(
     place: Place, webhooks: int, url: str, name: str = "ada", repos: int = REPOS
 ) -> AsyncIterator[Watching]:
-    """The hub, opened a second time beside the process that delivers."""
+    """Open the hub next to the delivery process, and create a user with repos and webhooks."""
     async with opened_for_operator(load(place.settings, environment={})) as hub:
         user = await made_user(hub, name)
-        made = [await _repo(hub, user, f"repo-{number}") for number in range(repos)]
-        # Nobody is told that repos were made, even if the clocks of two machines differ.
+        created = [await _repo(hub, user, f"repo-{number}") for number in range(repos)]
+        # Fan out the creation of the repos before webhooks exist, so that no webhook receives it.
         fan_out = FanOut(hub.webhooks, lambda: None)
         while await fan_out.step():
             continue
-        wanted = Wanted(url=url, watched=[("user", user.name)], secret=SECRET)
+        settings = Wanted(url=url, watched=[("user", user.name)], secret=SECRET)
         owner = Owner(user_id=user.id)
-        await some_at_once(lambda _: managing.create(hub.webhooks, owner, wanted, SYSTEM), range(webhooks))
-        yield Watching(hub, made)
+        await some_at_once(lambda _: managing.create(hub.webhooks, owner, settings, SYSTEM), range(webhooks))
+        yield Watching(hub, created)
 
 
 async def _repo(hub: Hub, user: User, name: str) -> Repo:
@@ -134,7 +134,7 @@ async def _repo(hub: Hub, user: User, name: str) -> Repo:
 
 @contextlib.contextmanager
 def delivering(place: Place) -> Iterator["subprocess.Popen[bytes]"]:
-    """On one core, at the usual priority."""
+    """Run `hubgate deliver` on one core, at normal priority."""
     process = subprocess.Popen(
         pinned([*HUBGATE, "deliver"]),
         cwd=place.folder,
@@ -145,8 +145,8 @@ def delivering(place: Place) -> Iterator["subprocess.Popen[bytes]"]:
     with process:
         try:
             assert process.stdout is not None
-            said = process.stdout.readline()
-            assert b"running" in said, (place.folder / "deliver.log").read_text()
+            first_line = process.stdout.readline()
+            assert b"running" in first_line, (place.folder / "deliver.log").read_text()
             yield process
         finally:
             process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Queues that webhooks are often built on, doing the same: BullMQ and Celery, over a Redis that syncs every write."""
+"""The same deliveries with common queues, BullMQ and Celery, on a Redis that syncs every write."""
 
 import contextlib
 import json
@@ -18,31 +18,31 @@ from bench.ground import Ground
 BULLMQ, CELERY = "BullMQ", "Celery"
 _QUEUES = ROOT / ".venv/bench/queues/bin"
 _PROGRAMS = ROOT / "bench/peers"
-# At once: what the hub allows to one address.
+# Concurrent requests: the hub's limit per address.
 AT_ONCE = 64
-# More processes of Celery's than this made it no faster on one core.
+# More Celery processes were not faster on one core.
 CELERY_PROCESSES = 8
 
 
 def missing() -> str | None:
-    """One line that says how to install them."""
+    """An error message that says how to install the queues, or None."""
     absent = not (_QUEUES / "redis-server").exists() or not NODE_MODULES.exists()
     return "BullMQ, Celery and Redis are missing: make .venv/bench.stamp" if absent else None
 
 
 def facts() -> dict[str, str]:
-    said = subprocess.run([_QUEUES / "redis-server", "--version"], capture_output=True, text=True, check=True)
+    redis = subprocess.run([_QUEUES / "redis-server", "--version"], capture_output=True, text=True, check=True)
     locked = json.loads((NODE_MODULES / "package.json").read_text())["dependencies"]
     celery = subprocess.run([_QUEUES / "celery", "--version"], capture_output=True, text=True, check=True)
     return {
-        "redis": said.stdout.split()[2].removeprefix("v=") + ", appendfsync always",
+        "redis": redis.stdout.split()[2].removeprefix("v=") + ", appendfsync always",
         "queues": f"BullMQ {locked['bullmq']}, Celery {celery.stdout.split()[0]}",
     }
 
 
 @contextlib.contextmanager
 def redis_process(ground: Ground, name: str) -> Iterator[Path]:
-    """The path of its socket. It syncs before it answers, as the hub's databases do."""
+    """Run a Redis that syncs before it responds, as the hub's databases do; the path of its socket."""
     folder = ground.subfolder(f"redis-{name}")
     socket = folder / "s"
     options = {"port": "0", "unixsocket": str(socket), "dir": str(folder), "save": "", "appendonly": "yes"}
@@ -71,7 +71,7 @@ class Peer:
 
     @contextlib.contextmanager
     def committing(self) -> Iterator["subprocess.Popen[bytes]"]:
-        """Ready to add the events of one turn."""
+        """A producer that is ready to add the events of a turn."""
         with self._running(aside(self._producer), "commit") as process:
             yield process
 
@@ -108,6 +108,6 @@ class Peer:
 
 
 def said(process: "subprocess.Popen[bytes]") -> str:
-    """The next of our own words among what it prints; empty if it has ended."""
+    """The next `ready` or `done` in the output of a process; empty if it has exited."""
     assert process.stdout is not None
     return next((line.decode().strip() for line in process.stdout if line in (b"ready\n", b"done\n")), "")

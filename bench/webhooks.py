@@ -1,4 +1,4 @@
-"""Webhooks: deliveries a second on one core, from the committed event to the stored result, and how late they come."""
+"""Webhooks: deliveries per second on one core, from the committed event to the stored result, and their latency."""
 
 import asyncio
 import contextlib
@@ -17,9 +17,10 @@ from bench.serving import Server, medians
 from bench.webhook_hubs import POSTGRES, SECRET, SQLITE, Place, Watching
 from bench.webhook_peers import AT_ONCE, BULLMQ, CELERY, Peer, said
 
-# Webhooks that watch, and events of a turn: deliveries are their product.
+# Webhooks and events per turn; the number of deliveries is their product.
 SIZES = ((1, 2_000), (100, 20), (10_000, 1))
-# Celery gets no more in a turn, or its turns would take most of the time; to a queue all webhooks are alike.
+# The maximum of deliveries per turn of Celery, whose turns would otherwise take most of the time. The number of
+# webhooks makes no difference to a queue.
 MOST_OF_CELERY = 500
 
 Turn = dict[str, float]
@@ -37,7 +38,7 @@ def measure(ground: Ground) -> Iterator[Table]:
 
 
 def _sizes(ground: Ground) -> list[tuple[int, int]]:
-    """Fewer of everything in a quick run."""
+    """Numbers of webhooks and events, smaller in a quick run."""
     scale = ground.budget.scale
     return [
         (max(int(webhooks * scale), 1) if events == 1 else webhooks, max(int(events * scale), 1))
@@ -46,21 +47,21 @@ def _sizes(ground: Ground) -> list[tuple[int, int]]:
 
 
 def _rates(ground: Ground, receiver: Receiver, webhooks: int, events: int) -> Table:
-    with contextlib.ExitStack() as leaving:
-        runner = leaving.enter_context(asyncio.Runner())
+    with contextlib.ExitStack() as stack:
+        runner = stack.enter_context(asyncio.Runner())
         contestants: dict[str, Callable[[], Turn]] = {}
         for engine in (SQLITE, POSTGRES):
             place = webhook_hubs.prepared(ground, engine, str(webhooks))
             opening = webhook_hubs.watched(place, webhooks, receiver.url)
             watching = runner.run(opening.__aenter__())
-            leaving.callback(partial(_close, runner, opening))
+            stack.callback(partial(_close, runner, opening))
             contestants[engine] = partial(_by_hub, runner, place, watching, receiver, webhooks, events)
         for name in (BULLMQ, CELERY):
-            socket = leaving.enter_context(webhook_peers.redis_process(ground, f"{name}-{webhooks}".lower()))
+            socket = stack.enter_context(webhook_peers.redis_process(ground, f"{name}-{webhooks}".lower()))
             plan = {"socket": str(socket), "url": receiver.url, "secret": SECRET, "atOnce": AT_ONCE, "body": _body()}
-            told = min(webhooks, MOST_OF_CELERY) if name == CELERY else webhooks
-            committed = min(events, MOST_OF_CELERY // told) if name == CELERY else events
-            peer = Peer(name, socket.parent, {**plan, "webhooks": told, "events": committed})
+            watching_webhooks = min(webhooks, MOST_OF_CELERY) if name == CELERY else webhooks
+            committed = min(events, MOST_OF_CELERY // watching_webhooks) if name == CELERY else events
+            peer = Peer(name, socket.parent, {**plan, "webhooks": watching_webhooks, "events": committed})
             contestants[name] = partial(_by_peer, peer, receiver)
         turns = interleaved(warmed_up(contestants), ground.budget.rounds)
     rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
@@ -103,7 +104,7 @@ def _by_peer(peer: Peer, receiver: Receiver) -> Turn:
 
 @contextlib.contextmanager
 def _counted(receiver: Receiver, pid: int, deliveries: int) -> Iterator[Turn]:
-    """Filled at the end: what came of the deliveries meanwhile, each of which has to arrive once."""
+    """Measure the block; the figures are filled in at its end. Each delivery must be received exactly once."""
     server, figures = Server(0, pid), Turn()
     count, busy = receiver.count()
     began, used = time.monotonic(), server.processor_seconds()
@@ -118,6 +119,6 @@ def _counted(receiver: Receiver, pid: int, deliveries: int) -> Iterator[Turn]:
 
 
 def _body() -> str:
-    """One of the hub's, of the same length as those of this bench."""
+    """A payload of the hub, with the same length as the payloads in this benchmark."""
     payload = json.loads((ROOT / "contract/events/repo.content.update.commit.json").read_text())
     return json.dumps({**payload, "webhook": {"id": "0" * 24, "version": 3}}, separators=(",", ":"))

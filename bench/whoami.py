@@ -1,4 +1,4 @@
-"""`GET /api/whoami-v2` on both engines: a token looked up with its user and organizations, and described."""
+"""`GET /api/whoami-v2` on both engines: the look-up of a token with its user and organizations."""
 
 import contextlib
 import secrets
@@ -16,11 +16,11 @@ ORGANIZATIONS = ("acme", "apex", "zeta")
 
 
 def measure(ground: Ground) -> list[Table]:
-    with contextlib.ExitStack() as leaving:
+    with contextlib.ExitStack() as stack:
 
         def hub_on(name: str, **variables: str) -> Contestant:
             folder = ground.subfolder(f"whoami-{name}")
-            hub = leaving.enter_context(hub_process(folder, **variables))
+            hub = stack.enter_context(hub_process(folder, **variables))
             token = _token(hub, folder, variables)
             return getting(Server.of(hub), PATH, {"Authorization": f"Bearer {token}"})
 
@@ -30,12 +30,12 @@ def measure(ground: Ground) -> list[Table]:
             HUBGATE_DATABASE_URL=ground.postgres_database("whoami"),
             HUBGATE_SECRET_KEY=secrets.token_urlsafe(48),
         )
-        bare = Contestant(leaving.enter_context(bare_process({PATH: sqlite.answer()})), sqlite.requests)
+        bare = Contestant(stack.enter_context(bare_process({PATH: sqlite.answer()})), sqlite.requests)
         return [compare(ground, f"HTTP, GET {PATH}", {BARE: bare, SQLITE: sqlite, POSTGRES: postgres})]
 
 
 def _token(hub: HubProcess, folder: Path, variables: dict[str, str]) -> str:
-    """Of a user in a few organizations, as the operator makes them."""
+    """The token of a user in several organizations, created with the operator's commands."""
 
     def admin(*arguments: str) -> str:
         done = hubgate("admin", *arguments, cwd=folder, stdin=b"", **variables)

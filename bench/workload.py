@@ -1,4 +1,4 @@
-"""The work every contestant does, in the same statements: insert a row, change it, read it back."""
+"""The unit of work of every contestant, in the same statements: insert a row, update it, read it."""
 
 import itertools
 import secrets
@@ -9,7 +9,7 @@ from pathlib import Path
 from hubgate.server.storage.database import Batch, Row, Tx, Unit
 
 CALLERS = 64
-# In a table before anything is measured on it.
+# Rows stored in a table before measuring.
 STORED_ROWS = 100_000
 
 TABLE = "CREATE TABLE bench_units (id text PRIMARY KEY, holder text NOT NULL, hits bigint NOT NULL)"
@@ -18,7 +18,7 @@ INSERT = "INSERT INTO bench_units (id, holder, hits) VALUES (:id, :holder, 0)"
 UPDATE = "UPDATE bench_units SET hits = hits + 1 WHERE id = :id"
 READ = "SELECT id, holder, hits FROM bench_units WHERE id = :id"
 
-# What the unit leaves behind, as one statement.
+# The result of the unit in a single statement.
 ADD = Batch(
     name="bench.add",
     key="id",
@@ -26,14 +26,14 @@ ADD = Batch(
     sql="INSERT INTO bench_units (id, holder, hits) SELECT id, holder, 1 FROM batch RETURNING id, holder, hits",
 )
 
-# A kilobyte each: somewhat more than the thousand pages after which SQLite checkpoints.
+# Of a kilobyte each, slightly more than the thousand pages after which SQLite checkpoints.
 WAL_ROWS = 6_000
 
 _numbers = itertools.count()
 
 
 def new_row() -> dict[str, str]:
-    """Keys like the hub's token keys: a slowly growing bucket, then random."""
+    """A row with a key like the hub's token keys: a slowly growing prefix, then random."""
     return {"id": f"{next(_numbers) >> 12:08x}{secrets.token_hex(12)}", "holder": "someone"}
 
 
@@ -56,7 +56,7 @@ def run_on_sqlite(connection: sqlite3.Connection) -> None:
 
 
 def plain_sqlite(path: Path, busy_timeout: float = 0.0) -> sqlite3.Connection:
-    """A driver's connection with the hub's durability and nothing else of the hub's."""
+    """A plain connection of the driver, with the same durability as the hub's."""
     connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -64,9 +64,9 @@ def plain_sqlite(path: Path, busy_timeout: float = 0.0) -> sqlite3.Connection:
 
 
 def make_sqlite(path: Path) -> sqlite3.Connection:
-    """The table, and a WAL grown to its usual size: on a growing file every sync costs several times as much.
+    """Create the table and grow the WAL to its usual size: on a growing file every sync takes several times as long.
 
-    Hold the connection for as long as the file is used: the last one to close removes the WAL.
+    The caller must keep the connection open while the file is used: closing the last connection deletes the WAL.
     """
     connection = plain_sqlite(path)
     connection.execute(SQLITE_TABLE)
@@ -77,7 +77,7 @@ def make_sqlite(path: Path) -> sqlite3.Connection:
 
 
 def stored_rows() -> tuple[list[tuple[str, str, int]], Iterator[dict[str, str]]]:
-    """Rows to fill a table with, and their keys in an endless order that has nothing to do with the table's."""
+    """Rows for a table, and an endless iterator over their keys in an order unrelated to the table's."""
     rows = [(new_row()["id"], "someone", number) for number in range(STORED_ROWS)]
     shuffled = sorted(rows, key=lambda row: row[0][8:])
     return rows, itertools.cycle([{"id": row[0]} for row in shuffled])

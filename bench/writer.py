@@ -1,6 +1,6 @@
-"""A process that writes one SQLite file as fast as it can: `python -m bench.writer KIND FILE SECONDS MOST`.
+"""A process that writes to a SQLite file as fast as possible: `python -m bench.writer KIND FILE SECONDS MOST`.
 
-Prints `ready`, waits for a line, writes, and prints how many units were done in time.
+The program prints `ready`, waits for a line, writes, and prints the number of units completed in time.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ async def _hub(path: Path, seconds: float, most: int) -> None:
 
 
 def _plain(path: Path, seconds: float, most: int, units: int) -> None:
-    """Transactions of so many units, with nothing but SQLite's busy timeout against the neighbour."""
+    """Write transactions of `units` units, relying only on SQLite's busy timeout for locking conflicts."""
     connection = workload.plain_sqlite(path, busy_timeout=30.0)
     _await_start()
     deadline, done = time.monotonic() + seconds, 0

@@ -1,7 +1,7 @@
-// BullMQ as webhooks would be built on it: a job for each event, which becomes a job for each webhook, which posts it
-// signed. A job's id keeps a repeated event from being sent twice; finished jobs stay, as the hub's deliveries do.
-// The plan comes as JSON in PLAN; `deliver` works until it is ended, `commit` adds events at the first line it is given
-// and says done when every delivery's result is stored.
+// Webhooks built on BullMQ: a job for each event creates a job for each webhook, which posts a signed request. Job ids
+// prevent duplicate deliveries of a repeated event; finished jobs are retained, as the hub's deliveries are.
+// PLAN is the plan as JSON. `deliver` runs until it is terminated. `commit` adds events after the first line of input
+// and prints `done` when the results of all deliveries are stored.
 import { createHmac } from "node:crypto";
 import http from "node:http";
 import { createInterface } from "node:readline";
@@ -11,7 +11,7 @@ const plan = JSON.parse(process.env.PLAN);
 const connection = { path: plan.socket, maxRetriesPerRequest: null };
 const key = Buffer.from(plan.secret.slice("whsec_".length), "base64");
 const agent = new http.Agent({ keepAlive: true, maxSockets: plan.atOnce });
-// Its scripts take some thousands of arguments at once.
+// BullMQ's scripts accept only a few thousand arguments per call.
 const CHUNK = 1000;
 
 function post(id, body) {
@@ -70,8 +70,8 @@ async function commit() {
   const before = await deliveries.getCompletedCount();
   console.log("ready");
   for await (const _ of createInterface({ input: process.stdin })) break;
-  const made = Array.from({ length: plan.events }, () => ({ name: "event", data: { body: plan.body } }));
-  for (let first = 0; first < made.length; first += CHUNK) await events.addBulk(made.slice(first, first + CHUNK));
+  const created = Array.from({ length: plan.events }, () => ({ name: "event", data: { body: plan.body } }));
+  for (let first = 0; first < created.length; first += CHUNK) await events.addBulk(created.slice(first, first + CHUNK));
   while ((await deliveries.getCompletedCount()) < before + plan.events * plan.webhooks)
     await new Promise((resolve) => setTimeout(resolve, 10));
   console.log("done");

@@ -1,6 +1,7 @@
-"""Celery as webhooks would be built on it: a task for each event, which becomes a task for each webhook, which posts it
-signed. The plan comes as JSON in PLAN. A worker that dies gives its tasks back; results are stored.
-`python celery_app.py` adds events at the first line it is given and says done when every result is stored.
+"""Webhooks built on Celery: a task for each event creates a task for each webhook, which posts a signed request.
+
+PLAN is the plan as JSON. The tasks of a killed worker are requeued; results are stored. `python celery_app.py` adds
+events after the first line of input and prints `done` when all results are stored.
 """
 
 import base64
@@ -61,21 +62,21 @@ def deliver(number, body):
         "webhook-timestamp": timestamp,
         "webhook-signature": f"v1,{signature}",
     }
-    answer = _POOL.request("POST", PLAN["url"], body=content, headers=headers, timeout=15, retries=False)
-    if answer.status >= 300:
-        raise OSError(f"answered {answer.status}")
-    return answer.status
+    response = _POOL.request("POST", PLAN["url"], body=content, headers=headers, timeout=15, retries=False)
+    if response.status >= 300:
+        raise OSError(f"answered {response.status}")
+    return response.status
 
 
 def commit():
     results = redis.Redis(unix_socket_path=PLAN["socket"], db=RESULTS)
-    wanted = results.dbsize() + PLAN["events"] * PLAN["webhooks"]
+    expected = results.dbsize() + PLAN["events"] * PLAN["webhooks"]
     print("ready", flush=True)
     sys.stdin.readline()
     with app.producer_pool.acquire(block=True) as producer:
         for number in range(PLAN["events"]):
             event.apply_async((number, PLAN["body"]), producer=producer)
-    while results.dbsize() < wanted:
+    while results.dbsize() < expected:
         time.sleep(0.01)
     print("done", flush=True)
 

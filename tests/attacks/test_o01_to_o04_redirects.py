@@ -5,6 +5,8 @@ from tests.bed.apps import Client, answer_of, approve, make_app
 from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 GOOD = "https://good.example/Path/callback"
 
 O1_ALTERED = [

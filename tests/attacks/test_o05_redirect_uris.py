@@ -12,6 +12,8 @@ from tests.bed.running import RunningHub, running
 
 from hubgate.server.oauth.cimd.rules import check_document
 
+pytestmark = pytest.mark.one_engine
+
 BAD = [
     "javascript:alert(1)",
     "JavaScript:alert(1)",

@@ -8,6 +8,8 @@ from tests.bed.documents import keep_document
 from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 _, CHALLENGE = proof()
 
 

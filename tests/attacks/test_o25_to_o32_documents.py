@@ -25,6 +25,8 @@ from tests.egress.farend import Names, Server, answering, certificate_for, read_
 
 from hubgate.server.egress.client import Egress
 
+pytestmark = pytest.mark.one_engine
+
 REDIRECT = "https://app.example/callback"
 LOOPBACK = [ip_network("127.0.0.0/8")]
 LENIENT = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}

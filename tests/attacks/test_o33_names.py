@@ -3,10 +3,13 @@
 import json
 import re
 
+import pytest
 from tests.bed.apps import Client, approve, make_app
 from tests.bed.documents import keep_document, keep_text
 from tests.bed.people import browser_of, make_organization, make_user
 from tests.bed.running import RunningHub
+
+pytestmark = pytest.mark.one_engine
 
 PKCE = {"code_challenge": "c" * 43, "code_challenge_method": "S256"}
 HIDDEN = (

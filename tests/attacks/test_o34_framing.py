@@ -1,10 +1,13 @@
 """O34: nothing may frame the consent page, the sign-in page, the pages of a device or what they answer."""
 
 import httpx
+import pytest
 from tests.bed import devices
 from tests.bed.apps import approve, make_app
 from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub
+
+pytestmark = pytest.mark.one_engine
 
 
 def test_o34_no_page_on_the_way_can_be_framed(hub: RunningHub) -> None:

@@ -19,6 +19,8 @@ from hubgate.server.oauth.apps import privileges
 from hubgate.server.opened import Hub
 from hubgate.server.scopes import Risk, Scope
 
+pytestmark = pytest.mark.one_engine
+
 PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
 
 

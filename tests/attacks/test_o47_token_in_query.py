@@ -11,6 +11,8 @@ from tests.bed.running import RunningHub
 from hubgate.server.app import build_app
 from hubgate.server.http.surface import ErrorShape
 
+pytestmark = pytest.mark.one_engine
+
 SAYS = "Send the token in the Authorization header, not in the address."
 
 

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from tests.bed.apps import Client, answer_of, make_app, tokens_for
@@ -16,6 +17,8 @@ from tests.bed.running import RunningHub
 from hubgate.server.clock import SECOND
 from hubgate.server.oauth.keys.model import LEAD, OVERLAP
 from hubgate.server.opened import Hub
+
+pytestmark = pytest.mark.one_engine
 
 
 def encoded(value: bytes | dict[str, Any]) -> str:

@@ -13,6 +13,8 @@ from tests.bed.engines import Engine, SqliteEngine, settings_for
 from tests.bed.people import Page, browser_of, make_user
 from tests.bed.running import RunningHub, running
 
+pytestmark = pytest.mark.one_engine
+
 FORGED = {
     "host": "evil.example",
     "x-forwarded-host": "evil.example",

@@ -1,7 +1,10 @@
 """O53: logs hold no code, token, secret, verifier or password, wherever in a request it stood."""
 
+import ast
 import base64
 import json
+import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +19,9 @@ from hubgate.server.logs import redacted
 from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
+SERVER = Path(__file__).parents[2] / "src/hubgate/server"
 SECRETS = {
     "token": "hf_oauth_AbCdEfGhIjKlMnOpQr",
     "password": "correct-horse-battery",
@@ -186,3 +192,17 @@ def test_o53_every_line_stays_json(hub: RunningHub) -> None:
         client.get("/api/test/broken")
     until(lambda: '"status":500' in hub.log)
     assert [json.loads(line) for line in hub.log.splitlines()]
+
+
+def test_o53_sentences_of_the_hub_stay_readable() -> None:
+    """Refusals are stored and shown to an app's owner through the same fence."""
+    sentence = re.compile(r"[A-Z][^\n]* [^\n]*[.!]")
+    eaten = {}
+    for path in SERVER.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        constants = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
+        for text in (str(node.value) for node in constants):
+            if sentence.fullmatch(text) and redacted(text) != text:
+                eaten[text] = redacted(text)
+    assert eaten == {}

@@ -3,6 +3,8 @@
 import pytest
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 MANY = b"&".join(b"a%d=b" % number for number in range(10_000))
 

@@ -3,6 +3,7 @@
 import re
 
 import httpx
+import pytest
 from tests.bed.people import browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
 
@@ -10,6 +11,8 @@ from hubgate.server.app import build_app
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.surface import Surface
 from hubgate.server.opened import Hub
+
+pytestmark = pytest.mark.one_engine
 
 
 def endpoints(hub: RunningHub) -> list[Route]:

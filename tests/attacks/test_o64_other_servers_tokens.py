@@ -10,7 +10,7 @@ import pytest
 from tests.bed import devices
 from tests.bed.apps import Client, answer_of, approve, code_for, make_app, proof
 from tests.bed.exchange import exchange, make_exchanger
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub
 
@@ -316,6 +316,90 @@ def test_o64_consent_for_another_server_leaves_organizations_as_they_are(
         approve(browser, client.address(resource=OTHER))
         assert "code" in answer_of(browser.get(client.address(resource=OTHER, orgIds=acme.id, prompt="none")))
         assert script.get(f"/api/settings/connected-apps/{client.id}").json()["organizations"] == [acme.id]
+
+
+def test_o64_userinfo_of_such_a_token_says_only_who_the_user_is(hub: RunningHub, ada: User) -> None:
+    """As the page promised: no organization, no billing, whatever was granted on this hub."""
+    acme = make_organization(hub, "acme", ada)
+    client = make_app(hub, None, scopes=(*SCOPES, "read-billing", "read-repos"), refresh_tokens=True)
+    with browser_of(hub, ada) as browser:
+        own = redeem(client, answer_of(approve(browser, client.address(), orgs=[acme.id]))["code"]).json()
+        page = browser.get(client.address(resource=OTHER)).text
+        assert "On this hub it only tells who you are." in page
+        assert "Give access to organizations?" not in page
+    found = tokens(client, ada, resource=OTHER)
+    started = devices.start(client, resource=OTHER)
+    with browser_of(hub, ada) as browser:
+        asked = devices.enter(browser, started["user_code"])
+        assert "Give access to organizations?" not in asked.text
+        devices.decide(browser, asked, "approve", scopes=list(client.app.scopes), orgs=[acme.id])
+    device = devices.poll(client, started["device_code"]).json()
+    for token in (found, refresh(client, found["refresh_token"]).json(), device):
+        with api(hub, token["access_token"]) as app:
+            for method in ("GET", "POST"):
+                said = app.request(method, "/oauth/userinfo").json()
+                assert (said["sub"], said["preferred_username"], said["email"]) == (ada.id, "ada", "ada@example.org")
+                assert (said.pop("orgs"), said.pop("organizations"), said.pop("isPro")) == ([], [], False)
+                about_user = {"sub", "name", "preferred_username", "profile", "picture", "email", "email_verified"}
+                assert set(said) == about_user
+    with api(hub, own["access_token"]) as app:
+        assert [one["roleInOrg"] for one in app.get("/oauth/userinfo").json()["orgs"]] == ["admin"]
+
+
+def test_o64_connected_apps_names_the_other_servers(hub: RunningHub, client: Client, ada: User) -> None:
+    path, page = f"/api/settings/connected-apps/{client.id}", f"/settings/connected/{client.id}"
+    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as script:
+        approve(browser, client.address())
+        assert script.get(path).json()["resources"] == []
+        assert "mcp.example" not in browser.get(page).text
+        approve(browser, client.address(resource=OTHER, scope="openid profile"))
+        approve(browser, client.address(resource=SECOND, scope="openid", prompt="consent"))
+        approve(browser, client.address(prompt="consent"))
+        started = devices.start(client, resource="urn:example:tools")
+        devices.decide(browser, devices.enter(browser, started["user_code"]), "approve", scopes=list(SCOPES))
+        said = script.get(path).json()
+        assert said["resources"] == [SECOND, OTHER, "urn:example:tools"]
+        assert script.get("/api/settings/connected-apps").json()[0]["resources"] == said["resources"]
+        for shown in (browser.get(page).text, browser.get("/settings/connected").text):
+            for server in ("mcp.example", "files.example", "urn:example:tools"):
+                assert f'<span class="mono">{server}</span>' in shown
+        assert script.delete(path).status_code == 204
+        assert answer_of(browser.get(client.address(resource=OTHER, prompt="none")))["error"] == "consent_required"
+        approve(browser, client.address())
+        assert script.get(path).json()["resources"] == [], "what was revoked is forgotten"
+
+
+def test_o64_scopes_for_other_servers_are_taken_away(hub: RunningHub, client: Client, ada: User) -> None:
+    path, page = f"/api/settings/connected-apps/{client.id}", f"/settings/connected/{client.id}"
+    found = tokens(client, ada, resource=OTHER, scope="openid profile email")
+    with (
+        api(hub, make_token(hub, ada)) as script,
+        browser_of(hub, ada) as browser,
+        api(hub, found["access_token"]) as app,
+    ):
+        assert script.get(path).json()["resourceScopes"] == ["email", "profile", "openid"]
+        assert "email" in app.get("/oauth/userinfo").json()
+        refused = script.patch(path, json={"resourceScopes": ["openid", "read-repos"]})
+        assert (refused.status_code, "read-repos" in refused.text) == (422, True)
+        assert script.patch(path, json={"resourceScopes": ["openid", "profile"]}).status_code == 200
+        assert "email" not in app.get("/oauth/userinfo").json()
+        assert "What it may do on other servers" in browser.get(page).text
+        submit(browser, page, page, resource_scopes=["", "openid"])
+        assert script.get(path).json()["resourceScopes"] == ["openid"]
+        assert "preferred_username" not in app.get("/oauth/userinfo").json()
+        assert refresh(client, found["refresh_token"]).json()["scope"] == "openid"
+        assert script.patch(path, json={"resourceScopes": []}).json()["resourceScopes"] == []
+        assert set(app.get("/oauth/userinfo").json()) <= {"sub", "orgs", "organizations", "isPro"}
+
+
+def test_o64_server_that_is_asked_for_each_time_is_listed_too(hub: RunningHub, ada: User) -> None:
+    """Nothing is remembered of an app with a scheme of its own, and the user must still see whom it was allowed for."""
+    client = make_app(
+        hub, None, scopes=SCOPES, redirect_uris=("com.example.app:/callback",), confidential=False, refresh_tokens=True
+    )
+    tokens(client, ada, resource=OTHER)
+    with api(hub, make_token(hub, ada)) as script:
+        assert script.get(f"/api/settings/connected-apps/{client.id}").json()["resources"] == [OTHER]
 
 
 def test_o64_exchanged_token_is_for_the_hub_alone(hub: RunningHub, ada: User) -> None:

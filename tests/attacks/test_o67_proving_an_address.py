@@ -8,6 +8,7 @@ from tests.bed.apps import make_app
 from tests.bed.at_once import at_once
 from tests.bed.belongings import EVERYTHING, make_belongings
 from tests.bed.exchange import exchange, make_exchanger
+from tests.bed.organizations import entries_of
 from tests.bed.people import (
     HOME,
     PASSWORD,
@@ -156,10 +157,41 @@ def test_o67_a_reset_ends_apps_and_webhooks_of_organizations_nobody_else_is_in(h
     with hub.client() as victim:
         submit(victim, link, password=NEW)
         submit(victim, "/login", username="eve", password=NEW)
-        listed = [victim.get(f"/organizations/{name}/settings/webhooks").text for name in ("alone", "shared")]
+        with browser_of(hub, bob) as other:
+            pages = [(victim, "alone"), (other, "shared")]
+            listed = [browser.get(f"/organizations/{name}/settings/webhooks").text for browser, name in pages]
     assert ["ci.example" in page for page in listed] == [False, True]
     answers = [app.post("/oauth/introspect", {"token": "x"}).status_code for app in apps]
     assert answers == [401, 200], "the app of the organization that bob is in stays"
+
+
+def test_o67_what_a_reset_ends_in_organizations_is_in_their_audit_logs(hub: RunningHub) -> None:
+    eve, bob = make_user(hub, "eve", verified=False), make_user(hub, "bob")
+    alone, shared = make_organization(hub, "alone", eve), make_organization(hub, "shared", bob, eve="admin")
+    app = make_app(hub, organization=alone)
+    with browser_of(hub, eve) as intruder:
+        at = "/organizations/alone/settings/webhooks"
+        submit(intruder, f"{at}/new", at, url="https://ci.example/hook", watched="org:alone", domains=["repo"])
+        people = "/organizations/shared/settings/members"
+        invited = submit(intruder, people, invitee="accomplice@example.org", role="admin")
+        assert invited.status_code == 303, invited.text
+    hub.clock.advance(60)
+    link = reset_by_mail(hub, eve)
+    with hub.client() as victim:
+        submit(victim, link, password=NEW)
+    why = "Password reset; the address of this account was never confirmed before."
+    ended = [entry for entry in entries_of(hub, alone) if entry["data"].get("reason") == why]
+    assert sorted((entry["type"], entry["message"]) for entry in ended) == [
+        ("oauth.delete_app", "deleted the app Notebook"),
+        ("webhook.delete", "deleted the webhook to ci.example"),
+    ]
+    assert {entry["data"].get("clientId") for entry in ended} == {app.id, None}
+    there = [entry for entry in entries_of(hub, shared) if entry["data"].get("reason") == why]
+    assert sorted((entry["type"], entry["message"]) for entry in there) == [
+        ("org.remove_user", "left shared"),
+        ("org.revoke_invitation", "withdrew the invitation of accomplice@example.org"),
+    ]
+    assert {(entry["author_id"], entry["ip"]) for entry in (*ended, *there)} == {(eve.id, "127.0.0.1")}
 
 
 def test_o67_what_was_under_way_during_the_reset_is_rejected(hub: RunningHub) -> None:

@@ -14,6 +14,8 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, committed, head_of, make_repo, paths_in, send_lines, text_file
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 TEXT = "text/plain; charset=utf-8"
 BYTES = "application/octet-stream"
 TYPES = {

@@ -9,8 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed import packs
+from tests.bed.apps import make_app, tokens_for
 from tests.bed.engines import Engine
 from tests.bed.guests import API, REPO, Guests, guests
+from tests.bed.people import api
 from tests.bed.repos import committed, send_large, send_lines, text_file
 
 MOST_BYTES = 1_000_000
@@ -36,6 +38,22 @@ def has_room(scene: Guests) -> bool:
 
 def stored(scene: Guests) -> int:
     return sum(path.stat().st_size for path in scene.objects)
+
+
+def test_o72_app_that_may_not_write_is_a_guest_whoever_its_user_is(scene: Guests) -> None:
+    """The token counts, not the role behind it: Ada owns the repo, and gave her app only `write-discussions`."""
+    client = make_app(scene.hub, scene.ada_user, scopes=("openid", "write-discussions"))
+    token = tokens_for(client, scene.ada_user, scope="openid write-discussions")["access_token"]
+    most = scene.hub.settings.guest_pull_requests
+    content = b"x" * 5_000
+    with api(scene.hub, token) as app:
+        answers = [scene.propose({f"{n}.txt": b"x"}, by=app).status_code for n in range(most + 1)]
+        assert answers == [200] * most + [403]
+        before = scene.storage()
+        send_large(app, REPO, content)
+        assert scene.storage() == before, "not the owner's until a writer uses it"
+        tebibyte = {"oid": "0" * 64, "size": 1 << 40}
+        assert scene.batch(app, tebibyte).status_code == 403
 
 
 def test_o72_commits_that_a_force_push_leaves_behind_stay_charged(scene: Guests) -> None:

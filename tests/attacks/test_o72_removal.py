@@ -74,6 +74,14 @@ def test_o72_owner_closes_a_pull_request(scene: Guests) -> None:
     assert "refs/pr/1" not in scene.refs()
 
 
+def test_o72_pull_request_is_closed_with_a_comment(scene: Guests) -> None:
+    """As existing clients send it; comments are not stored yet."""
+    num, _ = scene.proposed({"idea.txt": b"x"})
+    for status, comment in (("closed", "no, thanks"), ("open", None), ("closed", "")):
+        said = scene.ada.post(f"{API}/discussions/{num}/status", json={"status": status, "comment": comment})
+        assert said.status_code == 200, said.text
+
+
 def test_o72_author_does_not_reopen_what_a_writer_closed(scene: Guests) -> None:
     num, _ = scene.proposed({"idea.txt": b"x"})
     assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
@@ -108,7 +116,7 @@ def test_o72_only_writers_remove_and_only_its_author_or_they_close(scene: Guests
         assert (hidden.status_code, hidden.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
-@pytest.mark.parametrize("body", [{}, {"status": "merged"}, {"status": 1}, [], {"status": "open", "comment": "why"}])
+@pytest.mark.parametrize("body", [{}, {"status": "merged"}, {"status": 1}, [], {"status": "closed", "comment": 1}])
 def test_o72_bad_status_is_rejected(scene: Guests, body: object) -> None:
     num, _ = scene.proposed({"idea.txt": b"x"})
     answer = scene.ada.post(f"{API}/discussions/{num}/status", json=body)

@@ -1,17 +1,18 @@
 """W41: a webhook that an app created reports on what the grant of that app may see, for as long as it may."""
 
 from collections.abc import Iterator
-from email.message import EmailMessage
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.apps import Client, answer_of, approve, make_app, tokens_for
+from tests.bed.app_webhooks import OF_ACME, PATH, REPOS, SCOPES, WATCHED, Stage
+from tests.bed.apps import Client, answer_of, tokens_for
+from tests.bed.counting import calls_on_loop
 from tests.bed.devices import approve as approve_device
 from tests.bed.devices import poll, start
 from tests.bed.engines import Engine, settings_for
 from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import api, browser_of, mails_to, make_organization, make_token, make_user
+from tests.bed.people import api, browser_of, make_user
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
@@ -25,12 +26,6 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import privileges
 from hubgate.server.opened import Hub
-from hubgate.server.webhooks.managing.grants import FollowGrants
-
-PATH, OF_ACME = "/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"
-SCOPES = ("openid", "profile", "webhooks", "read-repos", "contribute-repos")
-REPOS = ("ada/secret", "acme/secret", "beta/secret", "ada/open")
-WATCHED = ("user:ada", "org:acme", "org:beta", "model:acme/secret")
 
 
 @pytest.fixture
@@ -43,66 +38,6 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 def receiver() -> Iterator[Receiver]:
     with receiving() as started:
         yield started
-
-
-class Stage:
-    """A user with private repos of her own and of two organizations, and an app of somebody else."""
-
-    def __init__(self, hub: RunningHub) -> None:
-        self.hub = hub
-        self.ada = make_user(hub, "ada")
-        self.acme, self.beta = (make_organization(hub, name, self.ada) for name in ("acme", "beta"))
-        self.app = make_app(hub, make_user(hub, "olga"), scopes=SCOPES)
-        self.token = make_token(hub, self.ada)
-        self.edits = 0
-        with api(hub, self.token) as owner:
-            for repo in REPOS:
-                make_repo(owner, repo, private=repo.endswith("secret"))
-        settle(hub)
-
-    def grant(self, scope: str, *granted: Organization) -> str:
-        with browser_of(self.hub, self.ada) as browser:
-            address = self.app.address(scope=scope, prompt="consent")
-            sent = approve(browser, address, orgs=[one.id for one in granted])
-        token: str = self.app.redeem(answer_of(sent)["code"]).json()["access_token"]
-        return token
-
-    def heard(self, receiver: Receiver) -> set[str]:
-        """The repos a receiver hears of when each of them changes once more."""
-        receiver.received.clear()
-        self.edits += 1
-        with api(self.hub, self.token) as owner:
-            for repo in REPOS:
-                committed(owner, repo, {"a.txt": str(self.edits).encode()})
-        settle(self.hub)
-        return {one.json["repo"]["name"] for one in receiver.received}
-
-    def follow(self) -> None:
-        """What the background process does every minute."""
-
-        async def work(opened: Hub) -> None:
-            while await FollowGrants(opened.webhooks).step():
-                pass
-
-        self.hub.call(work)
-
-    def mails(self) -> list[EmailMessage]:
-        async def send(opened: Hub) -> None:
-            while await opened.outbox.send_due():
-                pass
-
-        self.hub.call(send)
-        return [mail for mail in mails_to(self.hub, "ada@example.org", 0) if mail["subject"].startswith("Webhook ")]
-
-    def state(self, webhook: dict[str, str], path: str = PATH) -> str | bool:
-        with api(self.hub, self.token) as owner:
-            said: str | bool = owner.get(f"{path}/{webhook['id']}").json()["webhook"]["disabled"]
-        return said
-
-    def connected(self, method: str, **body: object) -> httpx.Response:
-        with api(self.hub, self.token) as owner:
-            path = f"/api/settings/connected-apps/{self.app.id}"
-            return owner.request(method, path, json=body or None)
 
 
 def test_w41_a_webhook_of_an_app_reports_on_what_the_grant_may_see(hub: RunningHub, receiver: Receiver) -> None:
@@ -443,3 +378,14 @@ def test_w41_an_organization_that_limits_token_exchange_limits_webhooks(
     assert stage.state(webhook, OF_ACME) == (False if left else "suspended-after-failure")
     said = "Webhook sends less: " if left else "Webhook suspended: "
     assert [mail["subject"].startswith(said) for mail in stage.mails()] == [True]
+
+
+def test_w41_the_round_reads_many_webhooks_at_once(hub: RunningHub) -> None:
+    """One look at consents for a hundred webhooks, not one for each."""
+    stage = Stage(hub)
+    with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
+        for number in range(9):
+            make_webhook(app, f"https://example.org/{number}", *WATCHED)
+    with calls_on_loop(hub) as calls:
+        stage.follow()
+    assert calls["consented"] < 9, "a coroutine that goes on counts again"

@@ -1,23 +1,23 @@
-"""The test bed: real parts, started fast.
+"""The test bed: fixtures and helpers that run the real hub against real services.
 
-    postgres.py    real PostgreSQL servers of the versions we support
+    postgres.py    real PostgreSQL servers of the supported versions
     engines.py     a fresh, migrated database on either engine, in milliseconds
-    running.py     a hub on a real socket in this process, with a clock that stands still
-    processes.py   a hub as its operator runs it: `hubgate serve` in a process of its own, to be killed
+    running.py     a hub on a real socket in this process, with a frozen clock
+    processes.py   `hubgate serve` in a separate process that a test can kill
     operator.py    the operator's shell
-    people.py      users, tokens and signed-in browsers; organizations.py, what tests look at in an organization
+    people.py      users, tokens and signed-in browsers; organizations.py, helpers for organizations
     apps.py        third-party apps and the steps of signing in to them; documents.py, apps that were never registered
-    explaining.py  the page that tells an app's owner why it was refused
-    audit_log.py   entries, sealing and forgetting on demand, a verifier of its own
-    dump.py        what a thief of the database reads; secrets_given.py, every secret a hub hands out
-    at_once.py     several callers at the same moment
-    clock.py       a clock that stands still until a test moves it; blocking.py, coroutines beside the browser's loop
-    testbuild.py   routes that exist only in tests; testweb.py, a web process that has them
+    explaining.py  the page that explains an OAuth error to an app's owner
+    audit_log.py   entries, sealing and retention on demand, an independent verifier
+    dump.py        all values in the database; secrets_given.py, every secret a hub issues
+    at_once.py     concurrent calls
+    clock.py       a frozen clock; blocking.py, coroutines run beside the browser's event loop
+    testbuild.py   routes that exist only in tests; testweb.py, a web process with these routes
     receiver.py    a real HTTP receiver
     mailserver.py  a real SMTP server
-    clients.py     public clients, each in an environment of its own; node.py, those in JavaScript; sites.py, web apps
+    clients.py     public clients, each in a virtual environment; node.py, JavaScript clients; sites.py, web apps
     browser.py     a real Chromium
-    plugin.py      the fixtures made of these
+    plugin.py      the fixtures
 
-Nothing of the hub is replaced. Clock, randomness and the network's far end are passed in.
+No part of the hub is mocked. The clock, randomness and remote services are passed in.
 """

@@ -1,4 +1,4 @@
-"""Third-party apps for a test, and the steps such an app and its user take."""
+"""Third-party apps for tests, and the steps of signing in to them."""
 
 import base64
 import hashlib
@@ -22,7 +22,7 @@ SCOPES = ("openid", "profile", "email", "read-repos")
 
 @dataclass(frozen=True)
 class Client:
-    """A registered app with its secret; None for a public one."""
+    """A registered app with its secret; None for a public client."""
 
     hub: RunningHub
     app: App
@@ -38,8 +38,8 @@ class Client:
         return self.id, self.secret
 
     def address(self, **parameters: str | None) -> str:
-        """Of the authorize page. A parameter given as None is left out."""
-        asked: dict[str, str | None] = {
+        """The address of the authorization page. A parameter set to None is omitted."""
+        query: dict[str, str | None] = {
             "client_id": self.id,
             "redirect_uri": self.app.redirect_uris[0],
             "response_type": "code",
@@ -47,7 +47,7 @@ class Client:
             "state": "s t&te",
             **parameters,
         }
-        return "/oauth/authorize?" + urlencode({name: value for name, value in asked.items() if value is not None})
+        return "/oauth/authorize?" + urlencode({name: value for name, value in query.items() if value is not None})
 
     def redeem(self, code: str, **parameters: str) -> httpx.Response:
         form = {
@@ -59,7 +59,7 @@ class Client:
         return self.post("/oauth/token", form)
 
     def post(self, path: str, form: dict[str, str]) -> httpx.Response:
-        """Authenticated as this app."""
+        """Send a form, authenticated as this app."""
         with self.hub.client() as http:
             if self.secret is not None:
                 return http.post(path, data=form, auth=self.basic)
@@ -71,39 +71,39 @@ def make_app(
 ) -> Client:
     fields = {"name": "Notebook", "redirect_uris": (REDIRECT,), "scopes": SCOPES, "confidential": True, **given}
     draft = App(client_id="", **fields)  # type: ignore[arg-type]
-    who = Owner(org_id=organization.id) if organization else Owner(user_id=owner.id if owner else None)
+    app_owner = Owner(org_id=organization.id) if organization else Owner(user_id=owner.id if owner else None)
 
     async def work(opened: Hub) -> tuple[App, str | None]:
-        return await owning.create(opened.oauth, who, draft, SYSTEM)
+        return await owning.create(opened.oauth, app_owner, draft, SYSTEM)
 
     app, secret = hub.call(work)
     return Client(hub, app, secret)
 
 
 def proof() -> tuple[str, str]:
-    """A verifier and its challenge."""
+    """A PKCE verifier and its challenge."""
     verifier = secrets.token_urlsafe(48)
     digest = hashlib.sha256(verifier.encode()).digest()
     return verifier, base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def answer_of(response: httpx.Response) -> dict[str, str]:
-    """The parameters with which a browser is sent back to the app."""
+    """The parameters of the redirect back to the app."""
     assert response.status_code == 303, response.text
     return dict(parse_qsl(urlsplit(response.headers["location"]).query))
 
 
 def approve(browser: httpx.Client, address: str, **changes: object) -> httpx.Response:
-    """Open the consent page and press Allow, with every scope ticked unless `scopes` says otherwise."""
-    shown = browser.get(address)
-    assert shown.status_code == 200, (shown.status_code, shown.headers.get("location"), shown.text[:500])
-    asked = parse_qs(urlsplit(address).query).get("scope", [""])[0].split()
-    form = {**Page(shown).hidden(), "decision": "approve", "scopes": asked, "orgs": [], **changes}
+    """Open the consent page and press Allow, with all requested scopes unless `scopes` is given."""
+    page = browser.get(address)
+    assert page.status_code == 200, (page.status_code, page.headers.get("location"), page.text[:500])
+    requested = parse_qs(urlsplit(address).query).get("scope", [""])[0].split()
+    form = {**Page(page).hidden(), "decision": "approve", "scopes": requested, "orgs": [], **changes}
     return browser.post(address, data=form)
 
 
 def code_for(client: Client, user: User, **parameters: str | None) -> str:
-    """A fresh code: the user is signed in and allows what is asked, unless that was allowed before."""
+    """A new authorization code. The user approves the request unless an earlier consent covers it."""
     address = client.address(**parameters)
     with browser_of(client.hub, user) as browser:
         response = browser.get(address)

@@ -1,4 +1,4 @@
-"""Several callers at the same moment."""
+"""Concurrent calls."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Run them in threads that set off together; the outcomes in the order of the calls."""
+    """Run the calls in threads that start at the same time; the results are in the order of the calls."""
     barrier = threading.Barrier(len(calls), timeout=30)
 
     def run(call: Callable[[], T]) -> T:

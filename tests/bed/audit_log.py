@@ -1,4 +1,4 @@
-"""An audit log for a test: entries without a use case, sealing and forgetting on demand, a verifier of its own."""
+"""Audit log helpers: direct entries, sealing and retention on demand, and an independent verifier."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ async def found(db: Database, org_id: str = ACME, at: int = START) -> None:
 
 
 async def write_entries(db: Database, count: int, org_id: str = ACME, at: int = START) -> None:
-    """A microsecond apart, so that their order is known."""
+    """Write entries a microsecond apart, so that their order is known."""
 
     async def unit(tx: Tx) -> None:
         for number in range(count):
@@ -49,8 +49,8 @@ async def seal_all(hub: Hub) -> None:
 
 
 async def forget_all(db: Database, clock: Clock, days: int) -> None:
-    forgetting = Retention(db, clock, SECRET, days)
-    while await forgetting.step():
+    retention = Retention(db, clock, SECRET, days)
+    while await retention.step():
         continue
 
 
@@ -59,20 +59,20 @@ async def verified(db: Database) -> Report:
 
 
 def check_export(exported: list[dict[str, Any]], batches: list[dict[str, Any]]) -> int:
-    """The verifier of docs/audit.md, written after that page and nothing else. How many entries it vouches for."""
+    """An independent verifier, written from docs/audit.md alone; the number of verified entries."""
 
     def digest(text: str) -> str:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def sealed(entry: dict[str, Any]) -> str:
-        kept = {key: value for key, value in entry.items() if key != "location"}
-        kept["author"] = {key: entry["author"][key] for key in ("_id", "type", "user")}
+        hashed = {key: value for key, value in entry.items() if key != "location"}
+        hashed["author"] = {key: entry["author"][key] for key in ("_id", "type", "user")}
         if "token" in entry:
-            kept["token"] = {key: value for key, value in entry["token"].items() if key != "deleted"}
-        return json.dumps(kept, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+            hashed["token"] = {key: value for key, value in entry["token"].items() if key != "deleted"}
+        return json.dumps(hashed, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
     entries = {entry["_id"]: entry for entry in exported}
-    previous, vouched = "0" * 64, 0
+    previous, verified_count = "0" * 64, 0
     for number, batch in enumerate(batches, 1):
         assert batch["seq"] == number, f"batch {number} is missing"
         if "droppedAt" not in batch:
@@ -86,6 +86,6 @@ def check_export(exported: list[dict[str, Any]], batches: list[dict[str, Any]]) 
                 *(digest(sealed(entries[entry_id])) for entry_id in batch["ids"]),
             ]
             assert digest("".join(f"{line}\n" for line in lines)) == batch["hash"], f"batch {number} was changed"
-            vouched += len(batch["ids"])
+            verified_count += len(batch["ids"])
         previous = batch["hash"]
-    return vouched
+    return verified_count

@@ -1,4 +1,4 @@
-"""Everything that gives access to an account or was created by it, and which of it still works."""
+"""All credentials and belongings of an account, and a check of which still work."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
 
-# Ended by every new password.
+# Revoked by every password change.
 SIGN_INS = {"session", "app token", "refresh token", "code", "device code"}
-# Ended as well where the address was never confirmed before.
+# Also revoked if the email address had never been verified.
 CREATED = {"personal token", "consent", "own app", "token of the own app", "webhook", "invitation"}
 EVERYTHING = SIGN_INS | CREATED
 
@@ -21,10 +21,10 @@ EVERYTHING = SIGN_INS | CREATED
 class Belongings:
     hub: RunningHub
     user: User
-    # The cookie of one session.
+    # A session cookie.
     session: str
     token: str
-    # Another developer's app that the user signed in to.
+    # An app of another developer to which the user signed in.
     app: Client
     tokens: dict[str, str]
     code: str
@@ -35,32 +35,32 @@ class Belongings:
     invitation: str
 
     def browser(self) -> httpx.Client:
-        """The one that is signed in by that session."""
+        """A browser with the cookie of that session."""
         client = browser_of(self.hub)
         client.cookies.set("token", self.session, domain=self.hub.settings.host)
         return client
 
     def working(self) -> set[str]:
-        """What still works; refresh token and codes are used up by it."""
+        """The names of belongings that still work. The check consumes the refresh token and the codes."""
         refresh = {"grant_type": "refresh_token", "refresh_token": self.tokens["refresh_token"]}
         introspected = self.own_app.post("/oauth/introspect", {"token": self.token_of_own_app})
-        with browser_of(self.hub, self.user) as owner, browser_of(self.hub) as visitor, self.browser() as before:
+        with browser_of(self.hub, self.user) as owner, browser_of(self.hub) as visitor, self.browser() as signed_in:
             works = {
-                "session": before.get("/settings/profile").status_code == 200,
-                "personal token": self._knows(self.token),
-                "app token": self._knows(self.tokens["access_token"]),
+                "session": signed_in.get("/settings/profile").status_code == 200,
+                "personal token": self._accepts(self.token),
+                "app token": self._accepts(self.tokens["access_token"]),
                 "refresh token": self.app.post("/oauth/token", refresh).status_code == 200,
                 "code": self.app.redeem(self.code, code_verifier=self.verifier).status_code == 200,
                 "device code": devices.poll(self.app, self.device_code).status_code == 200,
                 "consent": self.app.app.name in owner.get("/settings/connected").text,
                 "own app": introspected.status_code == 200,
-                "token of the own app": self._knows(self.token_of_own_app),
+                "token of the own app": self._accepts(self.token_of_own_app),
                 "webhook": "ci.example" in owner.get("/settings/webhooks").text,
                 "invitation": visitor.get(self.invitation).status_code == 200,
             }
-        return {name for name, does in works.items() if does}
+        return {name for name, is_working in works.items() if is_working}
 
-    def _knows(self, token: str) -> bool:
+    def _accepts(self, token: str) -> bool:
         with api(self.hub, token) as program:
             return program.get("/api/whoami-v2").status_code == 200
 
@@ -83,7 +83,7 @@ def make_belongings(hub: RunningHub, user: User) -> Belongings:
     guest = f"guest-of-{user.name}@example.com"
     with browser_of(hub, user) as browser:
         assert submit(browser, page, invitee=guest, role="admin").status_code == 303
-        # Those with which apps and devices were allowed: one session is left.
+        # End the sessions in which apps and devices were approved, so that a single session is left.
         assert submit(browser, "/settings/sessions", "/settings/sessions/end-others").status_code == 303
         session = browser.cookies["token"]
     return Belongings(

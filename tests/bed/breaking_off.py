@@ -1,4 +1,4 @@
-"""Clients with an address of their own that ask for much at once, and leave before they are answered."""
+"""Clients with distinct IP addresses that send many concurrent requests and disconnect before the response."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ GREEDY, OTHER = "127.0.0.2", "127.0.0.3"
 
 
 def _connected(hub: RunningHub, source: str) -> socket.socket:
-    """After a first answer: the hub has the connection and waits for what comes next."""
+    """A connection that the hub has accepted: a first request was answered."""
     connection = socket.create_connection(hub.address, timeout=20, source_address=(source, 0))
     connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
     assert b" 200 " in connection.recv(4096)
@@ -25,7 +25,7 @@ def _connected(hub: RunningHub, source: str) -> socket.socket:
 def asking(
     hub: RunningHub, targets: Sequence[str], body: bytes = b"", source: str = GREEDY, authorization: str = ""
 ) -> Iterator[list[socket.socket]]:
-    """Requests at once on connections of their own; leaving the block breaks them off."""
+    """Send concurrent requests on separate connections; leaving the block closes the connections."""
     method = "POST" if body else "GET"
     more = f"Authorization: {authorization}\r\n" if authorization else ""
     with contextlib.ExitStack() as stack:
@@ -41,7 +41,7 @@ def answered(connections: Sequence[socket.socket]) -> int:
 
 
 def statuses(hub: RunningHub, source: str = GREEDY) -> list[int]:
-    """Of the requests from this address that are over, as the log has them; those for the connection left out."""
+    """The logged statuses of finished requests from this address, without those of `_connected`."""
     lines = [json.loads(line) for line in hub.log.splitlines() if f'"{source}"' in line]
     return [line["status"] for line in lines if line["route"] != "/healthz"]
 
@@ -53,15 +53,15 @@ def client_from(hub: RunningHub, source: str) -> httpx.Client:
 def broken_off(
     hub: RunningHub, targets: Sequence[str], body: bytes = b"", source: str = GREEDY, authorization: str = ""
 ) -> list[int]:
-    """What became of requests whose clients left at once, in the order in which they ended."""
+    """The statuses of requests whose clients disconnected at once, in the order in which they finished."""
     with asking(hub, targets, body, source, authorization), client_from(hub, OTHER) as other:
-        # Answered after all of them were received.
+        # The response shows that the hub has received all requests above.
         assert other.get("/healthz").status_code == 200
     until(lambda: len(statuses(hub, source)) == len(targets), 60)
     return statuses(hub, source)
 
 
 def slow_yaml() -> bytes:
-    """As much front matter as is read at all: about a second of work."""
+    """The largest front matter that the hub parses: about a second of work."""
     lines = "\n".join(f"k{number}: [{', '.join('a' for _ in range(30))}]" for number in range(150))
     return json.dumps({"content": f"---\n{lines}\n---\n"}).encode()

@@ -1,6 +1,6 @@
-"""A real Chromium: the system's, else Playwright's own, else (as root, on Debian) apt's.
+"""A real Chromium: from the system, else from Playwright, else (as root, on Debian) from apt.
 
-`python -m tests.bed.browser` makes sure there is one; `make test` calls it first.
+`python -m tests.bed.browser` installs Chromium if necessary; `make test` calls it first.
 """
 
 import os
@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-# Quiet on a closed network: Chromium would otherwise call home at every start.
+# Without these, Chromium contacts Google at every start, which fails on a closed network.
 _ARGUMENTS = (
     "--disable-gpu",
     "--disable-quic",
@@ -30,7 +30,7 @@ def installed() -> str | None:
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     if found is None and _MAC.exists():
         found = str(_MAC)
-    return found or _playwrights_own()
+    return found or _playwright_chromium()
 
 
 def ensure() -> None:
@@ -46,7 +46,7 @@ def ensure() -> None:
 @contextmanager
 def launched() -> Iterator[Browser]:
     arguments = [*_ARGUMENTS, *(["--no-sandbox"] if os.getuid() == 0 else [])]
-    # As long as other waits: on a busy machine a page can take more than the usual five seconds.
+    # On a busy machine a page can take longer than the default of five seconds.
     expect.set_options(timeout=15_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=installed(), args=arguments)
@@ -56,7 +56,7 @@ def launched() -> Iterator[Browser]:
             browser.close()
 
 
-def _playwrights_own() -> str | None:
+def _playwright_chromium() -> str | None:
     with sync_playwright() as playwright:
         path = playwright.chromium.executable_path
     return path if path and Path(path).exists() else None

@@ -1,4 +1,4 @@
-"""Public clients as their users run them: a locked version in an environment of its own, with a home of its own."""
+"""Public clients as users run them: a locked version in a virtual environment, with a separate home directory."""
 
 import os
 import re
@@ -12,12 +12,12 @@ from pathlib import Path
 from tests.bed.processes import ROOT
 
 ENVIRONMENTS = ROOT / ".venv/clients"
-_PATIENCE_SECONDS = 120.0
+_TIMEOUT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Client:
-    """`name` is that of its lock in requirements/clients."""
+    """An installed client. `name` is the name of its lock file in requirements/clients."""
 
     name: str
     home: Path
@@ -26,7 +26,7 @@ class Client:
     def run(
         self, program: str, *arguments: str, token: str | None = None, given: str = "", seconds: int = 120, **more: str
     ) -> "subprocess.CompletedProcess[str]":
-        """`given` is its standard input; `more` are further variables of its environment."""
+        """Run a program of the client. `given` is its standard input; `more` are additional environment variables."""
         return subprocess.run(
             [self._path(program), *arguments],
             cwd=self.home,
@@ -40,7 +40,7 @@ class Client:
 
     @contextmanager
     def running(self, program: str, *arguments: str, **variables: str) -> Iterator["Conversation"]:
-        """Without a terminal. Its errors come among what it prints."""
+        """Start a program without a terminal; standard error is merged into its output."""
         process = subprocess.Popen(
             [self._path(program), *arguments],
             cwd=self.home,
@@ -64,7 +64,7 @@ class Client:
             "HF_HOME": str(self.home / "hf"),
             "HF_ENDPOINT": self.endpoint,
             "NO_COLOR": "1",
-            # Whether there is a newer version, it would ask a registry.
+            # The update check would request a package registry.
             "HF_HUB_DISABLE_UPDATE_CHECK": "1",
         }
 
@@ -76,23 +76,23 @@ class Client:
 
 @dataclass
 class Conversation:
-    """With a program that waits for something in between."""
+    """An interactive exchange with a running program."""
 
     process: "subprocess.Popen[str]"
     said: str = ""
 
     def until(self, pattern: str) -> "re.Match[str]":
-        """What it says, line by line, up to the first line that holds the pattern. One that is silent is ended."""
+        """Read lines until one matches the pattern; a program that does not print it in time is killed."""
         assert self.process.stdout is not None
-        patience = threading.Timer(_PATIENCE_SECONDS, self.process.kill)
-        patience.start()
+        timer = threading.Timer(_TIMEOUT_SECONDS, self.process.kill)
+        timer.start()
         try:
             for line in self.process.stdout:
                 self.said += line
                 if found := re.search(pattern, line):
                     return found
         finally:
-            patience.cancel()
+            timer.cancel()
         raise AssertionError(f"it never said {pattern}, but:\n{self.said}")
 
     def tell(self, line: str) -> None:
@@ -101,7 +101,7 @@ class Conversation:
         self.process.stdin.flush()
 
     def end(self) -> str:
-        """Its last words; it has to end well."""
+        """The remaining output of the program, which must exit with status 0."""
         rest, _ = self.process.communicate(timeout=60)
         self.said += rest
         assert self.process.returncode == 0, self.said

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A frozen clock that only a test advances."""
 
 from dataclasses import dataclass
 

@@ -14,17 +14,17 @@ from hubgate.server.opened import Hub
 
 @contextlib.contextmanager
 def calls_on_loop(hub: RunningHub) -> Iterator[Counter[str]]:
-    """By the name of the function, C functions too. Jobs in threads are not counted."""
+    """Count calls by function name, including C functions. Calls in other threads are not counted."""
     calls: Counter[str] = Counter()
 
-    def note(frame: FrameType, event: str, arg: Any) -> None:
+    def count_call(frame: FrameType, event: str, arg: Any) -> None:
         if event == "call":
             calls[frame.f_code.co_name] += 1
         elif event == "c_call":
             calls[arg.__name__] += 1
 
     async def start(_: Hub) -> None:
-        sys.setprofile(note)
+        sys.setprofile(count_call)
 
     async def stop(_: Hub) -> None:
         sys.setprofile(None)

@@ -1,4 +1,4 @@
-"""Devices that sign in, for tests."""
+"""Steps of the device flow."""
 
 import httpx
 from tests.bed.apps import Client
@@ -12,9 +12,9 @@ VERIFY = "/oauth/device/verify"
 
 
 def start(client: Client, **more: str) -> dict[str, str]:
-    answer = client.post("/oauth/device", {"client_id": client.id, **more})
-    assert answer.status_code == 200, answer.text
-    started: dict[str, str] = answer.json()
+    response = client.post("/oauth/device", {"client_id": client.id, **more})
+    assert response.status_code == 200, response.text
+    started: dict[str, str] = response.json()
     return started
 
 
@@ -23,7 +23,7 @@ def poll(client: Client, device_code: str) -> httpx.Response:
 
 
 def enter(browser: httpx.Client, user_code: str) -> httpx.Response:
-    """Type the code and go on; the answer is the page that asks."""
+    """Submit the user code; the response is the consent page."""
     hidden = Page(browser.get("/oauth/device")).hidden()
     return browser.post(VERIFY, data={**hidden, "user_code": user_code})
 
@@ -34,5 +34,5 @@ def decide(browser: httpx.Client, asked: httpx.Response, decision: str, **ticked
 
 def approve(hub: RunningHub, user: User, user_code: str, scopes: str, **ticked: object) -> None:
     with browser_of(hub, user) as browser:
-        answer = decide(browser, enter(browser, user_code), "approve", scopes=scopes.split(), **ticked)
-        assert (answer.status_code, answer.headers["location"]) == (303, "/oauth/device/done"), answer.text
+        response = decide(browser, enter(browser, user_code), "approve", scopes=scopes.split(), **ticked)
+        assert (response.status_code, response.headers["location"]) == (303, "/oauth/device/done"), response.text

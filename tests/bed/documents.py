@@ -1,4 +1,4 @@
-"""Apps that were never registered: the hub has already fetched their document."""
+"""Unregistered apps whose client ID metadata document is already in the hub's cache."""
 
 import json
 
@@ -15,7 +15,7 @@ ANSWERED_AT = "https://notes.example/callback"
 
 
 def keep_document(hub: RunningHub, url: str = URL, **members: object) -> Client:
-    """What is kept for `url` is replaced, as if the document had changed meanwhile."""
+    """Store a document for `url`, replacing the cached document."""
     document = {
         "client_id": url,
         "client_name": "Field Notes",
@@ -31,7 +31,7 @@ def keep_document(hub: RunningHub, url: str = URL, **members: object) -> Client:
 
 
 def keep_text(hub: RunningHub, url: str, text: str) -> None:
-    """Whatever it says."""
+    """Store a text as the document for `url` without validation."""
 
     async def work(opened: Hub) -> None:
         now = opened.clock()

@@ -1,4 +1,4 @@
-"""Drivers of the client's flows that do not wait: where they should sleep they do something else."""
+"""Drivers for the client library that call a function instead of sleeping."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ class AsyncImpatient(AsyncDriver):
 
 
 def impatient(hub: Face, instead: Callable[[float], object]) -> Face:
-    make: Any = {Hub: Impatient, AsyncHub: AsyncImpatient}[type(hub)]
-    hub._driver = make(hub._driver._timeout, instead)
+    driver: Any = {Hub: Impatient, AsyncHub: AsyncImpatient}[type(hub)]
+    hub._driver = driver(hub._driver._timeout, instead)
     hub._run = hub._driver.run
     return hub

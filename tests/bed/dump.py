@@ -1,4 +1,4 @@
-"""Everything in a hub's database, as a thief of it would read it."""
+"""All values in a hub's database, as an attacker with a copy would read them."""
 
 from hubgate.server.opened import Hub
 from hubgate.server.storage.database import Tx

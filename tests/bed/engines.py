@@ -1,4 +1,4 @@
-"""A fresh, migrated database on either engine: copied from one that was migrated once."""
+"""Fresh, migrated databases on either engine, copied from a template that is migrated once."""
 
 import contextlib
 import secrets
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncpg
+from tests.bed import testbuild
 from tests.bed.blocking import blocking
 from tests.bed.clock import FrozenClock
 
@@ -20,6 +21,8 @@ from hubgate.server.storage.upgrade import migrate
 
 SECRET_KEY = "a test secret of more than thirty-two characters"
 TEMPLATE = "hub_template"
+# A copy of the template for permanent connections: PostgreSQL cannot copy a template that has connections.
+STATEMENTS = "hub_statements"
 
 
 def settings_for(url: str, folder: Path, **given: str) -> Settings:
@@ -38,7 +41,7 @@ async def set_up(url: str, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class SqliteEngine:
-    """`template` is a hub's database that nobody has used."""
+    """SQLite databases, copied from the unused database `template`."""
 
     template: Path
     folder: Path
@@ -55,7 +58,7 @@ class SqliteEngine:
 
 @dataclass(frozen=True)
 class PostgresEngine:
-    """`over` are databases that nobody uses any more: they go when the next one is made."""
+    """Databases in a PostgreSQL cluster. Those in `over` are unused and dropped when the next database is created."""
 
     cluster_url: str
     over: list[str] = field(default_factory=list)
@@ -66,7 +69,7 @@ class PostgresEngine:
         return self._create("")
 
     def fresh_url(self) -> str:
-        # Files are copied as they are, which is quicker than to write each page to the log as well.
+        # FILE_COPY is faster than the default strategy, which writes each page to the WAL.
         return self._create(f"TEMPLATE {TEMPLATE} STRATEGY FILE_COPY")
 
     def _create(self, options: str) -> str:
@@ -97,7 +100,10 @@ def make_sqlite_template(folder: Path) -> Path:
 
 def make_postgres_template(cluster_url: str, folder: Path) -> None:
     blocking(run_sql(cluster_url, f"CREATE DATABASE {TEMPLATE}"))
-    blocking(set_up(cluster_url.replace("/postgres?", f"/{TEMPLATE}?"), folder))
+    url = cluster_url.replace("/postgres?", f"/{TEMPLATE}?")
+    blocking(set_up(url, folder))
+    blocking(run_sql(cluster_url, f"CREATE DATABASE {STATEMENTS} TEMPLATE {TEMPLATE}"))
+    blocking(run_sql(cluster_url.replace("/postgres?", f"/{STATEMENTS}?"), testbuild.TABLE))
 
 
 @contextlib.asynccontextmanager

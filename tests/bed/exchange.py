@@ -1,4 +1,4 @@
-"""An organization's app that exchanges tokens, for tests."""
+"""Token exchange by an organization's app."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 
 
 def make_exchanger(hub: RunningHub, organization: Organization, **given: object) -> Client:
-    """With the Enterprise plan and the operator's privilege."""
+    """Create an app that may exchange tokens: with the Enterprise plan and the operator's permission."""
     client = make_app(hub, None, organization, **given)
 
     async def work(opened: Hub) -> None:
@@ -35,7 +35,7 @@ def exchange(client: Client, email: str, **more: str) -> httpx.Response:
 
 
 def exchanged(client: Client, email: str, **more: str) -> dict[str, Any]:
-    answer = exchange(client, email, **more)
-    assert answer.status_code == 200, answer.text
-    body: dict[str, Any] = answer.json()
+    response = exchange(client, email, **more)
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
     return body

@@ -1,4 +1,4 @@
-"""The page that explains a refusal to the owner of the app."""
+"""The page that explains an OAuth error to the owner of the app."""
 
 import re
 
@@ -15,21 +15,21 @@ def path_of(hub: RunningHub, error_uri: str) -> str:
 
 
 def explained(browser: httpx.Client, path: str) -> str:
-    """The owner's page, once it is there: it is written beside the answer."""
+    """The text of the page, once it exists: the hub stores it in the background."""
     until(lambda: browser.get(path).status_code == 200)
     return browser.get(path).text
 
 
 def row(page: str, label: str) -> tuple[str, str]:
-    """Sent and registered, with nothing but the marks left in."""
+    """The sent and the registered value of a row, without HTML tags except `<mark>`."""
     found = re.search(rf'<th scope="row">{re.escape(label)}[^<]*</th><td>(.*?)</td><td>(.*?)</td>', page, re.DOTALL)
     assert found, page
     sent, registered = found.groups()
     return _side(sent, "Sent"), _side(registered, "Registered")
 
 
-def _side(cell: str, on_a_phone: str) -> str:
-    named = f'<span class="caption phone">{on_a_phone}</span>'
-    assert cell.startswith(named), cell
-    text = cell.removeprefix(named).replace("<wbr>", "")
+def _side(cell: str, caption: str) -> str:
+    prefix = f'<span class="caption phone">{caption}</span>'
+    assert cell.startswith(prefix), cell
+    text = cell.removeprefix(prefix).replace("<wbr>", "")
     return " ".join(re.sub(r"</?(?!/?mark)[a-z][^>]*>", " ", text).split())

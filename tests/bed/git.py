@@ -1,4 +1,4 @@
-"""The real git program, as somebody on another machine runs it."""
+"""The real git program, run as on a user's machine."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ _ENVIRONMENT = {
 def run_git(
     folder: Path, *arguments: str, given: bytes = b"", seconds: int = 120, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run to its end, however that is."""
+    """Run git to completion without checking its exit status."""
     done = subprocess.run(
         ["git", *arguments],
         cwd=folder,
@@ -39,7 +39,7 @@ def run_git(
 
 
 def address(hub_url: str, repo: str, token: str | None = None, user: str = "hf_user") -> str:
-    """Of a repo, with the token as the password."""
+    """The URL of a repo, with the token as the password."""
     scheme, _, rest = hub_url.partition("://")
     return f"{scheme}://{user}:{token}@{rest}/{repo}" if token else f"{hub_url}/{repo}"
 
@@ -51,13 +51,13 @@ class Work:
     folder: Path
 
     def git(self, *arguments: str, **more: str) -> str:
-        """What it printed; it has to end well."""
+        """Run git, which must succeed; the output."""
         done = run_git(self.folder, *arguments, **more)  # type: ignore[arg-type]
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
         return done.stdout.strip()
 
     def fails(self, *arguments: str) -> str:
-        """What it complained about; it has to fail."""
+        """Run git, which must fail; the error output."""
         done = run_git(self.folder, *arguments)
         assert done.returncode != 0, (arguments, done.stdout, done.stderr)
         return done.stderr + done.stdout
@@ -68,7 +68,7 @@ class Work:
         file.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def commit(self, path: str = "file.txt", content: str | bytes = "text\n", message: str = "a change") -> str:
-        """The commit that adds or changes one file."""
+        """Commit a file; the commit's id."""
         self.write(path, content)
         self.git("add", "--", path)
         self.git("commit", "-q", "-m", message)
@@ -85,8 +85,8 @@ def cloned(hub: RunningHub, repo: str, folder: Path, token: str | None = None, *
 
 
 def straight_line(commits: int, files: int = 0) -> bytes:
-    """For `git fast-import`: a history without branches, in which each commit writes one of ten files. The first one
-    brings `files` more, which no other touches.
+    """A linear history for `git fast-import`: each commit writes one of ten files, and the first commit also adds
+    `files` files that no other commit changes.
     """
     parts = []
     for number in range(commits):
@@ -95,13 +95,13 @@ def straight_line(commits: int, files: int = 0) -> bytes:
         parts.append(b"commit refs/heads/main\n" + stamp + b"data %d\n%s" % (len(message), message))
         parts.append(b"M 100644 inline file-%d.txt\ndata 6\n%06d\n" % (number % 10, number % 1000))
         if number == 0:
-            names = (f"many/{which % 100}/{which}.txt".encode() for which in range(files))
-            parts += [b"M 100644 inline %s\ndata 6\n%06d\n" % (name, which) for which, name in enumerate(names)]
+            names = (f"many/{index % 100}/{index}.txt".encode() for index in range(files))
+            parts += [b"M 100644 inline %s\ndata 6\n%06d\n" % (name, index) for index, name in enumerate(names)]
     return b"".join(parts)
 
 
 def push_import(folder: Path, stream: bytes, url: str) -> None:
-    """Send the main branch of what `stream` makes to a repo, whatever is there."""
+    """Import `stream` and force-push its main branch to a repo."""
     for arguments, given in ((("init", "-q", "--bare", "."), b""), (("fast-import", "--quiet"), stream)):
         done = run_git(folder, *arguments, given=given)
         assert done.returncode == 0, done.stderr

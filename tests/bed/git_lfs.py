@@ -1,6 +1,6 @@
-"""The git-lfs program, built from its locked sources (requirements/clients/git-lfs) by the Go that is locked there too.
+"""The git-lfs program, built from locked sources with a locked Go toolchain (requirements/clients/git-lfs).
 
-`python -m tests.bed.git_lfs install` is what `make setup` calls when the lock changed; `lock` resolves it anew.
+`make setup` calls `python -m tests.bed.git_lfs install` when the lock has changed; `lock` updates the lock.
 """
 
 import os
@@ -22,7 +22,7 @@ _MODULE = "github.com/git-lfs/git-lfs/v3"
 
 
 def with_git_lfs(home: Path) -> dict[str, str]:
-    """Variables for git with which it has git-lfs, set up as its users do, in a home of its own."""
+    """Install the git-lfs hooks in `home`; the environment variables for git."""
     assert (FOLDER / "git-lfs").exists(), f"{FOLDER}/git-lfs is missing: run make setup"
     variables = {"PATH": f"{FOLDER}:{os.environ['PATH']}", "HOME": str(home)}
     subprocess.run(["git", "lfs", "install"], cwd=home, env=variables, check=True, capture_output=True, timeout=60)
@@ -30,12 +30,12 @@ def with_git_lfs(home: Path) -> dict[str, str]:
 
 
 def install() -> None:
-    """Never into the checkout. All that is needed to build it goes again."""
+    """Build git-lfs outside the checkout; the toolchain is deleted afterwards."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with _go() as go:
         for name in ("go.mod", "go.sum"):
             shutil.copy(_LOCKED / name, go.folder / name)
-        # What the sources are is checked against go.sum, whoever serves them.
+        # The sources are verified against go.sum, so the proxy need not be trusted.
         go.run("build", "-mod=readonly", "-trimpath", "-o", str(FOLDER / "git-lfs"), _MODULE)
 
 
@@ -51,9 +51,11 @@ class _Go:
     def __init__(self, folder: Path, program: Path) -> None:
         self.folder = folder
         self._program = program
-        own = {name: str(folder / name.lower()) for name in ("GOPATH", "GOCACHE", "GOENV")}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GO") or name == "GOPROXY"}
-        self._variables = {**kept, **own, "GOTOOLCHAIN": "local", "GOSUMDB": "off", "GOFLAGS": "-modcacherw"}
+        folders = {name: str(folder / name.lower()) for name in ("GOPATH", "GOCACHE", "GOENV")}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("GO") or name == "GOPROXY"
+        }
+        self._variables = {**inherited, **folders, "GOTOOLCHAIN": "local", "GOSUMDB": "off", "GOFLAGS": "-modcacherw"}
         self._variables["CGO_ENABLED"] = "0"
 
     def run(self, *arguments: str) -> None:

@@ -1,4 +1,4 @@
-"""Deliveries to places where no receiver should be: names that resolve as told, deadlines that a test can wait for."""
+"""Deliveries to forbidden or misbehaving addresses, with scripted name resolution and short deadlines."""
 
 import ssl
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 @dataclass(frozen=True)
 class Guarded:
-    """A hub with one user, ada, who makes webhooks; every repo she makes is told to all of them."""
+    """A hub with one user, ada. Each repo she creates is delivered to all of her webhooks."""
 
     hub: RunningHub
     names: Names
@@ -40,10 +40,10 @@ class Guarded:
         make_repo(self.ada, name)
 
     def told(self, webhook: dict[str, Any]) -> dict[str, Any]:
-        """The last delivery, in full."""
-        at = f"/api/settings/webhooks/{webhook['id']}/logs"
-        last = self.ada.get(at).json()[0]
-        found: dict[str, Any] = self.ada.get(f"{at}/{last['id']}").json()
+        """The last delivery of a webhook, in full."""
+        logs = f"/api/settings/webhooks/{webhook['id']}/logs"
+        last = self.ada.get(logs).json()[0]
+        found: dict[str, Any] = self.ada.get(f"{logs}/{last['id']}").json()
         return found
 
 
@@ -56,7 +56,9 @@ def guarded(
     tls: ssl.SSLContext | None = None,
     **settings: str,
 ) -> Iterator[Guarded]:
-    """What is guarded here has nothing to do with the engine. Without `names` the system resolves them."""
+    """Run a hub with these egress rules, on SQLite because the rules do not depend on the engine. Without `names` the
+    system resolver is used.
+    """
     resolve = Names(names or {})
     egress = Egress([ip_network(text) for text in allowed], resolve=None if names is None else resolve, tls=tls)
     url = SqliteEngine(template, folder).fresh_url()
@@ -67,7 +69,7 @@ def guarded(
 
 
 def deliver(hub: RunningHub, seconds: float = DEADLINE) -> int:
-    """Fan out and send what is due now, with a deadline of so many seconds; how many tries were made."""
+    """Fan out and send all due deliveries with a deadline of `seconds`; the number of attempts."""
 
     async def work(opened: Hub) -> int:
         webhooks = replace(opened.webhooks, pace=replace(opened.webhooks.pace, deadline_seconds=seconds))

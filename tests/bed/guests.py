@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from tests.bed.blocking import blocking
 from tests.bed.engines import Engine, settings_for
+from tests.bed.engines import opened as opened_database
 from tests.bed.git import Work, cloned
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, make_repo
 from tests.bed.running import RunningHub, running
 
+from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
 from hubgate.server.hub.limits import Limits
 from hubgate.server.hub.repos.housekeeping import Housekeeping
@@ -35,21 +38,21 @@ class Guests:
 
     @property
     def objects(self) -> set[Path]:
-        """All that git and the store of large files have, whoever can reach it."""
+        """All stored git objects and large files, including unreachable ones."""
         data = self.hub.settings.data_dir
         found = [*(data / "repos").glob("??/*.git/objects/**/*"), *(data / "lfs").glob("??/??/*")]
         return {path for path in found if path.is_file()}
 
     def propose(self, files: dict[str, bytes], *, by: httpx.Client | None = None, repo: str = REPO) -> httpx.Response:
-        """A commit that opens a pull request, by Eve unless another is given."""
+        """Commit with `create_pr`, as Eve unless `by` is given."""
         return commit(by or self.eve, repo, files, query="?create_pr=1")
 
     def proposed(self, files: dict[str, bytes]) -> tuple[int, str]:
         """The number of Eve's new pull request, and its commit."""
-        answer = self.propose(files)
-        assert answer.status_code == 200, answer.text
-        said = answer.json()
-        return int(said["pullRequestUrl"].rpartition("/")[2]), said["commitOid"]
+        response = self.propose(files)
+        assert response.status_code == 200, response.text
+        created = response.json()
+        return int(created["pullRequestUrl"].rpartition("/")[2]), created["commitOid"]
 
     def set_status(self, num: int, status: str, *, by: httpx.Client | None = None) -> httpx.Response:
         return (by or self.ada).post(f"{API}/discussions/{num}/status", json={"status": status})
@@ -58,27 +61,50 @@ class Guests:
         return (by or self.ada).delete(f"{API}/discussions/{num}")
 
     def refs(self) -> dict[str, str]:
-        said = self.ada.get(f"{API}/refs?include_prs=1").json()
-        return {ref["ref"]: ref["targetCommit"] for kind in said.values() for ref in kind}
+        refs = self.ada.get(f"{API}/refs?include_prs=1").json()
+        return {ref["ref"]: ref["targetCommit"] for kind in refs.values() for ref in kind}
 
     def storage(self) -> tuple[int, int]:
-        """Of the repo, as its own page and as the list of Ada's repos say."""
+        """The storage used by the repo, as reported by the repo and by the list of Ada's repos."""
         (listed,) = self.ada.get("/api/settings/repositories").json()
         return self.ada.get(API).json()["usedStorage"], listed["storage"]
 
     def tidy(self) -> None:
         async def work(opened: Hub) -> None:
-            while await Housekeeping(opened.repos).step():
+            housekeeping = Housekeeping(opened.repos)
+            while await housekeeping.step():
                 continue
 
         self.hub.call(work)
 
     def batch(self, by: httpx.Client, *objects: dict[str, Any]) -> httpx.Response:
-        asked = {"operation": "upload", "transfers": ["basic", "multipart"], "objects": list(objects)}
-        return by.post(f"/{REPO}.git/info/lfs/objects/batch", json=asked)
+        body = {"operation": "upload", "transfers": ["basic", "multipart"], "objects": list(objects)}
+        return by.post(f"/{REPO}.git/info/lfs/objects/batch", json=body)
+
+    def download(self, by: httpx.Client, oid: str, size: int) -> bytes | None:
+        """Download a large file as git-lfs does; None if the repo does not offer it to this user."""
+        body = {"operation": "download", "objects": [{"oid": oid, "size": size}]}
+        (found,) = by.post(f"/{REPO}.git/info/lfs/objects/batch", json=body).json()["objects"]
+        if "error" in found:
+            assert found["error"]["code"] == 404, found
+            return None
+        return httpx.get(found["actions"]["download"]["href"]).content
+
+    def at_failpoint(self, name: str, sql: str, **given: str) -> None:
+        """Run a statement once, when the hub reaches the failpoint."""
+
+        async def work() -> None:
+            async with opened_database(self.hub.settings.database_url) as db:
+                await db.write(lambda tx: tx.exec(sql, given))
+
+        def act() -> None:
+            del failpoint.armed[name]
+            blocking(work())
+
+        failpoint.armed[name] = act
 
     def clone(self, name: str, token: str | None = None) -> Work:
-        """By Eve, unless another's token is given."""
+        """Clone the repo, as Eve unless another token is given."""
         return cloned(self.hub, REPO, self.folder / name, token or self.eve_token)
 
 

@@ -1,4 +1,4 @@
-"""Servers that misbehave, on raw sockets, and the two faces of the client to meet them with."""
+"""Misbehaving servers on raw sockets, and calls to them with the sync and the async client."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ Answer = bytes | Callable[[socket.socket, Seen], None]
 
 
 class Hostile:
-    """Gives one answer to each connection and closes it; the last answer is given for ever."""
+    """A server that sends one answer per connection and closes it; the last answer is repeated."""
 
     def __init__(self, *answers: Answer) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -42,7 +42,7 @@ class Hostile:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:
-        # Closing alone would not wake the thread that waits in accept.
+        # `close` alone does not wake a thread that is blocked in `accept`.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -50,16 +50,16 @@ class Hostile:
     def _serve(self) -> None:
         while True:
             try:
-                visitor, _ = self._listener.accept()
+                peer, _ = self._listener.accept()
             except OSError:
                 return
-            with visitor, contextlib.suppress(OSError):
-                seen = _read(visitor)
+            with peer, contextlib.suppress(OSError):
+                seen = _read(peer)
                 if seen is None:
                     continue
                 self.seen.append(seen)
                 answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-                visitor.sendall(answer) if isinstance(answer, bytes) else answer(visitor, seen)
+                peer.sendall(answer) if isinstance(answer, bytes) else answer(peer, seen)
 
 
 @contextmanager
@@ -71,11 +71,11 @@ def hostile(*answers: Answer) -> Iterator[Hostile]:
         server.close()
 
 
-def _read(visitor: socket.socket) -> Seen | None:
-    visitor.settimeout(10)
+def _read(peer: socket.socket) -> Seen | None:
+    peer.settimeout(10)
     data = b""
     while b"\r\n\r\n" not in data:
-        piece = visitor.recv(65_536)
+        piece = peer.recv(65_536)
         if not piece:
             return None
         data += piece
@@ -83,13 +83,13 @@ def _read(visitor: socket.socket) -> Seen | None:
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     while len(body) < int(headers.get("content-length", "0")):
-        body += visitor.recv(65_536)
+        body += peer.recv(65_536)
     method, target, _ = first.split(" ", 2)
     return Seen(method, target, headers, body)
 
 
 def answer(status: int, body: bytes = b"", **headers: str) -> bytes:
-    """As it should be; `headers` with underscores for dashes."""
+    """A well-formed response. Names in `headers` have underscores instead of dashes."""
     given = {"content-length": str(len(body)), "connection": "close"}
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
     lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
@@ -100,13 +100,13 @@ def as_json(status: int, value: Any, **headers: str) -> bytes:
     return answer(status, json.dumps(value).encode(), **{"content_type": "application/json", **headers})
 
 
-def reset(visitor: socket.socket, _: Seen) -> None:
-    visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+def reset(peer: socket.socket, _: Seen) -> None:
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def through(face: type[Any], url: str, ask: Callable[[Any], Any], folder: Path, **more: Any) -> Any:
-    """`ask` calls a method of the face; the result of either face. Between tries it does not wait: what is asked is
-    whether it comes again, not when.
+    """Call `ask` with the sync or the async client and return the result. Retries do not wait: the tests check whether
+    the client retries, not when.
     """
     options = {"token": TOKEN, "timeout": 5, "retries": 0, "config_folder": folder, **more}
     if face is Hub:

@@ -1,4 +1,4 @@
-"""A real SMTP server on a socket: it takes mail, demands TLS and a password, refuses, stalls, goes away and returns."""
+"""A real SMTP server that can require TLS and a password, reject mail, stall, stop and restart."""
 
 import base64
 import email
@@ -42,25 +42,25 @@ class MailServer:
     folder: Path
     tls: Tls = "none"
     port: int = 0
-    # Taken, in order; the answer may be still to come, or may have been a refusal after the data.
+    # Received mail, in order, including mail that is not yet acknowledged or was rejected after the data.
     received: list[Received] = field(default_factory=list)
-    # What every login was tried with.
+    # The user and the password of every login attempt.
     logins: list[tuple[str, str]] = field(default_factory=list)
-    # Answers instead of 250: to a recipient, to the data, and instead of 221 at the end.
+    # Replies to RCPT (by recipient), DATA and QUIT.
     to_recipient: dict[str, int] = field(default_factory=dict)
     to_data: int = 250
     to_quit: int = 221
-    # Cleared, the server takes the data and says nothing.
+    # While cleared, the server does not reply to data.
     answers: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.answers.set()
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         if self.tls != "none":
-            self.context.load_cert_chain(_certificate(self.folder))
+            self.context.load_cert_chain(_self_signed_certificate(self.folder))
 
     def start(self) -> None:
-        """On the same port as before, if there was one."""
+        """Start the server, after a stop on the same port."""
         self._server = _Listener(("127.0.0.1", self.port), _Session)
         self._server.mail = self
         self.port = self._server.server_address[1]
@@ -94,7 +94,7 @@ class _Listener(socketserver.ThreadingTCPServer):
     mail: MailServer
 
     def handle_error(self, *_: object) -> None:
-        """Clients that break off, as the tests want them to."""
+        """Ignore clients that disconnect, as tests intend."""
 
 
 class _Session(socketserver.StreamRequestHandler):
@@ -106,7 +106,7 @@ class _Session(socketserver.StreamRequestHandler):
         self.sender = self.recipient = ""
         if self.mail.tls == "smtps":
             self._encrypt()
-        self._say(220, "ready")
+        self._reply(220, "ready")
         while line := self.rfile.readline():
             verb, _, rest = line.decode().strip().partition(" ")
             if not self._answer(verb.upper(), rest):
@@ -118,33 +118,33 @@ class _Session(socketserver.StreamRequestHandler):
                 offers = ["hub", *(["STARTTLS"] if self.mail.tls == "starttls" and not self.encrypted else [])]
                 for offer in offers:
                     self.wfile.write(f"250-{offer}\r\n".encode())
-                self._say(250, "AUTH PLAIN")
+                self._reply(250, "AUTH PLAIN")
             case "STARTTLS":
-                self._say(220, "go")
+                self._reply(220, "go")
                 self._encrypt()
             case "AUTH":
                 user, password = base64.b64decode(rest.split()[-1]).decode().split("\0")[1:]
                 self.mail.logins.append((user, password))
                 self.user = user if (user, password) == LOGIN else None
-                self._say(235 if self.user else 535, "login")
+                self._reply(235 if self.user else 535, "login")
             case "MAIL":
                 self.sender = rest.partition("<")[2].partition(">")[0]
-                self._say(250, "sender")
+                self._reply(250, "sender")
             case "RCPT":
                 self.recipient = rest.partition("<")[2].partition(">")[0]
-                self._say(self.mail.to_recipient.get(self.recipient, 250), "recipient")
+                self._reply(self.mail.to_recipient.get(self.recipient, 250), "recipient")
             case "DATA":
-                self._say(354, "go on")
+                self._reply(354, "go on")
                 self.mail.received.append(
                     Received(self.sender, self.recipient, self._data(), self.encrypted, self.user)
                 )
                 self.mail.answers.wait()
-                self._say(self.mail.to_data, "taken")
+                self._reply(self.mail.to_data, "taken")
             case "QUIT":
-                self._say(self.mail.to_quit, "bye")
+                self._reply(self.mail.to_quit, "bye")
                 return False
             case _:
-                self._say(250, "ok")
+                self._reply(250, "ok")
         return True
 
     def _data(self) -> bytes:
@@ -160,15 +160,15 @@ class _Session(socketserver.StreamRequestHandler):
 
     def finish(self) -> None:
         super().finish()
-        # The listener closes the socket it accepted, which no longer is this one.
+        # The listener closes only the accepted socket, not the TLS socket that replaced it.
         self.connection.close()
 
-    def _say(self, code: int, text: str) -> None:
+    def _reply(self, code: int, text: str) -> None:
         self.wfile.write(f"{code} {text}\r\n".encode())
 
 
-def _certificate(folder: Path) -> Path:
-    """Made by itself, as a mail server's on one's own machine usually is."""
+def _self_signed_certificate(folder: Path) -> Path:
+    """Create a self-signed certificate, as a local mail server usually has."""
     key = ec.generate_private_key(ec.SECP256R1())
     name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail")]), datetime.now(UTC)
     certificate = (

@@ -1,4 +1,4 @@
-"""How much memory the processes of a hub have needed at most, those that came and went included."""
+"""The peak memory of a hub's processes, including those that have exited."""
 
 import contextlib
 import re
@@ -14,7 +14,7 @@ _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
 
 @dataclass
 class Peaks:
-    """In bytes, by process and what it is called."""
+    """Peak memory in bytes, by process id and name."""
 
     found: dict[tuple[int, str], int] = field(default_factory=dict)
 
@@ -25,7 +25,7 @@ class Peaks:
     def look(self, pid: int) -> None:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             status = Path(f"/proc/{pid}/status").read_text()
-            # A process that is ending has none any more.
+            # An exiting process has no VmHWM line.
             if peak := _PEAK.search(status):
                 key = (pid, Path(f"/proc/{pid}/comm").read_text().strip())
                 self.found[key] = max(self.found.get(key, 0), int(peak[1]) * 1024)
@@ -35,11 +35,11 @@ class Peaks:
 
 @contextlib.contextmanager
 def watched(pid: int) -> Iterator[Peaks]:
-    """A process and its descendants, looked at again and again."""
-    peaks, over = Peaks(), threading.Event()
+    """Poll the memory of a process and its descendants."""
+    peaks, stop = Peaks(), threading.Event()
 
     def look() -> None:
-        while not over.wait(0.2):
+        while not stop.wait(0.2):
             peaks.look(pid)
 
     thread = threading.Thread(target=look)
@@ -47,6 +47,6 @@ def watched(pid: int) -> Iterator[Peaks]:
     try:
         yield peaks
     finally:
-        over.set()
+        stop.set()
         thread.join()
         peaks.look(pid)

@@ -1,6 +1,6 @@
-"""Node from its wheel, the JavaScript clients of requirements/clients/js and what the bench has beside the hub.
+"""Node from its wheel, the JavaScript clients of requirements/clients/js and the JavaScript peers of the benchmarks.
 
-`python -m tests.bed.node install clients` is what `make setup` calls when the lock changed; `lock` resolves it anew.
+`make setup` calls `python -m tests.bed.node install clients` when the lock has changed; `lock` updates the lock.
 """
 
 import json
@@ -18,35 +18,35 @@ NODE = _WHEEL / "bin/node"
 _NPM = _WHEEL / "lib/node_modules/npm/bin/npm-cli.js"
 CLIENTS = ENVIRONMENTS / "js"
 BENCH = ROOT / ".venv/bench/js"
-# Where each is locked and where it is installed.
-_PLACES = {
+# The lock folder and the install folder of each set.
+_FOLDERS = {
     "clients": (ROOT / "requirements/clients/js", CLIENTS),
     "bench": (ROOT / "requirements/bench/js", BENCH),
 }
-# Nothing a package brings along runs here but what a test imports.
-_QUIET = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
+# Packages must not run install scripts.
+_NPM_OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
 
 
 def install(locked: Path, folder: Path) -> None:
-    """Never into the checkout."""
+    """Install locked packages outside the checkout."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(locked / name, folder / name)
-    _npm("ci", *_QUIET, folder=folder)
+    _npm("ci", *_NPM_OPTIONS, folder=folder)
 
 
 def lock(folder: Path, _: Path) -> None:
-    """Without any address, so that everybody's own registry serves. The hashes stay."""
+    """Update the lock. The lock has hashes but no URLs, so that any registry can be used."""
     path = folder / "package-lock.json"
     path.unlink(missing_ok=True)
-    _npm("install", "--package-lock-only", "--omit-lockfile-registry-resolved", *_QUIET, folder=folder)
+    _npm("install", "--package-lock-only", "--omit-lockfile-registry-resolved", *_NPM_OPTIONS, folder=folder)
     locked = json.loads(path.read_text())
     for package in locked["packages"].values():
         package.pop("funding", None)
-        # Of what only some systems install, a registry may lack the rest; npm would not install from such a lock.
-        wished = package.get("optionalDependencies", {})
+        # A registry may lack optional packages for other platforms, and npm rejects a lock that names them.
+        optional = package.get("optionalDependencies", {})
         package["optionalDependencies"] = {
-            name: version for name, version in wished.items() if f"node_modules/{name}" in locked["packages"]
+            name: version for name, version in optional.items() if f"node_modules/{name}" in locked["packages"]
         }
         if not package["optionalDependencies"]:
             del package["optionalDependencies"]
@@ -58,4 +58,4 @@ def _npm(*arguments: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"install": install, "lock": lock}[sys.argv[1]](*_PLACES[sys.argv[2]])
+    {"install": install, "lock": lock}[sys.argv[1]](*_FOLDERS[sys.argv[2]])

@@ -1,4 +1,4 @@
-"""Files put into a repo behind the hub's back, as an older version or a copied folder may have left them."""
+"""Objects written to a repo's folder directly, as an older version or a copied folder may have left them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +21,7 @@ def write_objects(hub: RunningHub, client: httpx.Client, repo: str, objects: Seq
 def branch_with(
     hub: RunningHub, client: httpx.Client, repo: str, files: Mapping[str | bytes, bytes], branch: str
 ) -> str:
-    """A new branch with one commit of these files, which may have any name; the commit's id."""
+    """Create a branch with a single commit of these files, whose names are not validated; the commit's id."""
     root, objects = _tree({_raw(path): content for path, content in files.items()})
     head = packs.commit(root)
     write_objects(hub, client, repo, [*objects, root, head])
@@ -36,7 +36,7 @@ def _raw(path: str | bytes) -> bytes:
 
 
 def _tree(files: Mapping[bytes, bytes]) -> tuple[packs.Object, list[packs.Object]]:
-    """The tree, and everything below it."""
+    """The tree, and all objects below it."""
     below: list[packs.Object] = []
     entries: list[tuple[str, bytes, packs.Object]] = []
     folders: dict[bytes, dict[bytes, bytes]] = {}
@@ -51,6 +51,6 @@ def _tree(files: Mapping[bytes, bytes]) -> tuple[packs.Object, list[packs.Object
         folder, objects = _tree(inside)
         entries.append(("40000", name, folder))
         below += [*objects, folder]
-    # In git's order a folder's name ends in a slash.
+    # Git sorts a folder as if its name ended in a slash.
     entries.sort(key=lambda entry: entry[1] + (b"/" if entry[0] == "40000" else b""))
     return packs.tree(*entries), below

@@ -1,4 +1,4 @@
-"""The operator's shell, with the settings of one hub."""
+"""The operator's command line, configured for a hub."""
 
 import json
 import subprocess
@@ -24,13 +24,13 @@ class Operator:
         return hubgate(*arguments, cwd=self.folder, stdin=stdin, **{**self.variables, **variables})
 
     def json(self, *arguments: str, stdin: bytes = b"", **variables: str) -> Any:
-        """What a command prints for programs; it must succeed and say nothing else."""
+        """The JSON output of a command, which must succeed without other output."""
         done = self.run(*arguments, "--json", stdin=stdin, **variables)
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return json.loads(done.stdout)
 
     def refused(self, *arguments: str, stdin: bytes = b"", **variables: str) -> str:
-        """The one line that a refused command says."""
+        """The error message of a command, which must fail with a single line."""
         done = self.run(*arguments, stdin=stdin, **variables)
         assert (done.returncode, done.stdout) == (1, ""), done
         assert done.stderr.startswith("error: ")

@@ -1,4 +1,4 @@
-"""What tests about organizations look at: roles, members, entries of the audit log."""
+"""Helpers for tests of organizations: roles, members, audit log entries."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def admins_of(hub: RunningHub, organization: Organization) -> list[str]:
 
 
 def entries_of(hub: RunningHub, organization: Organization) -> list[dict[str, Any]]:
-    """The audit log as it is stored; oldest first where the clock moved between them."""
+    """The stored audit log, oldest first if the clock was advanced between entries."""
 
     async def unit(tx: Tx) -> list[dict[str, Any]]:
         sql = """
@@ -43,7 +43,7 @@ def entries_of(hub: RunningHub, organization: Organization) -> list[dict[str, An
 
 
 def fill(hub: RunningHub, organization: Organization, count: int) -> None:
-    """Many members at once, straight into the tables."""
+    """Insert many members directly into the tables."""
 
     async def unit(tx: Tx) -> None:
         ids = [f"{number:024x}" for number in range(1, count + 1)]
@@ -63,7 +63,7 @@ def fill(hub: RunningHub, organization: Organization, count: int) -> None:
 
 
 def put_into_organizations(hub: RunningHub, user: User, count: int) -> None:
-    """Many organizations at once, straight into the tables: org000 and so on, with the user as admin."""
+    """Insert many organizations directly into the tables: org000 and so on, with the user as admin."""
 
     async def unit(tx: Tx) -> None:
         ids = [f"{number:024x}" for number in range(count)]
@@ -83,7 +83,7 @@ def put_into_organizations(hub: RunningHub, user: User, count: int) -> None:
 
 
 def invite_everywhere(hub: RunningHub, user: User) -> None:
-    """Into every organization there is."""
+    """Invite a user to all organizations, directly in the tables."""
 
     async def unit(tx: Tx) -> None:
         ids = [org_id for (org_id,) in await tx.all("SELECT id FROM organizations")]
@@ -100,7 +100,7 @@ def invite_everywhere(hub: RunningHub, user: User) -> None:
 
 @contextmanager
 def two_hubs(engine: Engine, folder: Path) -> Iterator[tuple[RunningHub, RunningHub]]:
-    """On one database, as two machines would be."""
+    """Two hubs on the same database, as on two machines."""
     url = engine.fresh_url()
-    with running(settings_for(url, folder / "one")) as one, running(settings_for(url, folder / "two")) as two:
-        yield one, two
+    with running(settings_for(url, folder / "one")) as first, running(settings_for(url, folder / "two")) as second:
+        yield first, second

@@ -1,4 +1,4 @@
-"""Packs and pushes made by hand, as no git program would make them."""
+"""Handmade packs and pushes that no git program would create."""
 
 import base64
 import hashlib
@@ -46,7 +46,7 @@ def commit(root: Object | str, *parents: str, author: str = "Ada <ada@example.or
 
 
 def entry(kind: int, content: bytes, *, claims: int | None = None, between: bytes = b"") -> bytes:
-    """One entry of a pack. `claims` is the size it says it has; `between` names the base of a delta."""
+    """An entry of a pack. `claims` overrides the declared size; `between` is the base reference of a delta."""
     size = len(content) if claims is None else claims
     head = [kind << 4 | size & 15]
     size >>= 4
@@ -76,15 +76,15 @@ def line(payload: bytes) -> bytes:
 
 
 def commands(changes: Sequence[tuple[str | None, str | None, str]], capabilities: str = CAPABILITIES) -> bytes:
-    """Of old, new and name; None is no such ref."""
+    """Ref updates as (old, new, name). An `old` of None creates the ref; a `new` of None deletes it."""
     lines = [f"{old or ZERO} {new or ZERO} {name}".encode() for old, new, name in changes]
     lines[0] += b"\0" + capabilities.encode()
     return b"".join(map(line, lines)) + b"0000"
 
 
 def push(url: str, token: str, body: bytes | Iterator[bytes], repo: str = "ada/tiny", **headers: str) -> httpx.Response:
-    shown = {"content-type": "application/x-git-receive-pack-request", "authorization": f"Bearer {token}", **headers}
-    return httpx.post(f"{url}/{repo}/git-receive-pack", content=body, headers=shown, timeout=60)
+    sent = {"content-type": "application/x-git-receive-pack-request", "authorization": f"Bearer {token}", **headers}
+    return httpx.post(f"{url}/{repo}/git-receive-pack", content=body, headers=sent, timeout=60)
 
 
 def lines_of(content: bytes) -> list[bytes]:
@@ -97,22 +97,22 @@ def lines_of(content: bytes) -> list[bytes]:
 
 
 def bands(content: bytes) -> dict[int, bytes]:
-    """What was said on each channel."""
-    said: dict[int, bytes] = {1: b"", 2: b"", 3: b""}
+    """The content of each side-band channel."""
+    channels: dict[int, bytes] = {1: b"", 2: b"", 3: b""}
     for payload in lines_of(content):
         if payload:
-            said[payload[0]] += payload[1:]
-    return said
+            channels[payload[0]] += payload[1:]
+    return channels
 
 
 def report_of(answer: httpx.Response) -> list[str]:
-    """The lines of the report: `unpack ...`, then one for each ref."""
+    """The lines of the report: `unpack ...`, then a line for each ref."""
     assert answer.status_code == 200, (answer.status_code, answer.text)
     return [payload.decode().strip() for payload in lines_of(bands(answer.content)[1]) if payload]
 
 
 class SlowPush:
-    """A push whose sender takes its time: the head and the first part go at once, the rest when the test says so."""
+    """A slow push: the head and the first part are sent at once, the rest by calls of `send`."""
 
     def __init__(self, address: tuple[str, int], token: str, first: bytes, repo: str = "ada/tiny") -> None:
         self.connection = socket.create_connection(address, timeout=60)
@@ -128,16 +128,16 @@ class SlowPush:
         self.connection.sendall(b"%x\r\n%s\r\n" % (len(part), part))
 
     def finish(self) -> bytes:
-        """The end of the body; then all that is answered."""
+        """End the body; the whole response."""
         self.connection.sendall(b"0\r\n\r\n")
-        answer = b""
+        response = b""
         with self.connection:
-            while not answer.endswith(b"0\r\n\r\n"):
+            while not response.endswith(b"0\r\n\r\n"):
                 part = self.connection.recv(65536)
                 if not part:
                     break
-                answer += part
-        return answer
+                response += part
+        return response
 
     def leave(self) -> None:
         self.connection.close()

@@ -1,4 +1,4 @@
-"""Users, organizations and tokens for a test, made by the hub's own use cases, and browsers that are signed in."""
+"""Users, organizations and tokens, created by the hub's use cases, and signed-in browsers."""
 
 import email
 import email.policy
@@ -34,7 +34,7 @@ HOME = Visitor("127.0.0.1", "tests")
 def make_user(
     hub: RunningHub, name: str, *, verified: bool = True, operator: bool = False, password: str = PASSWORD
 ) -> User:
-    """With the address NAME@example.org."""
+    """Create a user with the email address NAME@example.org."""
 
     async def work(opened: Hub) -> User:
         candidate = Candidate(name, f"{name.lower()}@example.org", "")
@@ -48,12 +48,12 @@ def make_user(
 
 @functools.cache
 def _hashed(password: str) -> str:
-    """Once for all users that tests make: hashing takes longer than all else about them."""
+    """The hash of a password, cached because hashing is the slowest part of creating a user."""
     return blocking(hash_password(password))
 
 
 def make_organization(hub: RunningHub, name: str, admin: User, plan: str = "free", **others: str) -> Organization:
-    """`others` are further members with their roles: `bob="write"`."""
+    """Create an organization. `others` are additional members with their roles: `bob="write"`."""
 
     async def work(opened: Hub) -> Organization:
         organization = await settings.found(opened.accounts, admin, name, "", SYSTEM, plan)
@@ -75,18 +75,18 @@ def make_token(hub: RunningHub, user: User, role: str = "write", name: str = "te
 
 
 def api(hub: RunningHub, token: str | None = None) -> httpx.Client:
-    """A program that calls the API with a token."""
+    """An API client with a token."""
     return hub.client(headers={"authorization": f"Bearer {token}"} if token else {})
 
 
 @dataclass
 class Page:
-    """What a client without JavaScript sees: it fetches a page, fills the named fields and posts the rest back."""
+    """A page as a client without JavaScript sees it."""
 
     response: httpx.Response
 
     def hidden(self, action: str | None = None) -> dict[str, str]:
-        """The hidden fields of the form that posts to `action`; of the first form in <main> without one."""
+        """The hidden fields of the form that posts to `action`, by default of the first form in <main>."""
         text = self.response.text
         start = text.index(f'action="{action}"') if action else text.index("<form", text.index("<main"))
         form = text[start : text.index("</form>", start)]
@@ -114,20 +114,20 @@ def submit(client: httpx.Client, page: str, action: str | None = None, **fields:
 def filled(
     client: httpx.Client, page: str, action: str | None = None, **fields: str | list[str]
 ) -> Callable[[], httpx.Response]:
-    """The same up to the last step: what is returned posts the form."""
-    shown = client.get(page)
-    assert shown.status_code == 200, (page, shown.status_code, shown.headers.get("location"))
-    hidden = Page(shown).hidden(action)
+    """Fetch `page` and fill a form on it; the returned function posts the form."""
+    response = client.get(page)
+    assert response.status_code == 200, (page, response.status_code, response.headers.get("location"))
+    hidden = Page(response).hidden(action)
     return lambda: client.post(action or page, data={**hidden, **fields})
 
 
 def post(client: httpx.Client, address: str, **fields: str) -> httpx.Response:
-    """To an address whose form this browser does not see, with a CSRF field that is good."""
+    """Post to an address whose form this browser is not shown, with a valid CSRF token."""
     return client.post(address, data={**Page(client.get("/docs/api")).hidden("/theme"), **fields})
 
 
 def setup_link(hub: RunningHub) -> str:
-    """Its path; the link makes the first operator."""
+    """The path of the link that creates the first operator."""
 
     async def work(opened: Hub) -> str:
         return setup_path(opened.accounts)
@@ -136,12 +136,12 @@ def setup_link(hub: RunningHub) -> str:
 
 
 def wait_for_mail(hub: RunningHub) -> None:
-    """Until all mail is sent. It is committed before its cause is answered, so what is not there then never comes."""
+    """Wait until all mail is sent. Mail is queued before the response is sent, so none can follow later."""
     until(lambda: hub.call(lambda opened: opened.db.read_long(mail_store.count)) == 0)
 
 
 def mails_to(hub: RunningHub, address: str, count: int = 1) -> list[EmailMessage]:
-    """All mails to an address, at least as many; oldest first where the clock moved between them."""
+    """All mail to an address, at least `count`; oldest first if the clock was advanced in between."""
     wait_for_mail(hub)
     files = sorted((hub.settings.data_dir / "mail").glob("*.eml"), key=_written)
     mails = [email.message_from_bytes(file.read_bytes(), policy=email.policy.default) for file in files]
@@ -151,12 +151,12 @@ def mails_to(hub: RunningHub, address: str, count: int = 1) -> list[EmailMessage
 
 
 def _written(file: Path) -> tuple[str, int]:
-    """The moment in the mail's id, whose rest is random; a file system's own clock ticks too slowly to tell more."""
+    """The time in the mail's id, then the file's mtime, whose resolution alone is too low."""
     return file.name[:13], file.stat().st_mtime_ns
 
 
 def link_in(mail: EmailMessage) -> str:
-    """The path of the link, as the hub's own host is the only one that is mailed."""
+    """The path of the link in a mail, which is always a link to the hub."""
     found = re.search(r"https?://[^/\s]+(/\S+)", mail.get_content())
     assert found, mail.get_content()
     return found.group(1)

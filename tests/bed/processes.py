@@ -1,4 +1,4 @@
-"""The hub as its operator runs it: a process of its own, with children, to be signalled and killed."""
+"""The hub as a separate process with children, which tests may signal and kill."""
 
 import contextlib
 import os
@@ -17,12 +17,12 @@ TEST_BUILD = [sys.executable, "-m", "tests.bed.testbuild"]
 
 
 def environment(**more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HUBGATE_")}
-    return {**kept, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYTHONWARNINGS": "error", **more}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("HUBGATE_")}
+    return {**inherited, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYTHONWARNINGS": "error", **more}
 
 
 def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Run one command to its end."""
+    """Run a `hubgate` command to completion."""
     from tests.bed import warm
 
     status, out, err = warm.run(arguments, cwd, environment(**variables), stdin, seconds=60)
@@ -30,7 +30,7 @@ def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) ->
 
 
 class HubProcess:
-    """`hubgate serve` (or the test build of it) on a random port."""
+    """`hubgate serve`, or its test build, by default on a random port."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class HubProcess:
             env=environment(**variables),
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            # A group of its own, so that one signal can reach the whole hub as Ctrl-C in a terminal does.
+            # A separate process group, so that a signal can reach the whole hub, as Ctrl-C in a terminal does.
             start_new_session=True,
             umask=umask,
         )
@@ -75,7 +75,7 @@ class HubProcess:
         return status
 
     def kill_all(self) -> None:
-        """SIGKILL to every process of the hub at once, as a power cut would."""
+        """Send SIGKILL to all processes of the hub at once, as in a power failure."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(20)
@@ -106,14 +106,14 @@ def hub_process(folder: Path, *flags: str, **options: object) -> Iterator[HubPro
 
 
 def said_at(terminal: int) -> bytes:
-    """Whatever is left to read once nobody writes to it any more; then it is closed."""
-    said = b""
-    # At its end a terminal fails rather than give nothing.
+    """Read the remaining output of a terminal once all writers have closed it, and close it."""
+    output = b""
+    # Reading a terminal at its end raises an error instead of returning nothing.
     with contextlib.suppress(OSError):
         while piece := os.read(terminal, 4096):
-            said += piece
+            output += piece
     os.close(terminal)
-    return said
+    return output
 
 
 def children_of(pid: int) -> list[int]:
@@ -122,13 +122,13 @@ def children_of(pid: int) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """A zombie nobody has reaped is not."""
+    """Whether a process runs; false for a zombie."""
     found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return found.stdout.strip() != "" and not found.stdout.startswith("Z")
 
 
 def until(condition: object, seconds: float = 60.0) -> None:
-    """Wait for something another process does; a failed wait fails the test."""
+    """Wait until the condition is true; a timeout fails the test."""
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A real HTTP receiver on a real socket: records what arrives and answers as told."""
+"""A real HTTP receiver on a socket, which records requests and sends the responses a test defines."""
 
 import threading
 from collections.abc import Callable, Iterator

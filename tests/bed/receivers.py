@@ -1,4 +1,4 @@
-"""The receiver library on a real socket, and as a script of its own process."""
+"""The receiver library on a real socket, in this process or in a script."""
 
 import re
 import signal
@@ -33,7 +33,7 @@ def post(client: httpx.Client, path: str, delivery: Signed) -> httpx.Response:
 
 
 class Script:
-    """A program that receives, as its user runs it. `addresses` are those it prints."""
+    """A receiver script in a separate process. `addresses` are the webhook addresses it prints."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Script:
         passed: Sequence[int] = (),
         **variables: str,
     ) -> None:
-        """`passed` are open files it inherits."""
+        """`passed` are file descriptors that the script inherits."""
         quiet = {"HUBGATE_NO_EXPERIMENTAL_WARNING": "1", **variables}
         self.errors_file = file.with_suffix(".err")
         with self.errors_file.open("ab") as errors:
@@ -91,7 +91,7 @@ class Script:
 
 @contextmanager
 def script(file: Path, text: str, *arguments: str, addresses: int = 1, **variables: str) -> Iterator[Script]:
-    """Written to `file` and run until it listens on a port of its own."""
+    """Write a script to `file` and start it; the script listens on a random port."""
     file.write_text(PORT_OF_ITS_OWN + text)
     running = Script(file, *arguments, python=sys.executable, passed=(), **variables)
     try:
@@ -101,7 +101,7 @@ def script(file: Path, text: str, *arguments: str, addresses: int = 1, **variabl
             running.kill()
 
 
-# Scripts call launch() without a port, as their users write them; here that must not be everybody's 7860.
+# Scripts call launch() without a port, as users do; parallel tests cannot share the default port 7860.
 PORT_OF_ITS_OWN = """\
 from hubgate.receiver import WebhooksServer as _S
 _S.launch.__defaults__ = ("127.0.0.1", 0, False, False)

@@ -1,4 +1,4 @@
-"""Repos for a test, made over HTTP."""
+"""Repos and commits, created over HTTP."""
 
 import base64
 import hashlib
@@ -11,15 +11,15 @@ import httpx
 
 
 def make_repo(client: httpx.Client, name: str, repo_type: str = "model", **more: Any) -> dict[str, Any]:
-    """`name` may have a namespace. What the hub answered."""
-    namespace, _, own = name.rpartition("/")
-    asked = {"name": own, "organization": namespace or None, "type": repo_type, **more}
+    """Create a repo, whose name may include a namespace; the hub's response."""
+    namespace, _, repo_name = name.rpartition("/")
+    body = {"name": repo_name, "organization": namespace or None, "type": repo_type, **more}
     if repo_type == "space":
-        asked.setdefault("sdk", "static")
-    answer = client.post("/api/repos/create", json=asked)
-    assert answer.status_code == 200, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+        body.setdefault("sdk", "static")
+    response = client.post("/api/repos/create", json=body)
+    assert response.status_code == 200, response.text
+    created: dict[str, Any] = response.json()
+    return created
 
 
 def commit(
@@ -34,7 +34,7 @@ def commit(
     delete: Sequence[str] = (),
     query: str = "",
 ) -> httpx.Response:
-    """Files sent inside the commit."""
+    """Send a commit with inline files."""
     lines: list[dict[str, Any]] = [{"key": "header", "value": {"summary": summary, "parentCommit": parent}}]
     for path, content in files.items():
         text = base64.b64encode(content).decode()
@@ -46,31 +46,31 @@ def commit(
 
 
 def committed(client: httpx.Client, repo: str, files: dict[str, bytes], **more: Any) -> str:
-    """The new commit's id."""
-    answer = commit(client, repo, files, **more)
-    assert answer.status_code == 200, answer.text
-    sha: str = answer.json()["commitOid"]
+    """Send a commit, which must succeed; its id."""
+    response = commit(client, repo, files, **more)
+    assert response.status_code == 200, response.text
+    sha: str = response.json()["commitOid"]
     return sha
 
 
 def send_large(client: httpx.Client, repo: str, content: bytes, prefix: str = "") -> str:
-    """A large file, uploaded as clients do; its SHA-256."""
+    """Upload a large file as clients do; its SHA-256."""
     oid = hashlib.sha256(content).hexdigest()
-    asked = {"operation": "upload", "transfers": ["basic"], "objects": [{"oid": oid, "size": len(content)}]}
-    answer = client.post(f"/{prefix}{repo}.git/info/lfs/objects/batch", json=asked)
-    assert answer.status_code == 200, answer.text
-    (found,) = answer.json()["objects"]
+    body = {"operation": "upload", "transfers": ["basic"], "objects": [{"oid": oid, "size": len(content)}]}
+    response = client.post(f"/{prefix}{repo}.git/info/lfs/objects/batch", json=body)
+    assert response.status_code == 200, response.text
+    (found,) = response.json()["objects"]
     if "actions" in found:
-        # Without the token: the address is the permission.
-        sent = httpx.put(found["actions"]["upload"]["href"], content=content)
-        assert sent.status_code == 200, sent.text
+        # Without a token: the signed address grants access.
+        uploaded = httpx.put(found["actions"]["upload"]["href"], content=content)
+        assert uploaded.status_code == 200, uploaded.text
     return oid
 
 
 def send_lines(
     client: httpx.Client, repo: str, *lines: tuple[str, dict[str, Any]], rev: str = "main", query: str = ""
 ) -> httpx.Response:
-    """A commit of any lines; a header comes first unless one of them is."""
+    """Send a commit of these lines; a header is added unless the lines contain a header."""
     given = lines if any(key == "header" for key, _ in lines) else (("header", {"summary": "A change"}), *lines)
     body = "\n".join(json.dumps({"key": key, "value": value}) for key, value in given)
     return send_body(client, repo, body.encode(), rev=rev, query=query)
@@ -86,7 +86,7 @@ def text_file(path: str, content: str = "text", **more: str) -> tuple[str, dict[
 
 
 def paths_in(client: httpx.Client, repo: str, rev: str = "main") -> set[str]:
-    """Of files, without those a repo begins with."""
+    """The paths of all files except those of a new repo."""
     found = client.get(f"/api/models/{repo}/tree/{quote(rev, safe='')}?recursive=true")
     assert found.status_code == 200, found.text
     return {entry["path"] for entry in found.json() if entry["type"] == "file"} - {".gitattributes"}

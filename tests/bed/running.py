@@ -1,4 +1,4 @@
-"""A hub on a real socket, in a thread of the test's process: the real server, a clock that stands still."""
+"""A hub on a real socket in a thread of the test process: the real server with a frozen clock."""
 
 import asyncio
 import io
@@ -23,14 +23,14 @@ from hubgate.server.worker.servers import SERVERS
 from hubgate.server.worker.supervise import bind
 
 T = TypeVar("T")
-_ALL_ARE_KEPT = httpx.Limits(max_keepalive_connections=None)
+_UNLIMITED_KEEPALIVE = httpx.Limits(max_keepalive_connections=None)
 
 
 @dataclass
 class RunningHub:
     settings: Settings
     clock: FrozenClock = field(default_factory=FrozenClock)
-    # The network's far end, where a test has one of its own.
+    # Replaces the hub's egress, if given.
     egress: Egress | None = None
     limits: Limits = field(default_factory=Limits)
 
@@ -52,17 +52,17 @@ class RunningHub:
 
     @property
     def log(self) -> str:
-        """Everything logged so far, as the operator would see it."""
+        """The log so far, in the operator's format."""
         return self._log.getvalue()
 
     def client(self, **options: object) -> httpx.Client:
-        """For plain http: to read the system's certificates each time would take longer than most requests. Shared by
-        many threads, a pool that closes what it holds too many of may close what another thread just took.
+        """A client for plain HTTP; loading the system certificates would take longer than most requests. Keep-alive is
+        unlimited: a pool shared by threads may close a surplus connection that another thread has just acquired.
         """
-        return httpx.Client(base_url=self.url, timeout=20, verify=False, limits=_ALL_ARE_KEPT, **options)  # type: ignore[arg-type]
+        return httpx.Client(base_url=self.url, timeout=60, verify=False, limits=_UNLIMITED_KEEPALIVE, **options)  # type: ignore[arg-type]
 
     def call(self, work: Callable[[Hub], Awaitable[T]]) -> T:
-        """Run a use case inside the hub, on its own loop."""
+        """Run a use case on the hub's event loop."""
 
         async def run() -> T:
             return await work(self._hub)

@@ -1,4 +1,4 @@
-"""One walk through everything that hands out a secret, by the hub's own pages and mails; and every secret seen."""
+"""All secrets that a hub issues, collected by using each page, mail and endpoint that issues one."""
 
 import re
 
@@ -16,16 +16,16 @@ PASSWORDS = ("the first passphrase", "the second passphrase", "a passphrase that
 
 
 def secrets_given(hub: RunningHub) -> dict[str, str]:
-    """By what they are. Of each kind of link one is used and one stays open."""
+    """The issued secrets by description. For each kind of link, one is used and another stays unused."""
     first, second, wrong = PASSWORDS
     given = dict(zip(("password", "new password", "wrong password"), PASSWORDS, strict=True))
     with hub.client() as client:
         setup = setup_link(hub)
         submit(client, setup, username="boss", email="boss@example.org", password=first)
-        given |= {"set-up link": _last(setup), "operator's session": client.cookies["token"]}
+        given |= {"set-up link": _last_segment(setup), "operator's session": client.cookies["token"]}
         given["open confirmation"] = _mailed(hub, "boss@example.org", "Confirm")
-        made = submit(client, "/settings/tokens", "/settings/tokens", name="laptop", role="write")
-        given["token"] = re.findall(r"hf_\w+", made.text)[0]
+        created = submit(client, "/settings/tokens", "/settings/tokens", name="laptop", role="write")
+        given["token"] = re.findall(r"hf_\w+", created.text)[0]
         submit(client, "/settings/profile", "/settings/email", email="moved@example.org", password=first)
         given["open change of address"] = _mailed(hub, "moved@example.org", "Confirm")
         submit(client, "/", "/logout")
@@ -47,10 +47,10 @@ def secrets_given(hub: RunningHub) -> dict[str, str]:
         given["open reset"] = _mailed(hub, "boss@example.org", "Reset")
         with_token = client.get("/api/whoami-v2", headers={"authorization": f"Bearer {given['token']}"})
         assert with_token.status_code == 200
-    return given | _of_an_app(hub) | _of_a_device(hub)
+    return given | _app_secrets(hub) | _device_secrets(hub)
 
 
-def _of_an_app(hub: RunningHub) -> dict[str, str]:
+def _app_secrets(hub: RunningHub) -> dict[str, str]:
     dora = make_user(hub, "dora")
     client = make_app(hub, dora, refresh_tokens=True)
     verifier, challenge = proof()
@@ -70,7 +70,7 @@ def _of_an_app(hub: RunningHub) -> dict[str, str]:
     }
 
 
-def _of_a_device(hub: RunningHub) -> dict[str, str]:
+def _device_secrets(hub: RunningHub) -> dict[str, str]:
     fritz = make_user(hub, "fritz")
     client = make_exchanger(hub, make_organization(hub, "devices", fritz), refresh_tokens=True)
     used, waiting = devices.start(client), devices.start(client)
@@ -102,14 +102,14 @@ def _invitations(hub: RunningHub, client: httpx.Client) -> dict[str, str]:
             submit(admin, page, page, invitee=invitee, role="read")
     used, open_one = (_mailed(hub, address, "Join") for address in ("ada@example.org", "new@example.org"))
     assert submit(client, f"/invitations/{used}", decision="accept").status_code == 303
-    return {"invitation to the hub": _last(hub_link), "used invitation": used, "open invitation": open_one}
+    return {"invitation to the hub": _last_segment(hub_link), "used invitation": used, "open invitation": open_one}
 
 
 def _mailed(hub: RunningHub, address: str, subject: str) -> str:
-    """The secret of the last link that was mailed there under such a subject."""
+    """The secret in the link of the last mail to an address with this subject."""
     found = [mail for mail in mails_to(hub, address) if mail["Subject"].startswith(subject)]
-    return _last(link_in(found[-1]))
+    return _last_segment(link_in(found[-1]))
 
 
-def _last(address: str) -> str:
+def _last_segment(address: str) -> str:
     return address.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""The sender at work beside a test, while the hub's clock stands."""
+"""Background delivery during a test with a frozen clock."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from tests.bed.watching import settle
 
 @contextmanager
 def delivering(hub: RunningHub, send: Callable[[RunningHub], object] = settle) -> Iterator[None]:
-    """For answers that wait for it."""
+    """Deliver in a thread, for responses that wait for a delivery."""
     stop = Event()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Third parties' web apps as they run: a process of its own for each, on an address of this machine."""
+"""Third-party web apps, each in a separate process on a local address."""
 
 import os
 import socket
@@ -20,36 +20,36 @@ PROGRAMS = ROOT / "tests/clients/apps"
 
 @dataclass
 class Site:
-    """The program inherits the socket, so the address is known, and can be registered, before it starts."""
+    """A web app that inherits its socket, so that its address can be registered before it starts."""
 
     home: Path
     _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
     _process: "subprocess.Popen[bytes] | None" = None
 
     def __post_init__(self) -> None:
-        # By a name that is not the hub's, so that for a browser they are different sites.
+        # The hub has another host name, so that a browser treats the two as different sites.
         self.url = f"http://localhost:{self._listener.getsockname()[1]}"
 
     def run_python(self, environment: str, program: str, **variables: str) -> None:
-        """In the environment of one of the locks in requirements/clients."""
+        """Run a program in the virtual environment of a lock file in requirements/clients."""
         interpreter = ENVIRONMENTS / environment / "bin/python"
         assert interpreter.exists(), f"{interpreter} is missing: run make setup"
         self._start([interpreter, PROGRAMS / program], self.home, variables)
 
     def run_node(self, program: str, **variables: str) -> None:
         assert CLIENTS.exists(), f"{CLIENTS} is missing: run make setup"
-        # As text, because a module is resolved from where it stands, and nothing is installed into the checkout.
+        # Passed as text: imports resolve relative to a module's folder, and packages are not installed in the checkout.
         text = (PROGRAMS / program).read_text()
         self._start([NODE, "--input-type=module", "--eval", text], CLIENTS, variables)
 
     def _start(self, command: list[str | Path], folder: Path, variables: dict[str, str]) -> None:
         number = self._listener.fileno()
-        own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LISTEN_FD": str(number), "SITE": self.url}
+        defaults = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LISTEN_FD": str(number), "SITE": self.url}
         with (self.home / "site.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, cwd=folder, env={**own, **variables}, stdout=log, stderr=log, pass_fds=[number]
+                command, cwd=folder, env={**defaults, **variables}, stdout=log, stderr=log, pass_fds=[number]
             )
-        # From now on it is the program's alone: if that ends, the browser is refused rather than kept waiting.
+        # Only the program has the socket now: if it exits, connections are refused instead of hanging.
         self._listener.close()
 
     def stop(self) -> None:
@@ -77,12 +77,12 @@ def sign_in(page: Page, name: str) -> None:
 
 
 def decide(page: Page, app: str, decision: str = "Allow") -> None:
-    """On the consent page."""
+    """Press a button on the consent page."""
     expect(page.get_by_role("heading", level=1)).to_have_text(f"{app} wants to use your account")
     page.get_by_role("button", name=decision, exact=True).click()
 
 
 def shown(page: Page, address: str) -> Any:
-    """The JSON that the app shows once the browser is back at it, at an address that starts so."""
-    page.wait_for_url(lambda now: now.startswith(address))
+    """Wait until the browser is at an address with this prefix; the JSON that the app shows there."""
+    page.wait_for_url(lambda current: current.startswith(address))
     return page.evaluate("JSON.parse(document.body.innerText)")

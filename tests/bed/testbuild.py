@@ -1,6 +1,6 @@
-"""The test build: the real hub plus routes that exist only here.
+"""The test build: the real hub plus routes that exist only in tests.
 
-As a program it is `hubgate serve` with those routes: `python -m tests.bed.testbuild --port 0 ...`.
+`python -m tests.bed.testbuild --port 0 ...` is `hubgate serve` with those routes.
 """
 
 import argparse
@@ -68,14 +68,14 @@ def routes(hub: Hub) -> list[Route]:
         return JsonResponse({"saved": given.name})
 
     async def names(request: HubRequest) -> JsonResponse:
-        asked = parse_page(request.query(), (str,))
+        page_request = parse_page(request.query(), (str,))
 
         async def unit(tx: Tx) -> list[str]:
             sql = "SELECT name FROM test_writes WHERE name > :after ORDER BY name LIMIT :most"
-            after = asked.after[0] if asked.after else ""
-            return [row[0] for row in await tx.all(sql, {"after": after, "most": asked.fetch})]
+            after = page_request.after[0] if page_request.after else ""
+            return [row[0] for row in await tx.all(sql, {"after": after, "most": page_request.fetch})]
 
-        page = page_of(await hub.db.read_long(unit), asked, lambda name: (name,))
+        page = page_of(await hub.db.read_long(unit), page_request, lambda name: (name,))
         response = JsonResponse(page.items)
         if page.next_cursor:
             pairs = request.query_fields().pairs
@@ -132,8 +132,8 @@ def routes(hub: Hub) -> list[Route]:
     def api(method: str, path: str, handler: PublicHandler, **more: Any) -> Route:
         return Route(method, path, public(handler), Surface.API, "Only in tests", answers=_DONE, **more)
 
-    # Not public, so that the credential is read.
-    asked = Endpoint(Action.REPO_LIST, THE_HUB, without_subject(who))
+    # Not public, so that credentials are checked.
+    who_endpoint = Endpoint(Action.REPO_LIST, THE_HUB, without_subject(who))
     return [
         api("POST", "/api/test/write", write, body=Write),
         api("GET", "/api/test/names", names),
@@ -150,14 +150,14 @@ def routes(hub: Hub) -> list[Route]:
         Route("GET", "/oauth/test", public(_parts), Surface.PAGE, "A page"),
         Route("POST", "/oauth/test", public(_parts), Surface.OAUTH, "An endpoint"),
         api("POST", "/api/test/limited", limited),
-        Route("GET", "/api/test/who", asked, Surface.API, "Only in tests", answers=_DONE),
+        Route("GET", "/api/test/who", who_endpoint, Surface.API, "Only in tests", answers=_DONE),
         api("GET", "/api/test/part/{name}/rest/{tail:path}", _parts),
         *_careless_routes(hub),
     ]
 
 
 def _careless_routes(hub: Hub) -> list[Route]:
-    """Their handlers check nothing (attack O77)."""
+    """Routes whose handlers check no permissions (attack O77)."""
 
     async def on_organization(_: HubRequest, organization: Organization) -> JsonResponse:
         return JsonResponse({"changed": organization.name})
@@ -186,12 +186,12 @@ def _careless_routes(hub: Hub) -> list[Route]:
 
 
 def bare_route() -> Route:
-    """Cannot be built. mypy agrees, or it would say that the comment is not needed."""
+    """A route that cannot be built. mypy rejects it too, or it would report the comment as unused."""
     return Route("POST", "/api/test/bare", _parts, Surface.API, "Bare")  # type: ignore[arg-type]
 
 
 def mismatched_endpoint() -> Endpoint:
-    """Its handler expects an organization and would be given a caller."""
+    """An endpoint whose handler expects an organization but would receive a caller."""
 
     async def handler(_: HubRequest, organization: Organization) -> JsonResponse:
         return JsonResponse({"changed": organization.name})
@@ -207,8 +207,8 @@ async def _parts(request: HubRequest) -> JsonResponse:
 
 
 def arm_failpoints() -> None:
-    """`TEST_FAILPOINTS=name:hits` kills the process at that hit of the failpoint, as SIGKILL from outside would;
-    `name:hits:SIGSTOP` freezes it there.
+    """Arm the failpoints in TEST_FAILPOINTS. `name:hits` sends SIGKILL to the process at that hit of the failpoint;
+    `name:hits:SIGSTOP` freezes the process.
     """
     for item in filter(None, os.environ.get(FAILPOINTS, "").split(",")):
         name, hits, *how = item.split(":")

@@ -1,6 +1,6 @@
-"""The background process of the test build: as a child of it, or alone like `hubgate deliver`.
+"""The background process of the test build: as a child process, or standalone like `hubgate deliver`.
 
-It dies at armed failpoints, and `TEST_PACE=lease,deadline` in seconds makes it lose leases and patience sooner.
+Armed failpoints kill the process. `TEST_PACE=lease,deadline`, in seconds, shortens the lease and the deadline.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def paced(webhooks: Webhooks) -> Webhooks:
     if not text:
         return webhooks
     lease, deadline = map(float, text.split(","))
-    # Never given up, and never for long: a fault test fails its deliveries more often than any receiver would.
+    # Many short retries: a fault test fails its deliveries more often than any receiver would.
     return replace(webhooks, pace=Pace(deadline, int(lease * SECOND), (SECOND // 2,) * 1000))
 
 

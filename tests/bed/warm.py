@@ -1,6 +1,6 @@
-"""A process that has loaded the commands and forks for each: to load them anew takes longer than most commands run.
+"""A fork server for `hubgate` commands: importing the modules takes longer than most commands run.
 
-What runs is a real process with its own folder, environment and streams, and it is killed like one.
+Each command is a real process with a separate folder, environment and streams, and can be killed.
 """
 
 import atexit
@@ -27,7 +27,7 @@ from tests.bed.processes import environment, until
 def run(
     arguments: Sequence[str], cwd: Path, given: Mapping[str, str], stdin: bytes, seconds: float
 ) -> tuple[int, bytes, bytes]:
-    """`hubgate ARGUMENTS`: its exit status, what it printed, what it complained."""
+    """Run `hubgate ARGUMENTS`; the exit status, standard output and standard error."""
     with (
         tempfile.TemporaryFile() as source,
         tempfile.TemporaryFile() as out,
@@ -54,7 +54,7 @@ def run(
 
 @cache
 def _address() -> str:
-    """Of the process that forks. It ends with this one, however that ends."""
+    """Start the fork server; the address of its socket. The server exits when this process does."""
     folder = Path(tempfile.mkdtemp(prefix="hubgate-warm-"))
     address = str(folder / "s")
     process = subprocess.Popen([sys.executable, "-m", "tests.bed.warm", address], env=environment(), cwd="/")
@@ -78,7 +78,7 @@ def _serve(address: str) -> NoReturn:
         listener.bind(f"{address}.new")
         listener.listen(64)
         Path(f"{address}.new").rename(address)
-        # Whoever is forked below is waited for by nobody.
+        # The children below are not waited for.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         listener.settimeout(1)
         parent = os.getppid()
@@ -89,12 +89,12 @@ def _serve(address: str) -> NoReturn:
                     if os.fork() == 0:
                         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                         listener.close()
-                        _attend(connection)
+                        _handle(connection)
     shutil.rmtree(Path(address).parent, ignore_errors=True)
     os._exit(0)
 
 
-def _attend(connection: socket.socket) -> NoReturn:
+def _handle(connection: socket.socket) -> NoReturn:
     connection.setblocking(True)
     head, streams, _, _ = socket.recv_fds(connection, 4, 3)
     with connection.makefile("rb") as reader:
@@ -102,14 +102,14 @@ def _attend(connection: socket.socket) -> NoReturn:
     pid = os.fork()
     if pid == 0:
         connection.close()
-        _become(arguments, folder, variables, streams)
+        _run_command(arguments, folder, variables, streams)
     connection.sendall(pid.to_bytes(4))
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     connection.sendall(status.to_bytes(4, signed=True))
     os._exit(0)
 
 
-def _become(arguments: list[str], folder: str, variables: dict[str, str], streams: list[int]) -> NoReturn:
+def _run_command(arguments: list[str], folder: str, variables: dict[str, str], streams: list[int]) -> NoReturn:
     from hubgate.cli.main import main
 
     os.chdir(folder)

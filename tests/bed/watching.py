@@ -1,4 +1,4 @@
-"""Webhooks in tests: a receiver on a real socket, and the sender's work done step by step while the clock stands."""
+"""Webhooks in tests: a receiver on a real socket, and delivery on demand with a frozen clock."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from hubgate.server.webhooks.sealed import opened_secret
 
 
 def secret_of(hub: RunningHub, webhook_id: str) -> str | None:
-    """As it is stored: no answer repeats it (attack O74)."""
+    """The stored secret of a webhook, which no response contains (attack O74)."""
 
     async def work(opened: Hub) -> str | None:
         row = await opened.db.one("SELECT secret FROM webhooks WHERE id = :id", {"id": webhook_id})
@@ -40,8 +40,8 @@ class Received:
 
     @property
     def json(self) -> dict[str, Any]:
-        said: dict[str, Any] = json.loads(self.body)
-        return said
+        payload: dict[str, Any] = json.loads(self.body)
+        return payload
 
     @property
     def kind(self) -> str:
@@ -59,7 +59,7 @@ class Receiver:
 
     @property
     def kinds(self) -> list[str]:
-        return [one.kind for one in self.received]
+        return [delivery.kind for delivery in self.received]
 
 
 @contextmanager
@@ -97,30 +97,30 @@ def receiving() -> Iterator[Receiver]:
 
 
 async def worked_off(webhooks: Webhooks, sender: Sender) -> int:
-    """Fan out and send until nothing is due at this moment of the hub's clock; how many tries were made."""
-    tries = 0
+    """Fan out and send until nothing is due by the hub's clock; the number of attempts."""
+    attempts = 0
     await release_lost(webhooks)
     while True:
         while await FanOut(webhooks).step():
             pass
         claimed = await claim(webhooks, MOST)
         if not claimed:
-            return tries
-        results = await asyncio.gather(*(sender.send(one) for one in claimed))
+            return attempts
+        results = await asyncio.gather(*(sender.send(delivery) for delivery in claimed))
         for first in range(0, len(results), MOST):
             await note(webhooks, results[first : first + MOST])
-        tries += sum(isinstance(result, Tried) for result in results)
+        attempts += sum(isinstance(result, Tried) for result in results)
 
 
 def settle(hub: RunningHub) -> int:
-    """Nobody here maps a network, so nobody waits for the end of a silence."""
+    """Deliver everything that is due, without the delay that hides network errors (attack W18)."""
     return hub.call(lambda opened: worked_off(opened.webhooks, Sender(opened.webhooks, silence_seconds=0)))
 
 
 def make_webhook(client: httpx.Client, url: str, *watched: str, **more: Any) -> dict[str, Any]:
-    """`watched` as `type:name`."""
-    named = [dict(zip(("type", "name"), one.split(":"), strict=True)) for one in watched]
-    answer = client.post("/api/settings/webhooks", json={"url": url, "watched": named, **more})
-    assert answer.status_code == 200, answer.text
-    made: dict[str, Any] = answer.json()["webhook"]
-    return made
+    """Create a webhook. Each of `watched` is `type:name`."""
+    watches = [dict(zip(("type", "name"), text.split(":"), strict=True)) for text in watched]
+    response = client.post("/api/settings/webhooks", json={"url": url, "watched": watches, **more})
+    assert response.status_code == 200, response.text
+    created: dict[str, Any] = response.json()["webhook"]
+    return created

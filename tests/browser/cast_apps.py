@@ -1,6 +1,7 @@
 """The apps on the stage, and whoever allowed them something: addresses of consent that always lead to the same page."""
 
 import json
+from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from hubgate.server.accounts.model import Organization, Owner, User
@@ -85,8 +86,8 @@ async def _allow(hub: Hub, user: User, app: App, name: str, scopes: list[str], o
 
     async def unit(tx: Tx) -> None:
         registered = app.client_id if app.is_registered else None
-        consent_id, *_ = await consents.hold(tx, user.id, app.client_id, registered, new_id(now), now)
-        await consents.allow(tx, consent_id, scopes, face, name, now)
-        await consents.set_organizations(tx, consent_id, dict.fromkeys(orgs, scopes))
+        consent = await consents.hold(tx, user.id, app.client_id, registered, new_id(now), now)
+        await consents.allow(tx, replace(consent, scopes=frozenset(scopes)), face, name, now)
+        await consents.set_organizations(tx, consent.id, dict.fromkeys(orgs, scopes))
 
     await hub.db.write(unit)

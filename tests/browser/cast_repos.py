@@ -6,7 +6,9 @@ import struct
 import zlib
 from collections.abc import Mapping
 
-from hubgate.server.accounts.model import Organization, User
+from hubgate.server.access.caller import Caller
+from hubgate.server.access.identity import Identity
+from hubgate.server.accounts.model import Organization, Person, User
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.hub.commits.committing import commit
 from hubgate.server.hub.commits.model import AddFile, Content, Delete, Request
@@ -131,7 +133,8 @@ async def _committed(
     contents = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
     added = [AddFile(path, Content(len(text), text)) for path, text in contents.items()]
     removed = [Delete(gone, file=True, folder=False)] if gone else []
-    await commit(repos, repo, user, MAIN, Request(summary, description, None, [*added, *removed]))
+    caller = Caller(Identity.session(user.id, {}), Person(user, (), {}))
+    await commit(repos, repo, caller, MAIN, Request(summary, description, None, [*added, *removed]))
 
 
 def _picture() -> bytes:

@@ -1,5 +1,6 @@
 """What holds for every page, in a real Chromium: silent console, nothing for axe-core, phones, themes, keyboard."""
 
+import gzip
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -15,12 +16,12 @@ pytestmark = pytest.mark.browser
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 SMALLEST: ViewportSize = {"width": 320, "height": 568}
+PAGE_BUDGET = 25_000
 CANVAS = {"light": "rgb(246, 247, 245)", "dark": "rgb(16, 19, 17)"}
 
 Opener = Callable[..., BrowserContext]
 Looker = Callable[[str], Page]
 
-every_page = pytest.mark.parametrize("scene", PAGES.values(), ids=PAGES.keys())
 every_layout = pytest.mark.parametrize("scene", LAYOUTS.values(), ids=LAYOUTS.keys())
 both_themes = pytest.mark.parametrize("theme", CANVAS)
 
@@ -71,9 +72,9 @@ def looking(browser: Browser, stage: Stage) -> Iterator[Looker]:
 
 @every_layout
 def test_a_page_holds_to_the_rules(looking: Looker, scene: Scene) -> None:
-    """Silent console, nothing for axe-core, nothing scrolls sideways, one primary button, targets that fit a thumb."""
+    """A sound page with nothing for axe-core, no sideways scrolling, one primary button, targets that fit a thumb."""
     page = looking(scene.who)
-    _expect_silence(page, scene)
+    _expect_sound_page(page, scene)
     assert page.locator(".button-primary").count() <= 1
     for size in (DESKTOP, SMALLEST, PHONE):
         page.set_viewport_size(size)
@@ -91,11 +92,12 @@ def test_a_page_holds_to_the_rules(looking: Looker, scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("scene", [PAGES[name] for name in PAGES if name not in LAYOUTS])
-def test_other_pages_keep_the_console_silent(looking: Looker, scene: Scene) -> None:
-    _expect_silence(looking(scene.who), scene)
+def test_other_pages_are_sound(looking: Looker, scene: Scene) -> None:
+    _expect_sound_page(looking(scene.who), scene)
 
 
-def _expect_silence(page: Page, scene: Scene) -> None:
+def _expect_sound_page(page: Page, scene: Scene) -> None:
+    """A silent console, and no more to load than the budget says."""
     said: list[str] = []
     listeners: dict[Any, Callable[[Any], None]] = {
         "console": lambda message: said.append(message.text),
@@ -112,6 +114,7 @@ def _expect_silence(page: Page, scene: Scene) -> None:
     # Chromium itself reports the status of an error page; a blocked style or script would say something else.
     own_status = f"Failed to load resource: the server responded with a status of {answer.status} "
     assert [line for line in said if not line.startswith(own_status)] == []
+    _expect_little_and_nothing_inline(answer.body())
 
 
 def _expect_targets_for_thumbs(page: Page) -> None:
@@ -142,9 +145,9 @@ def _expect_targets_for_thumbs(page: Page) -> None:
     assert dead == []
 
 
-@every_page
-def test_no_inline_style_or_script(stage: Stage, scene: Scene) -> None:
-    html = stage.fetch(scene).text.lower()
+def _expect_little_and_nothing_inline(content: bytes) -> None:
+    assert len(gzip.compress(content)) < PAGE_BUDGET
+    html = content.decode().lower()
     assert " style=" not in html
     assert "<style" not in html
     assert " on" + "click" not in html

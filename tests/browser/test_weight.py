@@ -6,21 +6,14 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.browser.stage import PAGES, Scene, Stage, staged
+from tests.bed.running import RunningHub
 
 BUDGET = {"css": 18_000, "js": 6_000, "svg": 4_000}
-PAGE_BUDGET = 25_000
-
-
-@pytest.fixture(scope="module")
-def theatre() -> Iterator[Stage]:
-    with staged() as stage:
-        yield stage
 
 
 @pytest.fixture
-def stage(theatre: Stage) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=theatre.url) as client:
+def stage(on_sqlite: RunningHub) -> Iterator[httpx.Client]:
+    with on_sqlite.client() as client:
         yield client
 
 
@@ -28,11 +21,6 @@ def _assets(client: httpx.Client) -> list[str]:
     found = re.findall(r'"(/static/[^"]+)"', client.get("/").text)
     assert {address.rpartition(".")[2] for address in found} == set(BUDGET)
     return found
-
-
-@pytest.mark.parametrize("scene", PAGES.values(), ids=PAGES.keys())
-def test_page_within_budget(theatre: Stage, scene: Scene) -> None:
-    assert len(gzip.compress(theatre.fetch(scene).content)) < PAGE_BUDGET
 
 
 def test_pages_are_not_compressed(stage: httpx.Client) -> None:

@@ -9,6 +9,8 @@ from tests.bed.people import PASSWORD, api, browser_of, make_token, make_user
 from tests.bed.repos import make_repo
 from tests.git.conftest import Scene
 
+pytestmark = pytest.mark.one_engine
+
 REFS = "/ada/tiny.git/info/refs?service="
 FETCH, PUSH = "git-upload-pack", "git-receive-pack"
 
@@ -79,7 +81,7 @@ def test_a_private_repo_is_hidden(scene: Scene) -> None:
             path = f"/ada/{name}.git/info/refs?service={service}"
             with api(scene.hub) as anyone, api(scene.hub, bob) as stranger:
                 assert anyone.get(path).status_code == 401
-                assert (stranger.get(path).status_code, stranger.get(path).text) == (404, "Repository not found.\n")
+                assert (stranger.get(path).status_code, stranger.get(path).text) == (404, "Repository not found\n")
             posted = {"content-type": f"application/x-{service}-request"}
             address = f"{scene.hub.url}/ada/{name}.git/{service}"
             assert httpx.post(address, headers=posted).status_code == 401

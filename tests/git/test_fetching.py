@@ -17,6 +17,8 @@ from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub
 from tests.git.conftest import Scene
 
+pytestmark = pytest.mark.one_engine
+
 REQUEST = (
     "POST /ada/tiny/git-upload-pack HTTP/1.1\r\nHost: hub\r\nContent-Type: application/x-git-upload-pack-request\r\n"
 )

@@ -24,6 +24,8 @@ from tests.bed.packs import (
 )
 from tests.git.conftest import Scene
 
+pytestmark = pytest.mark.one_engine
+
 MAIN = "refs/heads/main"
 
 

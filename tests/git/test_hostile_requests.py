@@ -9,6 +9,8 @@ from tests.bed.running import RunningHub
 from tests.git.conftest import Scene
 from tests.protocol.raw import raw_request, status_of
 
+pytestmark = pytest.mark.one_engine
+
 SHA = "1" * 40
 
 MALFORMED = {

@@ -4,6 +4,8 @@ import pytest
 from tests.bed.packs import COMMIT, Object, blob, commands, pack, push, report_of, tree
 from tests.git.conftest import Scene
 
+pytestmark = pytest.mark.one_engine
+
 ITEM = blob(b"text\n")
 ROOT = tree(("100644", "a.txt", ITEM))
 

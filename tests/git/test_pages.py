@@ -1,7 +1,10 @@
 """What git can hold and the pages have to show: links, submodules, merges, odd names, commits beyond the bounds."""
 
+import pytest
 from tests.bed.packs import COMMIT, Object, blob, commands, pack, push, report_of, tree
 from tests.git.conftest import Scene
+
+pytestmark = pytest.mark.one_engine
 
 
 def made(root: Object, *parents: Object, message: str = "m") -> Object:

@@ -13,6 +13,8 @@ from tests.bed.people import Page, api, browser_of, make_organization, make_toke
 from tests.bed.running import RunningHub
 from tests.protocol.test_apps_api import authenticates
 
+pytestmark = pytest.mark.one_engine
+
 OWN = "/settings/applications"
 ACME = "/organizations/acme/settings/applications"
 REDIRECT = "https://app.example/callback"

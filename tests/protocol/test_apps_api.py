@@ -20,6 +20,8 @@ from hubgate.server.errors import Forbidden
 from hubgate.server.oauth.apps import owning
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 OWN = "/api/settings/applications"
 ACME = "/api/organizations/acme/settings/applications"
 REDIRECT = "https://app.example/callback"

@@ -12,6 +12,8 @@ from hubgate.server.audit.model import SYSTEM, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 PAGE = "/organizations/acme/settings/audit-log"
 # After the founding in batch 1, a batch each: removals are in 3, 4 and 7.
 LATER = [

@@ -9,6 +9,8 @@ from tests.bed.apps import Client, answer_of, approve, code_for, make_app, proof
 from tests.bed.people import Page, browser_of, make_user
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 STATES = [
     '{"nonce":"a b","redirectUri":"https://app.example/?x=1&y=2#z"}',
     "100% +plus %20 &amp; ünïcode ☂ \U0001f512",

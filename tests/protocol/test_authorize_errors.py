@@ -14,6 +14,8 @@ from tests.bed.running import RunningHub, running
 
 from hubgate.server.scopes import Risk, Scope
 
+pytestmark = pytest.mark.one_engine
+
 
 def told(client: Client, **parameters: str | None) -> dict[str, str]:
     with client.hub.client() as visitor:

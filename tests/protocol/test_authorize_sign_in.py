@@ -15,6 +15,8 @@ from tests.bed.documents import keep_document
 from tests.bed.people import PASSWORD, Page, browser_of, make_user
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 
 def sign_in_page(browser: httpx.Client, sent: httpx.Response) -> httpx.Response:
     assert sent.status_code == 303, sent.text

@@ -12,6 +12,8 @@ from tests.bed.documents import URL, keep_document, keep_text
 from tests.bed.people import make_user
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 MOST = 100
 
 

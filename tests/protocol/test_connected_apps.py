@@ -15,6 +15,8 @@ from hubgate.server.accounts.model import User
 from hubgate.server.oauth.apps import store
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 PAGE, API = "/settings/connected", "/api/settings/connected-apps"
 
 
@@ -80,6 +82,8 @@ def test_the_list_names_host_last_use_and_scopes(hub: RunningHub) -> None:
             "scopes": ["read-repos", "email", "profile", "openid"],
             "organizations": [acme.id],
             "organizationScopes": {acme.id: ["read-repos"]},
+            "resources": [],
+            "resourceScopes": [],
             "createdAt": "2026-09-21T14:13:20.000Z",
             "updatedAt": "2026-09-21T14:13:20.000Z",
             "lastUsedAt": "2026-09-21T14:13:20.000Z",

@@ -10,6 +10,8 @@ from tests.bed.engines import Engine, settings_for
 from tests.bed.people import PASSWORD, Page, browser_of, make_user
 from tests.bed.running import RunningHub, running
 
+pytestmark = pytest.mark.one_engine
+
 ON_HTTPS = {"base_url": "https://hub.example"}
 
 

@@ -16,6 +16,8 @@ from tests.bed.engines import Engine, settings_for
 from tests.bed.people import browser_of, make_organization, make_user, submit
 from tests.bed.running import RunningHub, running
 
+pytestmark = pytest.mark.one_engine
+
 SIGN_IN, CHECK = "/docs/sign-in", "/docs/cimd"
 
 

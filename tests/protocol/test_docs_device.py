@@ -11,6 +11,8 @@ from tests.bed.processes import ROOT
 from tests.bed.running import RunningHub
 from tests.protocol.test_docs_tokens import curl
 
+pytestmark = pytest.mark.one_engine
+
 
 @pytest.mark.parametrize("confidential", [True, False])
 def test_the_ready_curl(hub: RunningHub, confidential: bool) -> None:

@@ -17,6 +17,8 @@ from hubgate.server.accounts.model import User
 from hubgate.server.opened import Hub
 from hubgate.server.scopes import NAMES
 
+pytestmark = pytest.mark.one_engine
+
 SIGN_IN = "/docs/sign-in"
 
 

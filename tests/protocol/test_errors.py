@@ -5,6 +5,8 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.edge.guard import BAD_CREDENTIAL
 
+pytestmark = pytest.mark.one_engine
+
 
 def test_api_errors_are_json_with_the_headers_clients_read(hub: RunningHub) -> None:
     with hub.client() as client:

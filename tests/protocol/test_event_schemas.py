@@ -13,6 +13,8 @@ from tests.protocol.golden import FOLDER
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.schemas import EXTRAS, schema_of
 
+pytestmark = pytest.mark.one_engine
+
 GOLDEN = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
 WEBHOOK = {"id": "0" * 24, "version": 3}
 

@@ -15,6 +15,8 @@ from tests.protocol.test_phone_columns import columns
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.web.pages.listing import ROWS
 
+pytestmark = pytest.mark.one_engine
+
 ACME = "/organizations/acme/settings/applications"
 LOG = "/organizations/acme/settings/audit-log"
 TOKENS = "/settings/tokens"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 import httpx
+import pytest
 from tests.bed.apps import REDIRECT, Client, answer_of, approve, code_for, make_app, proof, tokens_for
 from tests.bed.documents import keep_document
 from tests.bed.dump import dump
@@ -19,6 +20,8 @@ from hubgate.server.oauth.explain.model import Refusal, Sent
 from hubgate.server.oauth.explain.refusals import Refusals
 from hubgate.server.opened import Hub
 from hubgate.server.worker.sweep import Sweep
+
+pytestmark = pytest.mark.one_engine
 
 NOT_SHOWN = "Sign in as the app's owner."
 NOTHING = "<h1>Nothing to show here</h1>"

@@ -3,11 +3,17 @@
 import httpx
 import pytest
 from tests.bed.apps import REDIRECT, Client, code_for, make_app, proof, tokens_for
+from tests.bed.exchange import GRANT, exchange, make_exchanger
 from tests.bed.explaining import ELSEWHERE, explained, path_of, row
-from tests.bed.people import browser_of, make_user
+from tests.bed.people import browser_of, make_organization, make_user
 from tests.bed.running import RunningHub
 
+from hubgate.server.accounts.organizations import settings
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.opened import Hub
+
+pytestmark = pytest.mark.one_engine
 
 
 def test_the_port_on_this_computer_is_free_and_not_marked(hub: RunningHub) -> None:
@@ -97,7 +103,7 @@ def test_what_differs_is_marked(
 
 def test_what_differs_at_the_token_endpoint(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
-    confidential, public = make_app(hub, olga), make_app(hub, olga, confidential=False)
+    confidential, public = make_app(hub, olga, refresh_tokens=True), make_app(hub, olga, confidential=False)
     token = f"{hub.url}/oauth/token"
     grant = {"grant_type": "authorization_code", "code": "x", "redirect_uri": REDIRECT}
     with browser_of(hub, olga) as owner:
@@ -133,6 +139,33 @@ def test_what_differs_at_the_token_endpoint(hub: RunningHub) -> None:
         for page in (alone, wrong, kind, twice, other, without, asking):
             assert ELSEWHERE not in page
             assert page.count("<mark>") == 1
+
+
+def test_refused_exchange_names_its_cause_and_not_the_secret(hub: RunningHub) -> None:
+    olga = make_user(hub, "olga")
+    acme = make_organization(hub, "acme", olga)
+    asks = make_app(hub, None, acme, refresh_tokens=True)
+    may = make_exchanger(hub, acme)
+    with browser_of(hub, olga) as owner:
+
+        def page_of(client: Client, **more: str) -> str:
+            refused = exchange(client, "olga@example.org", **more)
+            assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client"), refused.text
+            return explained(owner, path_of(hub, refused.json()["error_uri"]))
+
+        page = page_of(asks)
+        assert "This app does not have the privilege of token exchange." in page
+        assert row(page, "client") == ("client ID and secret, by Basic", "an app with a secret")
+        sent, registered = row(page, "grant_type")
+        assert (sent, registered.split()) == (f"<mark>{GRANT}</mark>", [name for name in GRANTS if name != GRANT])
+        hub.call(lambda opened: settings.set_plan(opened.accounts, acme, "free", SYSTEM))
+        page = page_of(may)
+        assert "Token exchange needs the Enterprise plan." in page
+        assert GRANT in row(page, "grant_type")[1], "this app has it; the plan is what is missing"
+        body = {"client_id": may.id, "client_secret": may.secret or ""}
+        refused = httpx.post(f"{hub.url}/oauth/token", data={"grant_type": GRANT, **body})
+        page = explained(owner, path_of(hub, refused.json()["error_uri"]))
+        assert row(page, "client") == ("<mark>client ID and secret, in the body</mark>", "an app with a secret")
 
 
 def test_what_a_redemption_lacked(hub: RunningHub) -> None:

@@ -6,6 +6,8 @@ import httpx
 import pytest
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 
 def csrf_in(page: httpx.Response) -> str:
     found = re.search(r'name="csrf" value="([^"]+)"', page.text)

@@ -6,6 +6,8 @@ import pytest
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.running import RunningHub, running
 
+pytestmark = pytest.mark.one_engine
+
 OPEN = ["/api/openapi.json", "/api/nothing", "/oauth/jwks", "/.well-known/nothing", "/v1/nothing", "/a/b/raw/main/x"]
 CLOSED = ["/", "/nothing", "/docs/api", "/healthz"]
 

@@ -9,6 +9,8 @@ from tests.bed.people import api, browser_of, make_organization, make_token, mak
 from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
 
+pytestmark = pytest.mark.one_engine
+
 EMPTY = "Create a repo or connect an app."
 
 

@@ -12,6 +12,8 @@ from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
+pytestmark = pytest.mark.one_engine
+
 OWN, ACMES = "/settings/webhooks", "/organizations/acme/settings/webhooks"
 
 

@@ -4,11 +4,14 @@ import base64
 import json
 from typing import Any
 
+import pytest
 from tests.bed.apps import make_app, tokens_for
 from tests.bed.people import api, make_user
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import own_account, profile_fields
+
+pytestmark = pytest.mark.one_engine
 
 FULLNAME = "😀" * profile_fields.LONGEST_FULLNAME
 WEBSITE = "https://ada.example/".ljust(profile_fields.LONGEST_WEBSITE, "x")

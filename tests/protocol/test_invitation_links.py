@@ -31,6 +31,8 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 GONE = "This invitation was used, withdrawn or is out of date."
 
 

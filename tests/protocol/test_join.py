@@ -10,6 +10,8 @@ from tests.bed.engines import Engine, settings_for
 from tests.bed.people import PASSWORD, Page, browser_of, filled, link_in, mails_to, make_user, submit
 from tests.bed.running import RunningHub, running
 
+pytestmark = pytest.mark.one_engine
+
 CHECK = "Check your mail."
 
 

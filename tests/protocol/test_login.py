@@ -8,6 +8,8 @@ import pytest
 from tests.bed.people import PASSWORD, browser_of, make_user, submit
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 NO_MATCH = "Name and password do not match."
 
 

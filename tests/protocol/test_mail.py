@@ -22,6 +22,8 @@ from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 MINUTE, DAY = 60, 24 * 60 * 60
 LOGIN_PART = "hub:p%40ss%20word@"
 

@@ -9,6 +9,8 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.organizations import invitations
 
+pytestmark = pytest.mark.one_engine
+
 HEADERS = ["From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted"]
 
 # Encoded words (RFC 2047) of a line break, of bytes that are no text, of a charset that nobody has.

@@ -9,6 +9,8 @@ from tests.bed.people import Page, browser_of, make_organization, make_token, ma
 from tests.bed.running import RunningHub
 from tests.protocol.test_app_pages import ACME, AGAIN, FORM, OWN, REDIRECT, both, id_in, stored
 
+pytestmark = pytest.mark.one_engine
+
 ADD_ONE = "Add a redirect URI before people can sign in."
 READY = "from now on."
 

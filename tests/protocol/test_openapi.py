@@ -14,6 +14,8 @@ from tests.bed.running import RunningHub, running
 from tests.bed.testbuild import TABLE
 from tests.protocol.contract import SNAPSHOT, product_document
 
+pytestmark = pytest.mark.one_engine
+
 
 def test_the_contract_is_what_is_served(hub: RunningHub) -> None:
     """A change here is a change for every client, to be made on purpose."""

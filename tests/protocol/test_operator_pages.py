@@ -22,6 +22,8 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import store
 
+pytestmark = pytest.mark.one_engine
+
 USERS, ORGANIZATIONS = "/operator/users", "/operator/organizations"
 PAGES = ["/operator", USERS, ORGANIZATIONS]
 POSTS = [*(f"{USERS}/bob/{deed}" for deed in ("verify", "disable", "enable", "reset")), f"{ORGANIZATIONS}/acme"]
@@ -78,6 +80,7 @@ def test_the_overview_counts(hub: RunningHub) -> None:
             "On the free plan": "1",
             "On the team plan": "0",
             "On the enterprise plan": "1",
+            "Requests waiting": "0",
             "Mail waiting": "0",
             "Joining": "Open to everyone",
         }

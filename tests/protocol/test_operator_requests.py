@@ -31,6 +31,8 @@ from hubgate.server.oauth.apps import privileges
 from hubgate.server.opened import Hub
 from hubgate.server.scopes import Risk, Scope
 
+pytestmark = pytest.mark.one_engine
+
 REQUESTS = "/operator/requests"
 METRICS = Scope("read-metrics", Risk.CHANGES, "See how the hub is used")
 
@@ -60,6 +62,23 @@ def decide(browser: httpx.Client, verb: str) -> httpx.Response:
     start = page.index(f'action="{REQUESTS}/') + len('action="')
     address = page[start : page.index('"', start)].rpartition("/")[0]
     return submit(browser, REQUESTS, f"{address}/{verb}")
+
+
+def test_grant_on_another_plan_is_not_called_usable(hub: RunningHub) -> None:
+    boss, ada = make_user(hub, "boss", operator=True), make_user(hub, "ada")
+    client = make_app(hub, organization=make_organization(hub, "acme", ada), name="Bridge")
+    with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
+        assert 'Requests waiting</dt><dd><a href="/operator/requests">0</a>' in operator.get("/operator").text
+        submit(owner, f"{at(client)}/ask/token-exchange", reason="Our portal.")
+        assert 'Requests waiting</dt><dd><a href="/operator/requests">1</a>' in operator.get("/operator").text
+        page = operator.get(REQUESTS).text
+        assert "(free plan)" in page
+        assert "Has no effect on this plan: token exchange needs Enterprise." in page
+        decide(operator, "grant")
+        (mail,) = mails_to(hub, "ada@example.org")
+        assert mail["Subject"] == "Granted: token exchange for Bridge"
+        assert "It works once the organization has the Enterprise plan" in mail.get_content()
+        assert "You can use it now" not in mail.get_content()
 
 
 def test_token_exchange_is_asked_for_and_granted(hub: RunningHub) -> None:

@@ -5,6 +5,8 @@ import pytest
 from tests.bed.people import browser_of, make_organization, make_user, post, submit
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 DAY = 24 * 3600
 NEW = "/organizations/new"
 PROFILE = "/organizations/acme/settings/profile"
@@ -162,6 +164,7 @@ def test_a_form_opened_before_a_rename_still_counts(hub: RunningHub) -> None:
 def test_deletion_needs_the_name(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
+    hub.clock.advance(DAY)
     with browser_of(hub, ada) as client:
         page = client.get(DELETE).text
         assert "1 member and 0 open invitations, for good." in page

@@ -7,6 +7,8 @@ from tests.bed.testbuild import TABLE
 
 from hubgate.server.storage.database import Tx
 
+pytestmark = pytest.mark.one_engine
+
 
 @pytest.fixture
 def listed(hub: RunningHub) -> RunningHub:

@@ -2,10 +2,13 @@
 
 import re
 
+import pytest
 from tests.bed.apps import approve, make_app
 from tests.bed.people import browser_of, make_organization, make_token, make_user
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
+
+pytestmark = pytest.mark.one_engine
 
 
 def columns(page: str, label: str) -> list[list[str]]:

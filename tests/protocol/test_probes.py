@@ -1,4 +1,7 @@
+import pytest
 from tests.bed.running import RunningHub
+
+pytestmark = pytest.mark.one_engine
 
 
 def test_alive_and_ready(hub: RunningHub) -> None:

@@ -12,6 +12,8 @@ from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 DAY = 24 * 3600
 
 

@@ -6,6 +6,8 @@ from tests.bed.people import api, browser_of, make_organization, make_token, mak
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 NEW = {"name": "tiny", "license": "mit", "visibility": "private"}
 
 

@@ -9,6 +9,8 @@ from tests.bed.people import api, browser_of, make_organization, make_token, mak
 from tests.bed.repos import commit, committed, make_repo
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 NOTHING = "Nothing here, or not for you. Another account may see more."
 README = """---
 license: mit

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import httpx
+import pytest
 from tests.bed.at_once import at_once
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo, send_large, send_lines, text_file
@@ -13,6 +14,8 @@ from tests.bed.running import RunningHub
 from hubgate.server.hub.commits.attributes import line_for
 from hubgate.server.hub.commits.committing import LARGE
 from hubgate.server.hub.git.objects import pointer_text
+
+pytestmark = pytest.mark.one_engine
 
 CONTENT = b"\0large"
 

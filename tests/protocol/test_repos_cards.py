@@ -13,6 +13,8 @@ from tests.bed.running import RunningHub
 from hubgate.server.hub.git.threads import in_text_thread, in_thread
 from hubgate.server.jobs.caller import Caller, caller_of_context
 
+pytestmark = pytest.mark.one_engine
+
 HOSTILE = {
     "half a character": 'x: "\\ud800"',
     "half a character as a name": '"\\ud800": 1',
@@ -74,6 +76,12 @@ def test_what_the_check_says(hub: RunningHub) -> None:
         assert said("---\nmodel-index: foo\n---\n") == (400, 1, 0)
         assert said("---\nlicense: {a: b}\ntags: x\n---\n") == (400, 2, 0)
         assert said("---\na: [\n---\n") == (400, 1, 0)
+        assert said("\n---\na: [\n---\n") == (400, 1, 0)
+        assert said("\n \r\n---\nlicense: mit\n---\n") == (200, 0, 0)
+        for known in ("[mit, other]", "llama3.1", ""):
+            assert said(f"---\nlicense: {known}\n---\n") == (200, 0, 0), known
+        for unknown in ("invalid", "MIT", "[mit, invalid]", "[1]"):
+            assert said(f"---\nlicense: {unknown}\n---\n") == (400, 1, 0), unknown
         for body in ({}, {"content": 1}, {"content": "a\0b"}):
             refused = anyone.post("/api/validate-yaml", json=body)
             assert (refused.status_code, set(refused.json())) == (422, {"error"})

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import (
@@ -19,6 +20,8 @@ from tests.bed.repos import (
     text_file,
 )
 from tests.bed.running import RunningHub, running
+
+pytestmark = pytest.mark.one_engine
 
 HEADER = b'{"key": "header", "value": {"summary": "x"}}\n'
 
@@ -50,6 +53,7 @@ def test_every_kind_of_line(hub: RunningHub) -> None:
         assert ada.get("/ada/tiny/resolve/main/copy.bin").content == b"\0large"
         for line in (
             ("deletedFile", {"path": "none"}),
+            ("deletedFile", {"path": "none/"}),
             ("deletedFolder", {"path": "copy.bin"}),
             text_file("a", oldPath="no"),
         ):
@@ -78,6 +82,9 @@ def test_what_a_commit_replaces_and_in_which_order(hub: RunningHub) -> None:
         assert after(text_file("e/x"), text_file("e/y")) == {"a", "d", "e/x", "e/y"}
         assert after(("deletedFolder", {"path": "e"}), text_file("e/z")) == {"a", "d", "e/z"}
         assert after(("deletedFolder", {"path": "e"}), ("deletedFile", {"path": "e/z"})) == {"a", "d"}
+        assert after(text_file("f/x"), text_file("f/g/y")) == {"a", "d", "f/x", "f/g/y"}
+        assert after(("deletedFile", {"path": "f/g"})) == {"a", "d", "f/x"}
+        assert after(("deletedFile", {"path": "f/"})) == {"a", "d"}
         # Nobody can say what is meant by these.
         for lines in (
             (text_file("q"), text_file("q")),
@@ -89,7 +96,7 @@ def test_what_a_commit_replaces_and_in_which_order(hub: RunningHub) -> None:
         ):
             assert after(*lines) == 422, lines
         assert after() == {"a", "d"}, "an empty commit is one"
-        assert len(ada.get("/api/models/ada/tiny/commits/main?limit=100").json()) == 10
+        assert len(ada.get("/api/models/ada/tiny/commits/main?limit=100").json()) == 13
         assert after(("deletedFile", {"path": "a"}), ("deletedFile", {"path": "d"})) == set()
 
 

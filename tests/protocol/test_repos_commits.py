@@ -13,6 +13,8 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo, send_large
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 NDJSON = {"content-type": "application/x-ndjson"}
 HEADER = b'{"key": "header", "value": {"summary": "x"}}\n'
 

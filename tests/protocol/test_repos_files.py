@@ -11,6 +11,8 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.hub.git.objects import SMALL, pointer_text
 
+pytestmark = pytest.mark.one_engine
+
 TEXT = b"0123456789"
 
 

@@ -3,9 +3,12 @@
 from typing import Any
 
 import httpx
+import pytest
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo, send_large, send_lines
 from tests.bed.running import RunningHub
+
+pytestmark = pytest.mark.one_engine
 
 REPO = "/api/models/ada/tiny"
 

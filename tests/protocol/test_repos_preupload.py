@@ -9,6 +9,8 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo, send_large, send_lines, text_file
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 MIB = 1024 * 1024
 NEW, OLD = "unknown/None; hf_hub/2.4.0; python/3.12", "unknown/None; hf_hub/0.36.2; python/3.12"
 

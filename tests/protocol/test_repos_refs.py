@@ -80,6 +80,13 @@ def test_branches_come_and_go(hub: RunningHub) -> None:
         assert names(ada) == {"branches": ["main", "void"], "converts": [], "tags": ["v1"]}
 
 
+def test_unknown_revision_is_named_before_a_bad_tag_name(hub: RunningHub) -> None:
+    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+        make_repo(ada, "tiny")
+        assert error(ada.post(f"{REPO}/tag/nowhere", json={"tag": "a b"}))[:2] == (404, "RevisionNotFound")
+        assert ada.post(f"{REPO}/tag/main", json={"tag": "a b"}).status_code == 422
+
+
 def test_tags_plain_and_annotated(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")

@@ -6,9 +6,12 @@ from typing import Any
 
 import httpx
 import pygit2
+import pytest
 from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import committed, head_of, make_repo, paths_in, send_large, send_lines
 from tests.bed.running import RunningHub
+
+pytestmark = pytest.mark.one_engine
 
 TREE = "/api/models/ada/tiny/tree"
 INFO = "/api/models/ada/tiny/paths-info/main"

@@ -9,6 +9,8 @@ from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 
+pytestmark = pytest.mark.one_engine
+
 
 @pytest.mark.parametrize(
     ("path", "params"),

@@ -12,6 +12,8 @@ from hubgate.server.accounts.tokens import personal
 from hubgate.server.app import build_app
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 ID = "0" * 24
 CLIENT = "0a1b2c3d-0000-4000-8000-000000000000"
 PAGES = [

@@ -10,6 +10,8 @@ from hubgate.server.accounts.signup import Candidate
 from hubgate.server.errors import Conflict
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 PATH = "/settings/delete"
 
 
@@ -35,6 +37,7 @@ def test_everything_is_gone_but_the_name_stays_reserved_and_the_address_is_free(
     ada, bob = make_user(hub, "Ada"), make_user(hub, "bob")
     make_organization(hub, "acme", bob, Ada="admin")
     token = make_token(hub, ada)
+    hub.clock.advance(24 * 3600)
     with browser_of(hub, ada) as client, browser_of(hub, ada) as other, browser_of(hub, bob) as theirs:
         deleted = submit(client, PATH, name="Ada", password=PASSWORD)
         assert (deleted.status_code, deleted.headers["location"]) == (303, "/")

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from tests.bed.organizations import put_into_organizations
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user, post, submit
 from tests.bed.running import RunningHub
@@ -10,6 +11,8 @@ from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
+
+pytestmark = pytest.mark.one_engine
 
 PATH = "/settings/organizations"
 ACCEPT = re.compile(rf'action="({PATH}/invitations/[0-9a-f]{{24}}/accept)"')

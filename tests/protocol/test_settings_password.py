@@ -9,6 +9,8 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.passwords import password_matches
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 PATH = "/settings/password"
 NEW = "a new pass phrase"
 

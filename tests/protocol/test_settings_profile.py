@@ -18,6 +18,8 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import store
 
+pytestmark = pytest.mark.one_engine
+
 PROFILE, RENAME, EMAIL, CONFIRMATION = (
     "/settings/profile",
     "/settings/rename",

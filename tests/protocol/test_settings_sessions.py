@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from tests.bed.people import browser_of, make_user, post, submit
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
@@ -10,6 +11,8 @@ from hubgate.server.accounts import by_operator
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.opened import Hub
+
+pytestmark = pytest.mark.one_engine
 
 PATH = "/settings/sessions"
 END = re.compile(rf'action="({PATH}/[0-9a-f]{{24}}/end)"')

@@ -11,6 +11,8 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.tokens import personal
 
+pytestmark = pytest.mark.one_engine
+
 PATH = "/settings/tokens"
 WHOAMI = "/api/whoami-v2"
 AGAIN = "Already created. The secret cannot be shown again."

@@ -2,12 +2,15 @@
 
 from contextlib import ExitStack
 
+import pytest
 from tests.bed.at_once import at_once
 from tests.bed.people import PASSWORD, filled, link_in, mails_to, make_user, setup_link, submit
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import store
 from hubgate.server.opened import Hub
+
+pytestmark = pytest.mark.one_engine
 
 
 def is_operator(hub: RunningHub, name: str) -> bool:

@@ -21,6 +21,8 @@ from hubgate.server.opened import Hub
 from hubgate.server.storage.engines import sqlite_path
 from hubgate.server.storage.postgres import CONNECTIONS
 
+pytestmark = pytest.mark.one_engine
+
 PATH = "/api/settings/tokens"
 WHOAMI = "/api/whoami-v2"
 

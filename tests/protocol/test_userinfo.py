@@ -5,6 +5,8 @@ from tests.bed.apps import answer_of, approve, make_app, tokens_for
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_whatever_is_no_good_token_of_an_app_is_an_invalid_token(hub: RunningHub, method: str) -> None:

@@ -9,6 +9,8 @@ from hubgate.server.accounts import addresses, store
 from hubgate.server.accounts.model import User
 from hubgate.server.opened import Hub
 
+pytestmark = pytest.mark.one_engine
+
 
 def stored(hub: RunningHub, user: User) -> User:
     found = hub.call(lambda opened: store.user(opened.db, user.id))

@@ -21,6 +21,8 @@ from tests.protocol.test_phone_columns import columns
 from hubgate.server.accounts.model import User
 from hubgate.server.web.pages.listing import ROWS
 
+pytestmark = pytest.mark.one_engine
+
 ROOT = "/settings/webhooks"
 API = "/api/settings/webhooks"
 URL = "https://ci.example/hook?x=1"

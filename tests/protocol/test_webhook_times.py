@@ -11,6 +11,8 @@ from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import settle
 
+pytestmark = pytest.mark.one_engine
+
 THREE_HOURS = 3 * 3600
 
 

@@ -5,6 +5,8 @@ import pytest
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
 
+pytestmark = pytest.mark.one_engine
+
 WHOAMI = "/api/whoami-v2"
 
 

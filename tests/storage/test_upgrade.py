@@ -135,6 +135,34 @@ async def test_organizations_are_granted_with_the_scopes_of_their_consent(storag
     assert [tuple(row) for row in rows] == [("read-repos webhooks", 7)]
 
 
+async def test_grants_name_their_servers_and_what_they_began_under(storage: Engine) -> None:
+    url = storage.empty_url()
+    await build_previous(url, "0019")
+    changes = (
+        "UPDATE consent_approvals SET resources = 'https://b.example/ https://a.example/'",
+        "UPDATE refresh_tokens SET resources = 'https://a.example/ urn:c', consent_id = 'x'",
+        "UPDATE memberships SET joined_at = 7",
+        "UPDATE organizations SET plan_since = 5",
+        "UPDATE apps SET org_id = 'x', exchange_since = 6",
+        """
+        UPDATE webhooks SET org_id = 'x', client_id = 'x', granted_by = 'x', grant_kind = 'exchange', granted_at = 7
+        """,
+    )
+    async with opened(url) as db:
+        for sql in changes:
+            await db.write(lambda tx, sql=sql: tx.exec(sql))
+        await migrate(db, url)
+        consent = await db.one("SELECT other_resources FROM consents", {})
+        organization = await db.one("SELECT last_joined_at FROM organizations", {})
+        webhook = await db.one("SELECT granted_under, taken_over FROM webhooks", {})
+    assert consent is not None
+    assert organization is not None
+    assert webhook is not None
+    assert consent["other_resources"] == "https://a.example/ https://b.example/ urn:c"
+    assert organization["last_joined_at"] == 7
+    assert tuple(webhook) == ("7 5 6", 0)
+
+
 async def test_an_older_schema_moves_itself_on_sqlite_and_asks_on_postgres(storage: Engine) -> None:
     url = storage.empty_url()
     await build_previous(url)

@@ -1,1 +1,1 @@
-"""The command line: thin, over the client library or over the server's use cases."""
+"""The command line, a thin layer over the client library and the server's use cases."""

@@ -1,11 +1,11 @@
-"""Every command by name; what it needs is imported only when it is called."""
+"""The table of all commands. A command's module is imported only when the command is called."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Command:
-    """`configure` names the function of its module that adds the arguments."""
+    """A command. `configure` is the name of the function in its module that adds the arguments."""
 
     name: str
     help: str
@@ -14,7 +14,7 @@ class Command:
     needs_server: bool = False
 
 
-def _hubs(name: str, summary: str) -> Command:
+def _server_command(name: str, summary: str) -> Command:
     return Command(name, summary, f"hubgate.cli.{name}", needs_server=True)
 
 
@@ -27,9 +27,9 @@ COMMANDS = (
     Command("upload", "send files to a repo", "hubgate.cli.user.files", "configure_upload"),
     Command("download", "fetch files of a repo", "hubgate.cli.user.files", "configure_download"),
     Command("completion", "print a script that completes commands in your shell", "hubgate.cli.user.completion"),
-    _hubs("serve", "run the hub"),
-    _hubs("deliver", "run the background process alone"),
-    _hubs("migrate", "bring the database to this version's schema"),
-    _hubs("doctor", "check configuration, database, keys and folders"),
-    _hubs("admin", "operate the hub: users, organizations, apps, tokens, keys, backup"),
+    _server_command("serve", "run the hub"),
+    _server_command("deliver", "run the background process alone"),
+    _server_command("migrate", "bring the database to this version's schema"),
+    _server_command("doctor", "check configuration, database, keys and folders"),
+    _server_command("admin", "operate the hub: users, organizations, apps, tokens, keys, backup"),
 )

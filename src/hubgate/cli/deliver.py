@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, loops: RunLoops = run_loops) -> int:
-    """`loops` is how the test build is in more of a hurry."""
+    """Run the background loops until a signal. The test build passes other `loops` to shorten intervals."""
     logs.configure()
     settings = hub_settings.read(options)
     asked_to_stop: list[int] = []
@@ -45,12 +45,12 @@ async def _until_stopped(settings: Settings, asked_to_stop: list[int], loops: Ru
 
 
 def _announce(settings: Settings) -> None:
-    """On a machine of its own it may have been given other settings than the web machines."""
+    """Print the settings that matter, which on a separate machine may differ from those of the web machines."""
     lines = [
         "hubgate deliver is running. Ctrl-C stops it.",
         f"  mail          {hub_settings.where_mail_goes(settings)}",
         f"  links         in mail begin with {settings.base_url} (HUBGATE_BASE_URL)",
     ]
-    # At one go: whoever waits for the first line may close the pipe after it.
+    # One write: a program that waits for the first line may close the pipe after it.
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()

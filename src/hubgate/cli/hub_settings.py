@@ -1,4 +1,4 @@
-"""The settings as flags, the same on every command of the hub."""
+"""The settings as command-line flags, the same for all commands of the server."""
 
 import argparse
 from pathlib import Path
@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 from hubgate.server.settings import OPTIONS, Settings, load
 
-# What an operator's command is likely to need; it takes the others too.
+# The flags that --help of an admin command lists. The other settings are accepted too.
 FOR_OPERATORS = ("data_dir", "database_url", "secret_key")
 
 
 def add_to(parser: argparse.ArgumentParser, shown: tuple[str, ...] | None = None) -> None:
-    """`shown` names those that --help lists; None lists all."""
+    """Add a flag for each setting. --help lists those in `shown`; None lists all."""
     group = parser.add_argument_group("settings (else HUBGATE_… variables, else hubgate.toml; all in docs/settings.md)")
     group.add_argument("--config", type=Path, metavar="FILE", help="configuration file instead of ./hubgate.toml")
     for item in OPTIONS:

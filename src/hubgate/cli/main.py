@@ -1,6 +1,6 @@
-"""`hubgate`: finds the command, loads only what that command needs, turns refusals into one line.
+"""`hubgate`: finds the command, imports only its module, and prints errors as one line.
 
-Exit status 0, 1 (refused, with one clear line) or 2 (usage).
+Exit status: 0, 1 (error, with a one-line message) or 2 (usage).
 """
 
 import argparse
@@ -19,7 +19,7 @@ from hubgate.cli.commands import COMMANDS, Command
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line: the usage of a command that takes every setting fills a screen."""
+    """Prints errors as one line: the usage of a command with flags for all settings would fill the screen."""
 
     def error(self, message: str) -> NoReturn:
         message = re.sub(r"invalid \w+ value:|invalid choice:", "there is no", message)
@@ -27,7 +27,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    # Python can lose the exception of a Ctrl-C that comes in the middle of an import. Held back, it comes afterwards.
+    # Python can lose a KeyboardInterrupt during an import. Blocked, the signal is delivered after the imports.
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     _open_standard_streams()
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _open_standard_streams() -> None:
-    """A service manager may start us with some of them closed; the next file opened would then take their place."""
+    """Open closed standard streams. A service manager may close some, and the next opened file would replace them."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -48,7 +48,7 @@ def _open_standard_streams() -> None:
     sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a tick gets a question mark rather than a traceback.
+        # A terminal that cannot display a tick shows a question mark instead of a traceback.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
@@ -57,7 +57,7 @@ def run(arguments: list[str]) -> int:
     command = next((command for command in COMMANDS if arguments[:1] == [command.name]), None)
     if command is None:
         return _usage(arguments)
-    run_it = _run_hubs if command.needs_server else _run_users
+    run_it = _run_server_command if command.needs_server else _run_user_command
     try:
         return run_it(command, arguments[1:])
     except ModuleNotFoundError as error:
@@ -66,7 +66,7 @@ def run(arguments: list[str]) -> int:
         needed = ("the server", "hubgate[server]") if command.needs_server else (error.name, "hubgate")
         return _refuse(f'hubgate {command.name} needs {needed[0]}. Run: pip install "{needed[1]}"')
     except BrokenPipeError:
-        # The reader of our output went away, as `head` does.
+        # The reader of the output has closed the pipe, as `head` does.
         sys.stdout = None
         return 1
     except OSError as error:
@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
         return _refuse(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
 
 
-def _run_users(command: Command, arguments: list[str]) -> int:
+def _run_user_command(command: Command, arguments: list[str]) -> int:
     module = importlib.import_module(command.module)
     from hubgate.cli.user.common import refusal
     from hubgate.client.errors import HubgateError
@@ -85,13 +85,13 @@ def _run_users(command: Command, arguments: list[str]) -> int:
     except HubgateError as error:
         return _refuse(refusal(error, getattr(options, "endpoint", None)))
     except ValueError as error:
-        # The client's word for an argument that cannot be meant.
+        # The client raises ValueError for invalid arguments.
         _refuse(str(error))
         return 2
     return status
 
 
-def _run_hubs(command: Command, arguments: list[str]) -> int:
+def _run_server_command(command: Command, arguments: list[str]) -> int:
     from hubgate.server.errors import HubError, StartupError, StorageUnavailable
     from hubgate.server.logs import redacted
     from hubgate.server.storage.datadir import create_private_files
@@ -102,7 +102,7 @@ def _run_hubs(command: Command, arguments: list[str]) -> int:
     try:
         status: int = module.run(options)
     except StorageUnavailable as error:
-        # The engine's own words help the operator; the address in them may hold a password.
+        # The engine's message helps the operator, but its address may contain a password.
         return _refuse(redacted(f"Cannot use the database: {error.__cause__ or error}"))
     except (StartupError, HubError) as error:
         return _refuse(str(error))
@@ -119,7 +119,7 @@ def _parsed(command: Command, module: ModuleType, arguments: list[str]) -> argpa
 
 
 def _about(command: Command, module: ModuleType) -> str | None:
-    """A module with one command says it itself; where several share one, the list of commands does."""
+    """The description of a command: its module's docstring or, if commands share a module, the command's help."""
     shared = command.configure != "configure"
     return f"{command.help[0].upper()}{command.help[1:]}." if shared else module.__doc__
 
@@ -128,8 +128,8 @@ def _usage(arguments: list[str]) -> int:
     if arguments[:1] == ["--version"]:
         print(f"hubgate {__version__}")
         return 0
-    asked = arguments[:1] in (["--help"], ["-h"])
-    if arguments and not asked:
+    is_help = arguments[:1] in (["--help"], ["-h"])
+    if arguments and not is_help:
         import difflib
 
         near = difflib.get_close_matches(arguments[0], [command.name for command in COMMANDS], 1)
@@ -138,8 +138,8 @@ def _usage(arguments: list[str]) -> int:
     lines = ["usage: hubgate COMMAND ...", ""]
     lines += [f"  {command.name:<10} {command.help}" for command in COMMANDS]
     lines += ["", "hubgate COMMAND --help tells more; --version prints the version."]
-    print("\n".join(lines), file=sys.stdout if asked else sys.stderr)
-    return 0 if asked else 2
+    print("\n".join(lines), file=sys.stdout if is_help else sys.stderr)
+    return 0 if is_help else 2
 
 
 def _refuse(text: str) -> int:

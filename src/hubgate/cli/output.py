@@ -1,4 +1,4 @@
-"""How results are printed: lines for people, one JSON value for programs."""
+"""Prints results: tables for people, one JSON value for programs."""
 
 import json
 from collections.abc import Sequence

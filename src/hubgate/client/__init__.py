@@ -1,7 +1,8 @@
-"""The client library: a sans-I/O core, `Hub` for threads and `AsyncHub` for event loops.
+"""The client library: `Hub` for threads and `AsyncHub` for event loops, on a core without I/O.
 
-Owns requests to a hub, retries, sign-ins and their store, files up and down. Knows of the server only what is on the
-wire. `operations` and `files` are flows of effects (`wire`), `session` is one call, `transport` the only network.
+Owns requests to a hub, retries, sign-ins and their storage, uploads and downloads. Depends on the server only through
+the wire format. `operations` and `files` are generators that yield effects (`wire`), `session` runs a single call, and
+`transport` does all network I/O.
 """
 
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # asyncio takes longer to import than all the rest, and scripts have no use for it.
+    # asyncio takes longer to import than everything else, and blocking scripts do not need it.
     if name == "AsyncHub":
         from hubgate.client.async_hub import AsyncHub
 

@@ -1,4 +1,4 @@
-"""Origins, and paths made of names: the one place that decides where a token may go."""
+"""Validates origins, and builds paths from names. Whether a token may be sent to a URL depends on its origin."""
 
 import re
 from pathlib import PurePosixPath
@@ -13,20 +13,20 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port (RFC 6454), or ValueError."""
+    """The origin of a URL: scheme, host and port (RFC 6454). Raises ValueError."""
     parts = urlsplit(url)
     port = parts.port
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ValueError(f"{url[:200]!r} is no http or https address.")
     if parts.username is not None or parts.password is not None:
-        # httpx would make an Authorization header of them.
+        # httpx would send them as an Authorization header.
         raise ValueError("An address with a name or password in it is not used.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}" + ("" if port in (None, _PORTS[parts.scheme]) else f":{port}")
 
 
 def checked_endpoint(given: str) -> str:
-    """The hub's address is an origin: it has no path of its own."""
+    """The origin of a hub's address. Raises ValueError if the address has a path."""
     text = given.strip()
     origin, parts = origin_of(text), urlsplit(text)
     if parts.path not in ("", "/") or parts.query or parts.fragment:
@@ -35,7 +35,7 @@ def checked_endpoint(given: str) -> str:
 
 
 def told_address(url: object) -> str:
-    """An address that the hub named, if it can be one."""
+    """Validate an address from a response of the hub."""
     try:
         if isinstance(url, str) and url.isascii() and url.isprintable() and " " not in url:
             origin_of(url)
@@ -46,7 +46,7 @@ def told_address(url: object) -> str:
 
 
 def checked_name(given: object) -> str:
-    """Any text but an empty one, or ValueError: None is what a script has whose variable is not set."""
+    """Return a non-empty string, or raise ValueError. Scripts with an unset variable pass None."""
     if not isinstance(given, str) or not given:
         raise ValueError(f"{given!r} is no name.")
     return given
@@ -67,7 +67,7 @@ def checked_type(repo_type: str | None) -> str:
 
 
 def checked_repo(repo: str) -> str:
-    """As text."""
+    """Validate a repo name and return it as a string."""
     namespace, slash, name = str(repo).partition("/")
     if not slash or not all(_NAME.match(part) and part.strip(".") for part in (namespace, name)):
         raise ValueError(f"Name a repo as namespace/name: {str(repo)[:120]!r}")
@@ -84,18 +84,18 @@ def page_path(repo: str, repo_type: str | None) -> str:
 
 
 def file_path(path: object) -> str:
-    """A path inside a repo, quoted, or ValueError where it is none or would lead out of it."""
+    """Quote a path in a repo. Raises ValueError if it is not a path or leads out of the repo."""
     if not isinstance(path, str) or any(part in ("", ".", "..") for part in path.split("/")):
         raise ValueError(f"{str(path)[:200]!r} is no path inside a repo.")
     return quote(path, safe="/")
 
 
 def local_parts(path: str, *, windows: bool) -> PurePosixPath:
-    """Where a file of a repo goes below the user's folder. The names come from the hub: none may lead out of it."""
+    """The local path of a repo's file below the target folder. Names come from the hub and must not lead out of it."""
     parts = path.split("/")
-    foul = any(part in ("", ".", "..") or "\0" in part for part in parts)
+    unsafe = any(part in ("", ".", "..") or "\0" in part for part in parts)
     if windows:
-        foul = foul or any(set(part) & set('\\:*?"<>|') or part != part.rstrip(". ") for part in parts)
-    if foul:
+        unsafe = unsafe or any(set(part) & set('\\:*?"<>|') or part != part.rstrip(". ") for part in parts)
+    if unsafe:
         raise UnexpectedAnswer(f"The repo has a file that cannot be put here: {path[:200]!r}")
     return PurePosixPath(*parts)

@@ -1,4 +1,4 @@
-"""Reading what a hub answered. It may be anybody: nothing is believed, nothing reaches a terminal unwashed."""
+"""Parses responses of a hub. Responses are not trusted: text is sanitized before it may reach a terminal."""
 
 import json
 import re
@@ -16,28 +16,28 @@ _NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 
 
 def washed(text: str, most: int = LONGEST_MESSAGE) -> str:
-    """One line without control and bidi characters: a foreign text must not move a terminal's cursor."""
-    # Cc: control, Cf: bidi marks and the like, Cs and Cn: no characters at all.
+    """Sanitize text to one line without control and bidi characters, which could move a terminal's cursor."""
+    # Cc: control, Cf: format (bidi marks), Cs: surrogates, Cn: unassigned.
     shown = "".join(" " if c.isspace() else c for c in text[: 4 * most])
-    kept = "".join(c for c in shown if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Cn"))
-    line = " ".join(kept.split())
+    printable = "".join(c for c in shown if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Cn"))
+    line = " ".join(printable.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def json_of(answer: Response) -> Any:
     if answer.media_type not in _JSON:
         kind = washed(answer.media_type, 80) or "no content type"
-        raise UnexpectedAnswer(f"{_whence(answer)} answered with {kind} instead of JSON. Is this the address of a hub?")
+        raise UnexpectedAnswer(f"{_source(answer)} answered with {kind} instead of JSON. Is this the address of a hub?")
     try:
         return json.loads(answer.body)
     except (ValueError, RecursionError):
-        raise UnexpectedAnswer(f"{_whence(answer)} answered with JSON that cannot be read.") from None
+        raise UnexpectedAnswer(f"{_source(answer)} answered with JSON that cannot be read.") from None
 
 
 def refusal(answer: Response, now: float) -> HubgateError:
-    """The exception for an answer that is no success."""
+    """The exception for a response that is not a success."""
     code = washed(answer.headers.get("x-error-code", ""), 60)
-    message = _message(answer) or f"{_whence(answer)} answered with status {answer.status}."
+    message = _message(answer) or f"{_source(answer)} answered with status {answer.status}."
     return refusal_for(answer.status, code)(
         message,
         status=answer.status,
@@ -48,23 +48,23 @@ def refusal(answer: Response, now: float) -> HubgateError:
 
 
 def oauth_error(answer: Response) -> tuple[str, str]:
-    """`error` and `error_description` (RFC 6749, section 5.2); empty where the answer has none."""
+    """`error` and `error_description` of a response (RFC 6749, section 5.2), or empty strings."""
     try:
-        said = json.loads(answer.body) if answer.media_type in _JSON else {}
+        content = json.loads(answer.body) if answer.media_type in _JSON else {}
     except (ValueError, RecursionError):
         return "", ""
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         return "", ""
-    error, description = said.get("error"), said.get("error_description")
+    error, description = content.get("error"), content.get("error_description")
     return (
-        # Outside OAuth a hub says its whole message here.
+        # Outside OAuth a hub puts its whole message here.
         washed(error) if isinstance(error, str) else "",
         washed(description) if isinstance(description, str) else "",
     )
 
 
 def next_page(answer: Response) -> str | None:
-    """The address in `Link: <…>; rel="next"` (RFC 8288)."""
+    """The URL in `Link: <…>; rel="next"` (RFC 8288)."""
     match = _NEXT.search(answer.headers.get("link", "")[:16_384])
     return match[1] if match else None
 
@@ -82,6 +82,6 @@ def _message(answer: Response) -> str:
     return ""
 
 
-def _whence(answer: Response) -> str:
-    # Without its query: signed addresses carry their permission there.
+def _source(answer: Response) -> str:
+    # Without the query, which contains the permission of signed URLs.
     return answer.url.partition("?")[0][:200]

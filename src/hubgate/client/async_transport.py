@@ -1,4 +1,4 @@
-"""Carries effects out in an event loop; what blocks is done in threads."""
+"""Performs effects in an event loop, with httpx; blocking work runs in threads."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class AsyncDriver:
-    """For one event loop. What blocks is done in threads."""
+    """Runs flows in one event loop."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -43,14 +43,14 @@ class AsyncDriver:
 
     async def _done(self, effect: Any) -> object:
         if isinstance(effect, Send):
-            return await self._sent(effect.request)
+            return await self._send(effect.request)
         if isinstance(effect, Sleep):
             await asyncio.sleep(effect.seconds)
             return None
         done: object = await asyncio.to_thread(effect.function)
         return done
 
-    async def _sent(self, request: Request) -> Response:
+    async def _send(self, request: Request) -> Response:
         import httpx
 
         arguments = arguments_for(request, self._timeout)

@@ -1,4 +1,4 @@
-"""Which token goes with a call: one that was given, or the stored one, refreshed before it ends."""
+"""Credentials of a session: a given token, or the stored sign-in, which is refreshed before it expires."""
 
 from dataclasses import replace
 
@@ -16,13 +16,13 @@ ENDED = "sign-in expired. Run: hubgate login"
 def checked_token(token: str) -> str:
     text = token.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        # In a header a line break would begin another one.
+        # A line break in a header would start another header.
         raise ValueError("This is no token: it has other characters than printable ASCII, or none.")
     return text
 
 
 class Given:
-    """None is anonymous."""
+    """A fixed token, or None for anonymous access."""
 
     def __init__(self, token: str | None) -> None:
         self._token = None if token is None else checked_token(token)
@@ -37,65 +37,65 @@ class Given:
 
 
 class Stored:
-    """Of the session's own hub and no other: sign-ins are filed by origin."""
+    """The stored sign-in for the session's hub. Sign-ins are stored by origin, so no other hub gets its token."""
 
-    def __init__(self, store: Store, kept: SignedIn | None = None) -> None:
+    def __init__(self, store: Store, stored: SignedIn | None = None) -> None:
         self._store = store
-        self._kept = kept
-        # A refresh token the hub has refused is not shown again.
-        self._refused = ""
+        self._kept = stored
+        # A refresh token that the hub has rejected, which is not sent again.
+        self._rejected = ""
 
     def current(self, session: Session) -> Flow[str | None]:
         if self._kept is None:
             self._kept = (yield from work(self._store.load)).hubs.get(session.endpoint)
             if self._kept is None:
                 return None
-        kept, now = self._kept, session.clock()
-        if not _is_ending(kept, now) or kept.refresh_token in ("", self._refused):
-            if kept.expires_at and kept.expires_at <= now:
+        stored, now = self._kept, session.clock()
+        if not _expires_soon(stored, now) or stored.refresh_token in ("", self._rejected):
+            if stored.expires_at and stored.expires_at <= now:
                 raise NotSignedIn(ENDED, status=401)
-            return kept.access_token
+            return stored.access_token
         try:
-            return (yield from self._refreshed(session, kept.access_token))
+            return (yield from self._refresh(session, stored.access_token))
         except HubgateError:
-            # As long as the old one is good, a hub that cannot refresh right now disturbs nobody.
-            if kept.expires_at > now:
-                return kept.access_token
+            # While the old token is valid, a failed refresh does no harm.
+            if stored.expires_at > now:
+                return stored.access_token
             raise
 
     def renewed(self, session: Session, refused: str) -> Flow[str | None]:
-        return (yield from self._refreshed(session, refused))
+        return (yield from self._refresh(session, refused))
 
-    def _refreshed(self, session: Session, old: str) -> Flow[str]:
-        """A token other than the old one. Under the lock: of two processes the second finds the work done."""
+    def _refresh(self, session: Session, old: str) -> Flow[str]:
+        """Replace the old token. The lock ensures that only one of several processes refreshes."""
         lock = self._store.lock()
         yield from locked(lock)
         try:
-            everything = yield from work(self._store.load)
-            kept = everything.hubs.get(session.endpoint)
-            if kept is None:
+            contents = yield from work(self._store.load)
+            stored = contents.hubs.get(session.endpoint)
+            if stored is None:
                 raise NotSignedIn("not signed in. Run: hubgate login", status=401)
-            if kept.access_token == old:
-                kept = yield from self._next(session, everything, kept)
-            self._kept = kept
-            return kept.access_token
+            if stored.access_token == old:
+                stored = yield from self._request_next(session, contents, stored)
+            self._kept = stored
+            return stored.access_token
         finally:
             lock.release()
 
-    def _next(self, session: Session, everything: Kept, kept: SignedIn) -> Flow[SignedIn]:
-        if kept.refresh_token in ("", self._refused):
+    def _request_next(self, session: Session, contents: Kept, stored: SignedIn) -> Flow[SignedIn]:
+        if stored.refresh_token in ("", self._rejected):
             raise NotSignedIn(ENDED, status=401)
         try:
-            token = yield from oauth.refresh(session, kept.client_id, kept.refresh_token)
+            token = yield from oauth.refresh(session, stored.client_id, stored.refresh_token)
         except SignInFailed as error:
-            self._refused = kept.refresh_token
+            self._rejected = stored.refresh_token
             raise NotSignedIn(ENDED, status=401) from error
-        fresh = signed_in(token, session.clock(), kept.client_id, kept.name)
-        # A hub may keep the refresh token (RFC 6749, section 6).
-        fresh = fresh if fresh.refresh_token else replace(fresh, refresh_token=kept.refresh_token)
-        after = replace(everything, hubs=with_hub(everything, session.endpoint, fresh).hubs)
+        new = signed_in(token, session.clock(), stored.client_id, stored.name)
+        # The response may omit the refresh token, which then stays valid (RFC 6749, section 6).
+        new = new if new.refresh_token else replace(new, refresh_token=stored.refresh_token)
+        after = replace(contents, hubs=with_hub(contents, session.endpoint, new).hubs)
         yield from work(lambda: self._store.save(after))
-        return fresh
+        return new
 
 
 def signed_in(token: Token, now: float, client_id: str, name: str) -> SignedIn:
@@ -114,8 +114,8 @@ def signed_in(token: Token, now: float, client_id: str, name: str) -> SignedIn:
     )
 
 
-def _is_ending(kept: SignedIn, now: float) -> bool:
-    """In its last day, or the last tenth of a short life: not at every start, and not only when it is too late."""
-    if not kept.expires_at:
+def _expires_soon(stored: SignedIn, now: float) -> bool:
+    """Whether the token is in its last day or, if it is short-lived, in the last tenth of its lifetime."""
+    if not stored.expires_at:
         return False
-    return kept.expires_at - now < min(_DAY, (kept.expires_at - kept.issued_at) / 10)
+    return stored.expires_at - now < min(_DAY, (stored.expires_at - stored.issued_at) / 10)

@@ -1,26 +1,26 @@
-"""What can go wrong, by cause. Every message is one line that may be shown to people.
+"""The exceptions of the client, by cause. Every message is one line that may be shown to users.
 
 HubgateError
-├── Unreachable              no connection came about: nothing was sent
-├── ConnectionLost           it broke in the middle: a change may or may not have been made
-│   └── TimedOut             no answer in time
-├── UnexpectedAnswer         not what a hub answers: garbage, another content type, too much, too little
-│   └── WrongHash            a download that is not what the hub announced; nothing was kept
-├── UnsafeRedirect           the hub sent us elsewhere with a request that goes nowhere else
-├── Refused                  the hub understood and said no (status, code, request_id)
-│   ├── NotSignedIn 401      no token, or one that is no longer good
-│   ├── Forbidden 403        the role or the token does not reach this far
-│   │   └── GatedRepo        the repo's owner has not let this user in (401 for anonymous callers)
-│   ├── NotFound 404         absent, or hidden from this user
+├── Unreachable              the connection failed; nothing was sent
+├── ConnectionLost           the connection broke during a request; a change may or may not have been made
+│   └── TimedOut             no response in time
+├── UnexpectedAnswer         not a hub's response: malformed, wrong content type, too long or incomplete
+│   └── WrongHash            a download does not match the announced hash and was deleted
+├── UnsafeRedirect           the hub redirected a request that must not be redirected
+├── Refused                  the hub rejected the request (status, code, request_id)
+│   ├── NotSignedIn 401      the token is missing, expired or revoked
+│   ├── Forbidden 403        the role or the token does not permit this
+│   │   └── GatedRepo        the repo's owner has not granted access (401 for anonymous callers)
+│   ├── NotFound 404         does not exist, or is hidden from this user
 │   │   └── RepoNotFound, RevisionNotFound, EntryNotFound
-│   ├── Conflict 409         the name is taken, or the state does not allow it
-│   ├── Stale 412            somebody else was faster
-│   ├── BadRequest 400, 413, 415, 422   the hub cannot take this; the message says what
-│   ├── RateLimited 429      too often; `retry_after` says when
-│   └── HubFailure 5xx       the hub has trouble of its own
-├── SignInFailed             an OAuth answer that ends the attempt (error, description)
+│   ├── Conflict 409         the name is taken, or the current state does not allow the request
+│   ├── Stale 412            the target was changed concurrently
+│   ├── BadRequest 400, 413, 415, 422   the request is invalid; the message says why
+│   ├── RateLimited 429      too many requests; `retry_after` is the time to wait
+│   └── HubFailure 5xx       an error in the hub
+├── SignInFailed             an OAuth error that ends the sign-in (error, description)
 │   └── SignInDenied, SignInExpired
-├── FileChanged              a local file changed while it was sent
+├── FileChanged              a local file changed while it was uploaded
 └── StoreUnusable            the file of stored sign-ins cannot be read, written or locked
 """
 
@@ -28,11 +28,11 @@ from collections.abc import Mapping
 
 
 class HubgateError(Exception):
-    """Whatever the client raises on purpose, but for ValueError on arguments that cannot be meant."""
+    """Base class of the client's exceptions. Invalid arguments raise ValueError instead."""
 
 
 class Unreachable(HubgateError):
-    """`worth_retrying` is False where another try would end the same way, as with a certificate that is not good."""
+    """`worth_retrying` is False if a retry would fail the same way, for example because of an invalid certificate."""
 
     def __init__(self, message: str, *, worth_retrying: bool = True) -> None:
         super().__init__(message)
@@ -159,7 +159,10 @@ _BY_STATUS: Mapping[int, type[Refused]] = {
 
 
 def refusal_for(status: int, code: str) -> type[Refused]:
-    """The code is the finer of the two: to an anonymous caller a hidden repo is 401 with RepoNotFound."""
+    """The exception class for a status and an error code.
+
+    The code takes precedence: an anonymous caller gets 401 with the code RepoNotFound for a hidden repo.
+    """
     if status in (401, 403, 404) and code in _BY_CODE:
         return _BY_CODE[code]
     if status in _BY_STATUS:

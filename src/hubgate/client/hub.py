@@ -1,4 +1,4 @@
-"""`Hub`: the operations as methods, for threads. `AsyncHub` has the same ones, to be awaited; a test compares them."""
+"""`Hub`: the blocking client. `AsyncHub` has the same methods as coroutines; a test compares the two."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -38,11 +38,12 @@ from hubgate.client.transport import Driver
 
 
 class Hub:
-    """A hub, as one user sees it.
+    """A client for a hub. Threads may share it.
 
-    `endpoint`: else HUBGATE_ENDPOINT, the hub that was signed in to last, http://127.0.0.1:8000.
-    `token`: else HUBGATE_TOKEN, the stored sign-in for that hub; False asks anonymously.
-    `timeout`: seconds to connect, and to wait for an answer.
+    `endpoint`: the hub's address. Default: HUBGATE_ENDPOINT, else the hub of the last sign-in, else
+        http://127.0.0.1:8000.
+    `token`: the access token. Default: HUBGATE_TOKEN, else the stored sign-in for that hub. False for anonymous access.
+    `timeout`: seconds to connect, and to wait for a response.
     """
 
     def __init__(
@@ -73,10 +74,10 @@ class Hub:
         self.close()
 
     def close(self) -> None:
-        """Ends open connections. The hub may be used again afterwards."""
+        """Close open connections. The object can still be used afterwards."""
         self._driver.close()
 
-    # Signing in.
+    # Sign-in.
 
     def login(
         self,
@@ -85,7 +86,10 @@ class Hub:
         client_id: str = CLI_CLIENT_ID,
         scopes: Sequence[str] | None = None,
     ) -> WhoAmI:
-        """Sign in with a code that the user types in any browser: `show` shows it. The sign-in is stored."""
+        """Sign in with a device code, and store the sign-in.
+
+        `show` must display the code, which the user enters in any browser.
+        """
         return self._run(signing_in.by_device(self._session, self._store, show, client_id=client_id, scopes=scopes))
 
     def login_in_browser(
@@ -96,8 +100,9 @@ class Hub:
         open_browser: Callable[[str], object] | None = None,
         seconds: float = 300,
     ) -> WhoAmI:
-        """Sign in with a browser on this machine, as an app registered with the redirect URI
-        http://127.0.0.1/callback; the port does not matter. The sign-in is stored.
+        """Sign in with a browser on this machine, and store the sign-in.
+
+        `client_id` is an app whose registered redirect URI is http://127.0.0.1/callback, with any port.
         """
         return self._run(
             signing_in.by_browser(
@@ -106,7 +111,7 @@ class Hub:
         )
 
     def logout(self) -> bool:
-        """Ends the stored sign-in and forgets it. False if there was none."""
+        """Revoke the stored sign-in and delete it. False if there was none."""
         return self._run(signing_in.out(self._session, self._store))
 
     def whoami(self) -> WhoAmI:
@@ -115,10 +120,10 @@ class Hub:
     def exchange_token(
         self, client_id: str, client_secret: str, email: str, *, scopes: Sequence[str] | None = None
     ) -> Token:
-        """A token for a member of the app's organization, by e-mail address (RFC 8693)."""
+        """Get a token for a member of the app's organization, by e-mail address (RFC 8693)."""
         return self._run(oauth.exchange(self._session, client_id, client_secret, email, scopes))
 
-    # Personal tokens. New ones are made on the hub's pages alone.
+    # Personal tokens, which can be created only on the hub's web pages.
 
     def list_tokens(self, *, limit: int | None = None) -> list[AccessToken]:
         return self._run(people.tokens(self._session, limit))
@@ -129,7 +134,7 @@ class Hub:
     def revoke_token(self, token_id: str) -> None:
         self._run(people.revoke_token(self._session, token_id))
 
-    # Webhooks: one's own, or with `organization` those of an organization.
+    # Webhooks of the user or, with `organization`, of an organization.
 
     def create_webhook(
         self,
@@ -142,8 +147,9 @@ class Hub:
         pull: bool = False,
         ordered: bool | None = None,
     ) -> Webhook:
-        """`watched` are {"type": …, "name": …}, of the types user, org, model, dataset and space. `pull=True` instead
-        of a url makes one that is asked for its events.
+        """Create a webhook that sends events to `url` or, with `pull=True`, stores them for the caller to fetch.
+
+        Each item of `watched` is {"type": …, "name": …}; the type is user, org, model, dataset or space.
         """
         return self._run(
             webhooks.create(self._session, url, watched, domains, secret, organization, pull=pull, ordered=ordered)
@@ -167,8 +173,10 @@ class Hub:
         ordered: bool | None = None,
         organization: str | None = None,
     ) -> Webhook:
-        """What is not given stays. `secret=""` takes it away; for `overlap_seconds` deliveries are signed with the
-        old one as well.
+        """Change a webhook. Arguments that are None leave the setting unchanged.
+
+        `secret=""` removes the secret. After a change of secret, deliveries are also signed with the old secret for
+        `overlap_seconds`.
         """
         return self._run(
             webhooks.update(
@@ -186,7 +194,7 @@ class Hub:
         self._run(webhooks.delete(self._session, webhook_id, organization))
 
     def test_webhook(self, webhook_id: str, *, organization: str | None = None) -> Sent:
-        """Sends a sample; waits up to twenty seconds for the receiver."""
+        """Send a sample delivery, and wait up to twenty seconds for the receiver's response."""
         return self._run(webhooks.test(self._session, webhook_id, organization))
 
     def webhook_activity(
@@ -199,17 +207,17 @@ class Hub:
         limit: int | None = 100,
         organization: str | None = None,
     ) -> list[Delivery]:
-        """Deliveries, the newest first."""
+        """List deliveries, newest first."""
         return self._run(
             webhooks.activity(self._session, webhook_id, organization, state=state, repo=repo, scope=scope, limit=limit)
         )
 
     def get_delivery(self, webhook_id: str, delivery_id: str, *, organization: str | None = None) -> dict[str, Any]:
-        """With payload, request and tries."""
+        """Get a delivery with its payload, request and attempts."""
         return self._run(webhooks.delivery(self._session, webhook_id, delivery_id, organization))
 
     def replay_webhook(self, webhook_id: str, delivery_id: str, *, organization: str | None = None) -> Sent:
-        """Sends a delivery again, to the present url with the present secret."""
+        """Send a delivery again, to the webhook's current URL and with its current secret."""
         return self._run(webhooks.replay(self._session, webhook_id, delivery_id, organization))
 
     def replay_webhook_since(
@@ -223,9 +231,11 @@ class Hub:
         refused: Callable[[Delivery, Refused], object] | None = None,
         organization: str | None = None,
     ) -> list[Sent]:
-        """Sends each event since then again, the oldest first, one after another, at most `rate` a second; with
-        `state="failed"` only those that failed. A delivery that may not be sent again is told to `refused` and passed
-        over; without it, the refusal is raised.
+        """Send every event since a time again, oldest first and one at a time, at most `rate` per second.
+
+        With `state="failed"`, only failed deliveries are replayed. `progress` receives the number processed and the
+        total. A delivery that the hub rejects is passed to `refused` and skipped; without `refused`, the error is
+        raised.
         """
         return self._run(
             webhooks.replay_since(
@@ -240,7 +250,7 @@ class Hub:
             )
         )
 
-    # Repos. `repo` is namespace/name, `type` one of model, dataset and space.
+    # Repos. `repo` is namespace/name; `type` is model, dataset or space.
 
     def create_repo(
         self,
@@ -264,7 +274,11 @@ class Hub:
         type: str | None = None,  # noqa: A002
         leave_redirect: bool | None = None,
     ) -> None:
-        """`leave_redirect` lets the old name lead to another owner; the admins of the old owner may say so."""
+        """Rename a repo or move it to another owner.
+
+        `leave_redirect` sets whether the old name redirects to another owner's repo. Only admins of the old owner may
+        set it.
+        """
         self._run(repos.move(self._session, old, new, type, leave_redirect))
 
     def repo_info(self, repo: str, *, type: str | None = None, revision: str | None = None) -> Repo:  # noqa: A002
@@ -306,8 +320,9 @@ class Hub:
         create_pr: bool = False,
         progress: Progress | None = None,
     ) -> Uploaded:
-        """`files` maps paths in the repo to local files or contents; all become one commit. `progress` hears path,
-        bytes done and bytes in all, from a worker thread where a loop runs.
+        """Upload files to a repo in one commit. `files` maps paths in the repo to local files or contents.
+
+        `progress` receives the path, the bytes sent and the total bytes. `AsyncHub` calls it from a worker thread.
         """
         return self._run(
             uploading.upload(
@@ -343,8 +358,9 @@ class Hub:
         revision: str = "main",
         progress: Progress | None = None,
     ) -> Path:
-        """One file, to `to` or into the working folder. What broke off goes on; the file appears when it is whole and
-        its hash is right.
+        """Download a file to `to`, or into the working folder.
+
+        An interrupted download is resumed. The file appears only when it is complete and its hash has been verified.
         """
         return self._run(downloading.download(self._session, Target(repo, type, revision), path, to, progress=progress))
 
@@ -357,7 +373,7 @@ class Hub:
         revision: str = "main",
         progress: Progress | None = None,
     ) -> Path:
-        """Every file of one commit, below the folder `to`."""
+        """Download all files of a commit into the folder `to`."""
         return self._run(downloading.snapshot(self._session, Target(repo, type, revision), to, progress=progress))
 
     # Organizations.
@@ -372,9 +388,12 @@ class Hub:
         self._run(people.set_role(self._session, name, user, role))
 
     def remove_member(self, name: str, user: str) -> None:
-        """Or oneself: leaving needs no admin."""
+        """Remove a member from an organization. Members may remove themselves; only admins may remove others."""
         self._run(people.remove_member(self._session, name, user))
 
     def export_audit_log(self, name: str, *, query: str | None = None) -> list[AuditEntry]:
-        """The newest first; `query` filters as on the page: `type:oauth.token author:ada`."""
+        """Export the audit log of an organization, newest first.
+
+        `query` filters as on the web page, for example `type:oauth.token author:ada`.
+        """
         return self._run(people.audit_log(self._session, name, query))

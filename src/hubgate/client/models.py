@@ -1,10 +1,10 @@
-"""What the hub answers with, typed. Members that are not named here are passed over: a newer hub may say more."""
+"""The hub's responses as dataclasses. Unknown members are ignored: a newer hub may send more."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-# The hub says null there, and leaves out none of these.
+# The hub always sends these members, as null if there is no value.
 _NULL = {"null": True}
 
 
@@ -16,8 +16,9 @@ class Watched:
 
 @dataclass(frozen=True)
 class Webhook:
-    """`disabled` is "suspended-after-failure" where the hub itself has stopped it; `url` is None for one that is
-    pulled. The hub repeats a `secret` only to the call that set it; `has_secret` always says whether there is one.
+    """A webhook. `url` is None if its events are pulled; `disabled` is "suspended-after-failure" if it was suspended.
+
+    The hub returns `secret` only to the call that set it; `has_secret` is always set.
     """
 
     id: str
@@ -50,7 +51,7 @@ class RepoRef:
 
 @dataclass(frozen=True)
 class Delivery:
-    """One line of a webhook's activity. `status` is what the receiver answered, if it did."""
+    """A delivery in a webhook's activity. `status` is the receiver's HTTP status, or None without a response."""
 
     id: str
     event: EventRef
@@ -66,7 +67,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Sent:
-    """Of a test or a replay: the new delivery, and what the receiver answered within twenty seconds."""
+    """The result of a test or replay: the new delivery, and the receiver's status if it responded in twenty seconds."""
 
     id: str
     status: int | None = field(default=None, metadata=_NULL)
@@ -74,7 +75,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class OrganizationRef:
-    """An organization as whoami lists it, with one's own role there."""
+    """An organization of the signed-in user, with the user's role in it."""
 
     id: str
     name: str
@@ -85,7 +86,7 @@ class OrganizationRef:
 
 @dataclass(frozen=True)
 class WhoAmI:
-    """What the token may not see is None."""
+    """The signed-in user. Fields that the token may not read are None."""
 
     id: str
     name: str
@@ -100,7 +101,7 @@ class WhoAmI:
 
 @dataclass(frozen=True)
 class AccessToken:
-    """A personal token; its secret was shown once, on the hub's pages."""
+    """A personal token, without its secret, which the hub's pages show only once."""
 
     id: str
     name: str
@@ -123,7 +124,7 @@ class Organization:
 
 @dataclass(frozen=True)
 class Member:
-    """`role` and `verified_email` are for admins."""
+    """A member of an organization. Only admins see `role` and `verified_email`."""
 
     user: str
     fullname: str = ""
@@ -157,7 +158,7 @@ class LargeFile:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or directory of a repo. `lfs` is there for large files."""
+    """A file or directory in a repo. `lfs` is set for large files."""
 
     type: str
     path: str
@@ -175,7 +176,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """`commit` is None where nothing had changed. Paths are those in the repo."""
+    """The result of an upload. `commit` is None if nothing had changed. Paths are paths in the repo."""
 
     commit: Commit | None
     sent: list[str]
@@ -205,7 +206,7 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Token:
-    """What the token endpoint gave."""
+    """A response of the token endpoint."""
 
     access_token: str = field(repr=False, metadata={"wire": "access_token"})
     token_type: str = field(metadata={"wire": "token_type"})
@@ -218,7 +219,7 @@ class Token:
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """Show `user_code` and `verification_uri`; keep `device_code`."""
+    """A device code. Show `user_code` and `verification_uri` to the user; do not show `device_code`."""
 
     device_code: str = field(repr=False, metadata={"wire": "device_code"})
     user_code: str = field(metadata={"wire": "user_code"})

@@ -1,4 +1,4 @@
-"""Which hub, and with which token: argument, environment, what was signed in to, the default."""
+"""Chooses the hub and the token: argument, else environment, else stored sign-in, else default."""
 
 import os
 from typing import Literal
@@ -20,10 +20,10 @@ def chosen_endpoint(given: str | None, store: Store) -> str:
 def session_for(
     endpoint: str | None, token: str | Literal[False] | None, store: Store, retries: int = RETRIES
 ) -> Session:
-    """`token=False` is anonymous, whatever is stored."""
-    where = chosen_endpoint(endpoint, store)
+    """The session for a hub. `token=False` means anonymous, even if a sign-in is stored."""
+    origin = chosen_endpoint(endpoint, store)
     if token is False:
-        return Session(where, Given(None), retries)
+        return Session(origin, Given(None), retries)
     if given := token or os.environ.get("HUBGATE_TOKEN"):
-        return Session(where, Given(given), retries)
-    return Session(where, Stored(store), retries)
+        return Session(origin, Given(given), retries)
+    return Session(origin, Stored(store), retries)

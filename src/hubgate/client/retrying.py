@@ -1,7 +1,7 @@
-"""Which failures are worth another try, and when it is due. Pure.
+"""Decides which failures are retried, and after how long. No I/O.
 
-Repeating is safe where nothing was done (no connection, 429), where doing it twice is as doing it once (RFC 9110,
-section 9.2.2), and where the hub says that it did nothing (503 with Retry-After).
+A retry is safe if the request was not processed (no connection, 429), if it is idempotent (RFC 9110, section 9.2.2), or
+if the hub says that it did nothing (503 with Retry-After).
 """
 
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from hubgate.client.wire import Response
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 LONGEST_WAIT = 60.0
-# The hub's word for a change whose fate it does not know itself.
+# The error code for a change whose outcome the hub does not know.
 OUTCOME_UNKNOWN = "OutcomeUnknown"
 
 _FIRST, _MOST = 0.5, 8.0
-_PASSING = frozenset({408, 500, 502, 503, 504})
+_TRANSIENT = frozenset({408, 500, 502, 503, 504})
 
 
 def may_repeat_after_error(error: HubgateError, *, repeatable: bool) -> bool:
@@ -32,24 +32,24 @@ def may_repeat_after_answer(answer: Response, *, repeatable: bool) -> bool:
         return repeatable
     if answer.status == 503 and "retry-after" in answer.headers:
         return True
-    return repeatable and answer.status in _PASSING
+    return repeatable and answer.status in _TRANSIENT
 
 
-def wait(tries: int, asked: float | None, jitter: Callable[[], float]) -> float | None:
-    """Seconds until the next try after so many; None if the hub asks for more patience than a call has.
+def wait(tries: int, requested: float | None, jitter: Callable[[], float]) -> float | None:
+    """Seconds to wait before the next try; None if the hub asks for more than LONGEST_WAIT.
 
-    What the hub asks for is the least: a little is added, so that all who were sent away do not come back at once.
+    Jitter is added to the time that the hub asks for, so that rejected clients do not all return at once.
     """
     backoff: float = min(_FIRST * 2.0 ** (tries - 1), _MOST)
-    if asked is None:
+    if requested is None:
         return backoff * (0.5 + jitter() / 2)
-    if asked > LONGEST_WAIT:
+    if requested > LONGEST_WAIT:
         return None
-    return asked + min(backoff, 1.0) * jitter()
+    return requested + min(backoff, 1.0) * jitter()
 
 
 def retry_after(header: str | None, now: float) -> float | None:
-    """Seconds, from either form of the header (RFC 9110, section 10.2.3)."""
+    """The seconds in a Retry-After header, from either of its formats (RFC 9110, section 10.2.3)."""
     if header is None:
         return None
     text = header.strip()
@@ -58,9 +58,9 @@ def retry_after(header: str | None, now: float) -> float | None:
     import email.utils
 
     try:
-        moment = email.utils.parsedate_to_datetime(text)
+        time = email.utils.parsedate_to_datetime(text)
     except (ValueError, TypeError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max((moment - datetime.fromtimestamp(now, UTC)).total_seconds(), 0.0)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return max((time - datetime.fromtimestamp(now, UTC)).total_seconds(), 0.0)

@@ -1,7 +1,7 @@
-"""One call to the hub: the token, redirects, retries, refusals. Every operation goes through here.
+"""Runs calls to the hub, with token, redirects, retries and errors. Every operation uses this module.
 
-The token is put on a request in one place and only when the request's origin is the hub's own (`_headers`); whatever
-sends a request elsewhere (a redirect, an address the hub named) therefore sends it without.
+`_headers` alone adds the token, and only if the request goes to the hub's own origin. Requests to any other origin,
+after a redirect or to a URL from a response, are sent without the token.
 """
 
 import json
@@ -30,15 +30,15 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 class Credentials(Protocol):
     def current(self, session: "Session") -> Flow[str | None]:
-        """The token to send, refreshed if it is about to end."""
+        """The token to send, refreshed if it is about to expire."""
 
     def renewed(self, session: "Session", refused: str) -> Flow[str | None]:
-        """Another token after the hub refused this one; None if there is none."""
+        """A new token after the hub rejected this one, or None."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """`path` begins with a slash and is the hub's own; an address the hub named is `url`."""
+    """A call to the hub. `path` begins with a slash and is on the hub; `url` is a URL from a response of the hub."""
 
     method: str
     path: str = ""
@@ -49,13 +49,13 @@ class Call:
     sink: Sink | None = None
     most: int = MOST_JSON
     patience: float | None = None
-    # Whether to sign in with it at all.
+    # Whether to send the token.
     signed: bool = True
-    # A POST that only asks, or that the hub takes twice without harm.
+    # Whether a POST is safe to retry: it only reads, or repeating it does no harm.
     repeatable: bool = False
-    # Whether a redirect may lead to another origin; the token stays behind.
+    # Whether to follow a redirect to another origin, without the token.
     leaves: bool = False
-    # A redirect to another origin is not followed: it is the answer.
+    # Whether to return a redirect to another origin as the response.
     stays: bool = False
 
 
@@ -75,7 +75,7 @@ class Session:
     jitter: Callable[[], float] = random.random
 
     def call(self, call: Call) -> Flow[Response]:
-        """The answer, if it is a success; the refusal as an exception otherwise."""
+        """The response, if it is a success; otherwise raises the matching exception."""
         answer = yield from self.answered(call)
         if not 200 <= answer.status < 300:
             raise answers.refusal(answer, self.clock())
@@ -86,17 +86,17 @@ class Session:
         return answers.json_of(answer)
 
     def answered(self, call: Call) -> Flow[Response]:
-        """The last answer, whatever its status."""
+        """The final response, with any status."""
         token = (yield from self.credentials.current(self)) if call.signed else None
-        answer = yield from self._delivered(call, token)
+        answer = yield from self._follow(call, token)
         if answer.status == 401 and token is not None:
-            fresh = yield from self.credentials.renewed(self, token)
-            if fresh is not None:
-                answer = yield from self._delivered(call, fresh)
+            new = yield from self.credentials.renewed(self, token)
+            if new is not None:
+                answer = yield from self._follow(call, new)
         return answer
 
     def pages(self, call: Call, limit: int | None) -> Flow[list[Any]]:
-        """The items of a list, page after page, at most `limit`."""
+        """The items of all pages of a list, at most `limit`."""
         found: list[Any] = []
         for _ in range(MOST_PAGES):
             answer = yield from self.call(call)
@@ -112,7 +112,7 @@ class Session:
             call = replace(call, url=following, path="", query={})
         return found if limit is None else found[:limit]
 
-    def _delivered(self, call: Call, token: str | None) -> Flow[Response]:
+    def _follow(self, call: Call, token: str | None) -> Flow[Response]:
         method, url = call.method, call.url or self.endpoint + call.path + _query(call.query)
         for _ in range(MOST_REDIRECTS):
             request = Request(
@@ -124,19 +124,19 @@ class Session:
                 call.most,
                 call.patience,
             )
-            answer = yield from self._tried(request, call)
+            answer = yield from self._send_with_retries(request, call)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
-            there = self._redirected(call, answer, url)
-            if there is None:
+            location = self._redirect_target(call, answer, url)
+            if location is None:
                 return answer
-            url = there
+            url = location
             if origin_of(url) != self.endpoint:
-                # For good: a stranger who sends us back does not get to choose what our token asks for.
+                # Permanently: another host that redirects back must not choose what is requested with our token.
                 token = None
         raise UnexpectedAnswer("The hub redirects in circles.")
 
-    def _tried(self, request: Request, call: Call) -> Flow[Response]:
+    def _send_with_retries(self, request: Request, call: Call) -> Flow[Response]:
         repeatable = call.repeatable or request.method in retrying.IDEMPOTENT
         tries, unsure = 0, False
         while True:
@@ -146,22 +146,22 @@ class Session:
             except HubgateError as error:
                 if tries > self.retries or not retrying.may_repeat_after_error(error, repeatable=repeatable):
                     raise
-                unsure, asked = unsure or isinstance(error, ConnectionLost), None
+                unsure, requested = unsure or isinstance(error, ConnectionLost), None
             else:
                 if unsure and request.method == "DELETE" and answer.status == 404:
-                    # The try before this one got through, and only its answer was lost.
+                    # An earlier try succeeded, and only its response was lost.
                     return Response(200, {"content-type": "application/json"}, answer.url, b"{}")
                 if tries > self.retries or not retrying.may_repeat_after_answer(answer, repeatable=repeatable):
                     return answer
                 unsure = unsure or answer.status != 429
-                asked = retrying.retry_after(answer.headers.get("retry-after"), self.clock())
-            pause = retrying.wait(tries, asked, self.jitter)
+                requested = retrying.retry_after(answer.headers.get("retry-after"), self.clock())
+            pause = retrying.wait(tries, requested, self.jitter)
             if pause is None:
                 return answer
             yield from sleep(pause)
 
     def _headers(self, call: Call, url: str, token: str | None) -> dict[str, str]:
-        # Downloads are counted and hashed as they are stored; nothing here unpacks what a stranger packed.
+        # Downloads are hashed as sent, and responses are never decompressed.
         headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **call.headers}
         if origin_of(url) == self.endpoint:
             if token is not None:
@@ -170,25 +170,25 @@ class Session:
             if depth is not None:
                 headers[DEPTH] = str(depth)
         elif call.path:
-            # Redirected away from the hub: what was meant for it alone (Basic, say) stays behind too.
+            # Redirected to another origin: credentials in the call's headers, such as Basic, are dropped too.
             headers.pop("Authorization", None)
         return headers
 
-    def _redirected(self, call: Call, answer: Response, url: str) -> str | None:
+    def _redirect_target(self, call: Call, answer: Response, url: str) -> str | None:
         try:
-            there = told_address(urljoin(url, answer.headers["location"]))
+            location = told_address(urljoin(url, answer.headers["location"]))
         except ValueError:
             raise UnexpectedAnswer("The hub redirects to an address that is none.") from None
-        here, target = origin_of(url), origin_of(there)
+        origin, target = origin_of(url), origin_of(location)
         if call.method not in ("GET", "HEAD") and answer.status not in (307, 308):
             raise UnsafeRedirect(f"The hub redirects a {call.method} without keeping it. Nothing was sent to {target}.")
-        if target != here and call.stays:
+        if target != origin and call.stays:
             return None
-        if target != here and not call.leaves:
+        if target != origin and not call.leaves:
             raise UnsafeRedirect(f"The hub redirects to another host, {target}. Nothing was sent there.")
-        if here.startswith("https:") and not target.startswith("https:"):
+        if origin.startswith("https:") and not target.startswith("https:"):
             raise UnsafeRedirect(f"The hub redirects to an unencrypted address, {target}. Nothing was sent there.")
-        return there
+        return location
 
 
 def _query(query: Mapping[str, str | int | None]) -> str:

@@ -1,7 +1,7 @@
-"""From JSON to the dataclasses of `models`, and back. Lenient about what is more, strict about what is used.
+"""Converts JSON to the dataclasses of `models` and back. Unknown members are ignored, known ones are checked.
 
-A required member that is missing or of another type is an UnexpectedAnswer that names it: better here than as an
-AttributeError in somebody's script.
+A required member that is missing or has the wrong type raises UnexpectedAnswer with its name, instead of a later
+AttributeError in the user's script.
 """
 
 import dataclasses
@@ -28,14 +28,14 @@ def shaped_list(shape: type[T], data: object) -> list[T]:
 
 
 def member(data: object, name: str) -> Any:
-    """One member of an answer that is wrapped in an object."""
+    """A member of a JSON object in a response."""
     if not isinstance(data, dict) or name not in data:
         raise UnexpectedAnswer(f"The hub's answer has no {name!r}.")
     return data[name]
 
 
 def plain(value: object) -> Any:
-    """As the hub says it: under the names of the wire; what is not known is left out, but where the hub says null."""
+    """The JSON form of a value, with the wire's names. None is omitted, except where the hub sends null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         pairs = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
         return {_wire_name(f): plain(item) for f, item in pairs if item is not None or "null" in f.metadata}
@@ -48,7 +48,7 @@ def plain(value: object) -> Any:
 
 @functools.cache
 def _fields(shape: Hashable) -> list[tuple[str, str, Any, bool]]:
-    """Name, name on the wire, type, whether it must be there."""
+    """The fields of a dataclass: name, wire name, type, and whether the field is required."""
     kind = typing.cast("type[Any]", shape)
     hints = typing.get_type_hints(kind)
     return [

@@ -1,7 +1,7 @@
-"""Sign-ins kept between runs: one JSON file in the user's configuration folder, readable by its owner only.
+"""Stored sign-ins: one JSON file in the user's configuration folder, readable only by its owner.
 
-It is written beside and renamed, so a reader sees the old or the new one, never half of it. Whoever changes it holds
-the lock file; a refresh holds it over the request, so that of two processes one refreshes and the other finds it done.
+The file is replaced atomically, so a reader never sees a partial file. Changes require the lock file. A refresh locks
+it during the request, so that only one of several processes refreshes a token.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class SignedIn:
-    """Times are seconds since the epoch."""
+    """A stored sign-in. Times are seconds since the epoch."""
 
     access_token: str = field(repr=False)
     refresh_token: str = field(default="", repr=False)
@@ -36,7 +36,7 @@ class SignedIn:
 
 @dataclass(frozen=True)
 class Kept:
-    """`endpoint` is the hub that was signed in to last."""
+    """The content of the file. `endpoint` is the hub of the last sign-in."""
 
     endpoint: str = ""
     hubs: dict[str, SignedIn] = field(default_factory=dict)
@@ -47,7 +47,7 @@ def default_folder() -> Path:
         root = os.environ.get("APPDATA") or str(Path.home() / "AppData" / "Roaming")
     else:
         root = os.environ.get("XDG_CONFIG_HOME") or ""
-        # A relative one is to be ignored (XDG Base Directory Specification).
+        # A relative path must be ignored (XDG Base Directory Specification).
         root = root if root.startswith("/") else str(Path.home() / ".config")
     return Path(root) / "hubgate"
 
@@ -71,14 +71,14 @@ class Store:
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise StoreUnusable(f"{self.path} is damaged. Delete it and sign in again.") from None
 
-    def save(self, kept: Kept) -> None:
-        content = {"version": _VERSION, "endpoint": kept.endpoint}
-        content["hubs"] = {origin: asdict(signed_in) for origin, signed_in in kept.hubs.items()}
+    def save(self, contents: Kept) -> None:
+        content = {"version": _VERSION, "endpoint": contents.endpoint}
+        content["hubs"] = {origin: asdict(signed_in) for origin, signed_in in contents.hubs.items()}
         try:
             self._make_folder()
             import tempfile
 
-            # mkstemp makes it 0600: it is at no moment readable for others.
+            # mkstemp creates the file with mode 0600, so others can never read it.
             descriptor, draft = tempfile.mkstemp(prefix=".credentials-", dir=self._folder)
             try:
                 with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -100,7 +100,7 @@ class Store:
 
 
 class Lock:
-    """Between processes, and between threads: each Lock has a file handle of its own."""
+    """A lock between processes and threads. Each Lock opens the file separately."""
 
     def __init__(self, path: Path, before: Callable[[], None]) -> None:
         self._path = path
@@ -108,7 +108,7 @@ class Lock:
         self._file: IO[bytes] | None = None
 
     def taken(self) -> bool:
-        """One try; it does not wait."""
+        """Try to take the lock, without waiting."""
         try:
             self._before()
             file = self._path.open("a+b")
@@ -122,7 +122,7 @@ class Lock:
 
     def release(self) -> None:
         if self._file is not None:
-            # Closing it lets go of the lock.
+            # Closing the file releases the lock.
             self._file.close()
             self._file = None
 
@@ -139,20 +139,20 @@ def changed(store: Store, change: Callable[[Kept], Kept]) -> Flow[Kept]:
     lock = store.lock()
     yield from locked(lock)
     try:
-        kept = change((yield from work(store.load)))
-        yield from work(lambda: store.save(kept))
+        contents = change((yield from work(store.load)))
+        yield from work(lambda: store.save(contents))
     finally:
         lock.release()
-    return kept
+    return contents
 
 
-def with_hub(kept: Kept, origin: str, signed_in: SignedIn) -> Kept:
-    return Kept(origin, {**kept.hubs, origin: signed_in})
+def with_hub(contents: Kept, origin: str, signed_in: SignedIn) -> Kept:
+    return Kept(origin, {**contents.hubs, origin: signed_in})
 
 
-def without_hub(kept: Kept, origin: str) -> Kept:
-    hubs = {name: signed_in for name, signed_in in kept.hubs.items() if name != origin}
-    return replace(kept, endpoint="" if kept.endpoint == origin else kept.endpoint, hubs=hubs)
+def without_hub(contents: Kept, origin: str) -> Kept:
+    hubs = {name: signed_in for name, signed_in in contents.hubs.items() if name != origin}
+    return replace(contents, endpoint="" if contents.endpoint == origin else contents.endpoint, hubs=hubs)
 
 
 def _parsed(content: Any) -> Kept:

@@ -1,6 +1,6 @@
-"""Carries effects out, in the calling thread, on httpx, which is imported at the first request.
+"""Performs effects in the calling thread, with httpx, which is imported at the first request.
 
-httpx follows no redirect, adds no credential and unpacks nothing here: the core decides all of that.
+httpx does not follow redirects, add credentials or decompress responses: the core decides all of that.
 """
 
 import time
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Of a refusal, no more is read than a message needs.
+# Error responses are read only up to the length that a message needs.
 MOST_REFUSAL = 64 * 1024
-# Below what servers keep an idle connection for: a request on one that just closed could not be repeated.
+# Shorter than the idle timeout of servers: a request on a connection that was just closed may not be safe to retry.
 _IDLE_SECONDS = 3.0
 
 
 class Answered:
-    """What both drivers do with an answer's head and with the pieces of its body."""
+    """A response that is being read: the part that both drivers share."""
 
     def __init__(self, request: Request, answer: "httpx.Response", seconds: float) -> None:
         headers = {name.lower(): value for name, value in answer.headers.items()}
@@ -39,7 +39,7 @@ class Answered:
             raise UnexpectedAnswer("The hub answered with a packed body that was not asked for.")
 
     def take(self, piece: bytes) -> bool:
-        """Whether more is wanted."""
+        """Add a piece of the body; False if the rest should not be read."""
         self._body += piece
         if len(self._body) > self._most:
             if self.good:
@@ -55,7 +55,7 @@ class Answered:
 
 
 class Driver:
-    """For threads. One may be used by several at once."""
+    """Runs flows in the calling thread. Several threads may share a driver."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -83,14 +83,14 @@ class Driver:
 
     def _done(self, effect: Any) -> object:
         if isinstance(effect, Send):
-            return self._sent(effect.request)
+            return self._send(effect.request)
         if isinstance(effect, Sleep):
             time.sleep(effect.seconds)
             return None
         done: object = effect.function()
         return done
 
-    def _sent(self, request: Request) -> Response:
+    def _send(self, request: Request) -> Response:
         import httpx
 
         try:
@@ -115,7 +115,7 @@ class Driver:
         if scheme not in self._clients:
             client = opened(httpx.Client, scheme)
             self._clients[scheme] = client
-            # A hub that nobody closed must not leave open sockets for the collector to complain about.
+            # A Hub that was not closed must not cause ResourceWarnings about open sockets.
             weakref.finalize(self, client.close)
         found: httpx.Client = self._clients[scheme]
         return found
@@ -127,7 +127,7 @@ def opened(make: Callable[..., T], scheme: str) -> T:
     try:
         return make(**_options(scheme))
     except (ImportError, ValueError, httpx.InvalidURL) as error:
-        # HTTP_PROXY and its like are the only settings that are not ours.
+        # Proxy variables such as HTTP_PROXY are the only settings that the client does not control.
         raise Unreachable(f"The proxy in the environment cannot be used: {error}", worth_retrying=False) from error
 
 
@@ -135,13 +135,13 @@ def _options(scheme: str) -> dict[str, Any]:
     import httpx
 
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_IDLE_SECONDS)
-    # Reading certificates takes longer than most requests; plain http has no use for them.
+    # Loading certificates takes longer than most requests, and plain http does not need them.
     verify = _certificates() if scheme == "https" else False
     return {"verify": verify, "follow_redirects": False, "limits": limits}
 
 
 def _certificates() -> "ssl.SSLContext":
-    """What the system trusts, so that a company's own authority counts, and the usual ones where it names none."""
+    """The system's certificate authorities, which may include a company's own, or certifi's if the system has none."""
     import ssl
 
     context = ssl.create_default_context()
@@ -169,7 +169,7 @@ def arguments_for(request: Request, timeout: float) -> dict[str, Any]:
 
 
 def translated(error: Exception, url: str) -> HubgateError:
-    """In the terms of `errors`. Texts name the host alone: an address may carry its own permission."""
+    """Convert an httpx error to one of `errors`. Messages contain only the host: a URL may include a permission."""
     import ssl
 
     import httpx

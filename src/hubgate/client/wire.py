@@ -1,7 +1,7 @@
-"""Requests, answers and effects as plain values. The core makes and reads them; a face carries them out.
+"""Requests, responses and effects as plain values. The core creates them; a driver performs them.
 
-An operation is a generator: it yields effects and is sent their results, so the same code serves threads and event
-loops, and a test could drive it without a network.
+An operation is a generator that yields effects and receives their results, so the same code serves threads and event
+loops, and can be tested without a network.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -11,23 +11,23 @@ from typing import Any, Protocol, TypeVar, cast
 T = TypeVar("T")
 
 MIB = 1024 * 1024
-# More than any answer in JSON that is not a whole export.
+# Larger than any JSON response except an export.
 MOST_JSON = 32 * MIB
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A body that is read while it is sent, anew for each try. It yields exactly `size` bytes, or raises."""
+    """A body that is read while it is sent, again for each try. `pieces` yields exactly `size` bytes, or raises."""
 
     size: int
     pieces: Callable[[], Iterator[bytes]]
 
 
 class Sink(Protocol):
-    """Takes the body of a download piece by piece. Called in a worker thread where a loop runs."""
+    """Receives the body of a download in pieces. `AsyncHub` calls it in worker threads."""
 
     def begin(self, answer: "Response") -> bool:
-        """Whether it wants this body; if not it is read as a short text."""
+        """Whether the sink accepts this body; otherwise the body is read into the response."""
 
     def write(self, piece: bytes) -> None: ...
 
@@ -40,13 +40,13 @@ class Request:
     body: bytes | Upload = b""
     sink: Sink | None = None
     most: int = MOST_JSON
-    # Seconds to wait for an answer, where the hub has much to do before it gives one.
+    # Seconds to wait for the response, if the hub needs longer than the default timeout.
     patience: float | None = None
 
 
 @dataclass(frozen=True)
 class Response:
-    """Header names are in lower case. `body` is empty where a sink took it."""
+    """A response. Header names are in lower case. `body` is empty if a sink received it."""
 
     status: int
     headers: Mapping[str, str]
@@ -70,7 +70,7 @@ class Sleep:
 
 @dataclass(frozen=True)
 class Work:
-    """Something that blocks: hashing a file, waiting for a browser."""
+    """Blocking work, such as hashing a file or waiting for a browser."""
 
     function: Callable[[], object]
 

@@ -1,4 +1,4 @@
-"""Receive webhooks: decorate a function, and it is called when something changes on the hub.
+"""Receive webhooks: a decorated function is called when something changes on the hub.
 
 Owns: the receiver's side of a delivery. Does not own: managing webhooks (`hubgate.Hub`), sending (the hub).
 """
@@ -15,7 +15,7 @@ __all__ = ["ExperimentalWarning", "PayloadError", "Request", "WebhookPayload", "
 
 
 class ExperimentalWarning(UserWarning):
-    """May change in any version."""
+    """The API is experimental and may change in any version."""
 
 
 if os.environ.get("HUBGATE_NO_EXPERIMENTAL_WARNING", "").lower() not in ("1", "true", "yes", "on"):

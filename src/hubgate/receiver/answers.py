@@ -1,4 +1,4 @@
-"""What a handler returned or raised, as an HTTP answer."""
+"""Converts a handler's return value or exception to an HTTP response."""
 
 import dataclasses
 import datetime
@@ -13,7 +13,7 @@ from hubgate.receiver.request import Request
 
 
 class AsgiAnswer(Protocol):
-    """A response object of Starlette's or FastAPI's."""
+    """A response object of Starlette or FastAPI."""
 
     status_code: int
 
@@ -21,7 +21,7 @@ class AsgiAnswer(Protocol):
 
 
 class Answer:
-    """Ready to be sent. `status` tells whether the handler counts as done."""
+    """A response that is ready to be sent. `status` decides whether the delivery succeeded."""
 
     def __init__(self, status: int, body: bytes = b"null", *headers: tuple[bytes, bytes]) -> None:
         self.status, self.body, self.headers = status, body, headers
@@ -44,12 +44,12 @@ class ForeignAnswer(Answer):
 
 
 def returned(value: object) -> Answer:
-    """Raises TypeError, ValueError or RecursionError for what cannot be JSON."""
+    """The response for a handler's return value. Raises TypeError, ValueError or RecursionError if it is not JSON."""
     return _foreign(value) or Answer(200, json.dumps(value, default=_plain, allow_nan=False).encode())
 
 
 def finished(value: object) -> Answer:
-    """Where nobody waits for the answer: it may be anything, and only a response can say that it failed."""
+    """The result of a handler whose sender no longer waits. Any value is a success, except a response that failed."""
     return _foreign(value) or Answer(200)
 
 
@@ -60,7 +60,7 @@ def _foreign(value: object) -> Answer | None:
 
 
 def raised(error: BaseException) -> Answer | None:
-    """The answer that an HTTPException of Starlette's or FastAPI's asks for; None if it is no such."""
+    """The response for an HTTPException of Starlette or FastAPI; None for other exceptions."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int) or not hasattr(error, "detail") or not 200 <= status <= 599:
         return None

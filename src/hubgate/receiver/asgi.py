@@ -1,4 +1,4 @@
-"""The little of ASGI that a receiver needs: types, plain answers, where in a mounted app a request goes."""
+"""ASGI helpers: types, simple responses, and the path of a request in a mounted app."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -11,16 +11,16 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
-# RFC 9110, 6.4.1: servers hang up on an app that sends one.
+# RFC 9110, 6.4.1: servers abort the response of an app that sends a body with these.
 WITHOUT_BODY = (204, 304)
 
 
 def path_of(scope: Scope) -> str:
-    """The path below the place where the app is mounted; a slash at its end makes no difference."""
+    """The path relative to the app's mount point, without a trailing slash."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "").rstrip("/")
-    # Frameworks disagree on whether `path` still has the mount in it. Behind a proxy that takes its own prefix away
-    # `path` has the mount only, while `root_path` has both.
+    # Frameworks disagree on whether `path` includes the mount point. Behind a proxy that strips its own prefix, `path`
+    # includes only the mount point, while `root_path` includes both.
     for prefix in (root, root.removeprefix(scope.get("app_root_path", "").rstrip("/"))):
         if prefix and (path == prefix or path.startswith(prefix + "/")):
             path = path[len(prefix) :]

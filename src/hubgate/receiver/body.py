@@ -1,18 +1,18 @@
-"""Reading a request's body: so much, in so much time, and no further."""
+"""Reads the body of a request, with limits on size and time."""
 
 import asyncio
 import contextlib
 
 from hubgate.receiver.asgi import Receive, Scope, header_values
 
-# Payloads end at 256 KiB and a little.
+# Payloads are at most slightly larger than 256 KiB.
 MOST_BYTES = 1024 * 1024
 SECONDS = 20.0
 DRAIN_SECONDS = 2.0
 
 
 class BodyRefused(Exception):
-    """With the status that says why."""
+    """The body was rejected with this status."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -20,18 +20,18 @@ class BodyRefused(Exception):
 
 
 class Gone(Exception):
-    """The sender left in the middle; there is nobody to answer."""
+    """The sender disconnected, so no response can be sent."""
 
 
 class Body:
-    """A request's body, read by one."""
+    """The body of a request, for one reader."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._scope, self._receive = scope, receive
         self._ended = False
 
     async def read(self) -> bytes:
-        """Raises BodyRefused, or Gone."""
+        """Read the whole body. Raises BodyRefused or Gone."""
         lengths = header_values(self._scope["headers"], b"content-length")
         if any(length.isdigit() and len(length) < 20 and int(length) > MOST_BYTES for length in lengths):
             raise _too_large()
@@ -47,19 +47,19 @@ class Body:
         return bytes(content)
 
     async def drain(self) -> None:
-        """Take in, for a moment, what is not wanted: a sender who is cut off while he sends never sees the answer."""
-        taken = 0
+        """Read and discard the rest for a moment: a sender that is cut off while sending never sees the response."""
+        read = 0
         with contextlib.suppress(TimeoutError, Gone):
             async with asyncio.timeout(DRAIN_SECONDS):
-                while not self._ended and taken <= MOST_BYTES:
-                    taken += len(await self._next())
+                while not self._ended and read <= MOST_BYTES:
+                    read += len(await self._next())
 
     async def _next(self) -> bytes:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self._ended = True
             raise Gone
-        # After its end there is nothing to wait for but the sender's leaving.
+        # After the last message, the only one left is the disconnect.
         self._ended = not message.get("more_body", False)
         piece: bytes = message.get("body", b"")
         return piece

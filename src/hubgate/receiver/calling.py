@@ -1,7 +1,7 @@
-"""What a handler wants to be given, read from its signature once, when it is registered.
+"""Maps a delivery to the parameters of a handler. The signature is inspected once, when the handler is registered.
 
-By annotation first: WebhookPayload, Request (ours, Starlette's or FastAPI's), dict, bytes, a pydantic model. Without
-one by name: `payload`, `request`, `body`; a single parameter of another name is the payload.
+Annotations decide first: WebhookPayload, Request (ours, Starlette's or FastAPI's), dict, bytes, a pydantic model.
+Without an annotation the name decides: `payload`, `request`, `body`. A single parameter of another name is the payload.
 """
 
 import inspect
@@ -19,7 +19,7 @@ Handler = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Delivery:
-    """Everything a handler can be given. `payload` is None where the body is none and nobody asked for one."""
+    """The data for a handler. `payload` is None if the body is not a payload and the handler does not need one."""
 
     path: str
     request: Request
@@ -29,7 +29,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Wish:
-    """`read`: it comes out of the body, which then has to be a payload."""
+    """How to fill a parameter. `read` means that the value is parsed from the body, which must then be a payload."""
 
     give: Callable[[Delivery], Any]
     read: bool
@@ -50,7 +50,7 @@ _BY_NAME = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How to call it."""
+    """How to call a handler: the values for its parameters."""
 
     handler: Handler
     positional: tuple[Wish, ...]
@@ -66,13 +66,13 @@ class Plan:
         return inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(self.handler)
 
     def bound(self, delivery: Delivery) -> Callable[[], Any]:
-        """The call, ready to be made. Raises PayloadError where a model of the handler's own refuses the payload."""
+        """The call with its arguments bound. Raises PayloadError if the handler's own model rejects the payload."""
         given = [wish.give(delivery) for wish in self.positional]
         return partial(self.handler, *given, **{name: wish.give(delivery) for name, wish in self.named.items()})
 
 
 def plan(handler: Handler) -> Plan:
-    """Raises TypeError for a parameter that nothing of a delivery fits."""
+    """Inspect a handler's signature. Raises TypeError for a parameter that a delivery cannot fill."""
     positional: list[Wish] = []
     named: dict[str, Wish] = {}
     hints = _hints(handler)
@@ -83,7 +83,7 @@ def plan(handler: Handler) -> Plan:
     ]
     needed = [one for one in parameters if one.default is one.empty]
     for parameter in parameters:
-        wish = _wish(parameter.name, _plain(hints.get(parameter.name)), only=needed == [parameter])
+        wish = _wish_for(parameter.name, _plain(hints.get(parameter.name)), only=needed == [parameter])
         if wish is None and parameter.default is parameter.empty:
             name = getattr(handler, "__qualname__", type(handler).__name__)
             raise TypeError(f"{name}: nothing of a delivery fits its parameter {parameter.name!r}.")
@@ -94,22 +94,22 @@ def plan(handler: Handler) -> Plan:
     return Plan(handler, tuple(positional), named)
 
 
-def _wish(name: str, kind: Any, *, only: bool) -> Wish | None:
+def _wish_for(name: str, kind: Any, *, only: bool) -> Wish | None:
     if isinstance(kind, type):
-        return _of_kind(kind)
-    # An annotation that could not be looked up still has a name.
+        return _wish_by_type(kind)
+    # An annotation that could not be resolved is a string with the type's name.
     written = kind.rpartition(".")[2] if isinstance(kind, str) else ""
     return _BY_NAME.get(written) or _BY_NAME.get(name) or (_PAYLOAD if only else None)
 
 
-def _of_kind(kind: Any) -> Wish | None:
+def _wish_by_type(kind: Any) -> Wish | None:
     if issubclass(kind, WebhookPayload):
         return _PAYLOAD
     if issubclass(kind, Request):
         return _REQUEST
     if issubclass(kind, bytes):
         return _BODY
-    # Before mappings, because Starlette's requests are some too.
+    # Before Mapping, because Starlette's requests are mappings too.
     if kind.__name__ == "Request" and kind.__module__.partition(".")[0] in ("starlette", "fastapi"):
         return Wish(lambda delivery: kind(delivery.request.scope, delivery.request.receive()), read=False)
     if issubclass(kind, Mapping):
@@ -127,17 +127,17 @@ def _validated(model: Any, value: Any) -> Any:
 
 
 def _hints(handler: Handler) -> dict[str, Any]:
-    """Annotations as types where they can be looked up, else as they are written."""
+    """The annotations as types, or as written if they cannot be resolved."""
     function = handler if inspect.isroutine(handler) else type(handler).__call__
     try:
         return typing.get_type_hints(inspect.unwrap(function), include_extras=False)
-    # An annotation can be any expression, so looking it up can raise anything.
+    # An annotation can be any expression, so resolving it can raise any exception.
     except Exception:
         return dict(getattr(inspect.unwrap(function), "__annotations__", {}))
 
 
 def _plain(hint: Any) -> Any:
-    """Without `| None` and the parameters of `dict[str, Any]`. None where it says nothing."""
+    """The type without `| None` and without type parameters; None if the annotation is Any or object."""
     if hint is Any or hint is object:
         return None
     options = [one for one in typing.get_args(hint) if one is not type(None)]

@@ -1,4 +1,4 @@
-"""`@webhook_endpoint`: a receiver nobody has to make or start. It begins when the script has come to its end."""
+"""`@webhook_endpoint`: a shared receiver that is created implicitly and starts when the script ends."""
 
 import atexit
 import concurrent.futures.thread  # noqa: F401 (registers its own end, which has to come after ours)
@@ -20,11 +20,11 @@ F = TypeVar("F", bound=Handler)
 logger = logging.getLogger("hubgate.receiver")
 
 
-class _TheOne:
-    """The receiver that all decorated functions share."""
+class _Shared:
+    """The state of the receiver that all decorated functions share."""
 
     app: WebhooksServer | None = None
-    waits_for_the_end = False
+    is_registered = False
     starts_at_exit = True
 
 
@@ -33,80 +33,83 @@ def webhook_endpoint(path: F) -> F: ...
 @overload
 def webhook_endpoint(path: str | None = None) -> Callable[[F], F]: ...
 def webhook_endpoint(path: Any = None) -> Any:
-    """A decorator: deliveries to `/webhooks/{its name, or path}` call the function.
+    """Decorator: call the function for deliveries to `/webhooks/{path}`. The default path is the function's name.
 
-    All decorated functions share one receiver, which starts when the script ends; `function.launch()` starts it at
-    once, as notebooks need.
+    All decorated functions share a receiver, which starts when the script ends. In a notebook, call
+    `function.launch()` to start the receiver immediately.
     """
     if callable(path):
-        return _registered(path, None)
-    return lambda handler: _registered(handler, path)
+        return _register(path, None)
+    return lambda handler: _register(handler, path)
 
 
 def the_app() -> WebhooksServer:
-    if _TheOne.app is None:
-        _TheOne.app = WebhooksServer()
-    return _TheOne.app
+    if _Shared.app is None:
+        _Shared.app = WebhooksServer()
+    return _Shared.app
 
 
 def never_at_exit() -> None:
-    """For tests: importing a module with decorated functions must not leave a server running at their end."""
-    _TheOne.starts_at_exit = False
+    """Do not start the receiver at exit. For tests that import a module with decorated functions."""
+    _Shared.starts_at_exit = False
 
 
-def _registered(handler: F, path: str | None) -> F:
+def _register(handler: F, path: str | None) -> F:
     app = the_app()
     app.add_webhook(path)(handler)
-    if not _TheOne.waits_for_the_end:
-        _TheOne.waits_for_the_end = True
-        _at_the_end(_start)
+    if not _Shared.is_registered:
+        _Shared.is_registered = True
+        _call_at_end(_start)
 
     def launch(*given: Any, **named: Any) -> None:
-        _TheOne.starts_at_exit = False
+        _Shared.starts_at_exit = False
         app.launch(*given, **named)
 
     handler.launch = launch  # type: ignore[attr-defined]
     return handler
 
 
-def _at_the_end(start: Callable[[], None]) -> None:
-    """When the main thread has nothing left to do, but threads can still be started.
+def _call_at_end(start: Callable[[], None]) -> None:
+    """Call `start` when the main thread has finished, while threads can still be started.
 
-    In atexit's own functions they cannot: pools are closed by then, and from 3.12 on no thread starts any more. The
-    hook that pools use is called earlier, the latest registered first.
+    Functions of atexit run too late: thread pools are closed by then, and since Python 3.12 no thread can be started.
+    The hook that thread pools use runs earlier, in reverse order of registration.
     """
     register = getattr(threading, "_register_atexit", atexit.register)
     register(start)
 
 
 def _start() -> None:
-    """Not after an error, nor where somebody types or a process was forked off to work for another."""
+    """Start the receiver, unless the script failed, or runs in an interactive session or a child process."""
     died = getattr(sys, "last_value", None) is not None
     typing_here = hasattr(sys, "ps1")
     processes = sys.modules.get("multiprocessing.process")
     forked = processes is not None and processes.parent_process() is not None
-    if not _TheOne.starts_at_exit or died or typing_here or forked:
+    if not _Shared.starts_at_exit or died or typing_here or forked:
         return
-    # The first two of 3.12 start no thread once a script is over (cpython issue 113964).
+    # 3.12.0 and 3.12.1 cannot start threads once the script has ended (cpython issue 113964).
     if (3, 12) <= sys.version_info < (3, 12, 2):
         logger.error("This Python cannot serve at the end of a script. Call .launch() on a decorated function.")
         return
     try:
         the_app().launch()
     except OSError as error:
-        said = error.strerror or str(error)
-        sys.stderr.write(f"{said} on a decorated function.\n" if said.endswith("launch(port=...)") else f"{said}\n")
-        atexit.register(_leave_as_failed)
+        message = error.strerror or str(error)
+        sys.stderr.write(
+            f"{message} on a decorated function.\n" if message.endswith("launch(port=...)") else f"{message}\n"
+        )
+        atexit.register(_exit_as_failed)
 
 
-def _leave_as_failed() -> None:
-    """The interpreter chose its status before we were called. What others want done at the end is done first, and what
-    files still hold is written.
+def _exit_as_failed() -> None:
+    """Exit with status 1, after running other exit functions and flushing files.
+
+    The interpreter has already chosen its exit status when this is called.
     """
-    atexit.unregister(_leave_as_failed)
+    atexit.unregister(_exit_as_failed)
     atexit._run_exitfuncs()  # noqa: SLF001 (there is no public name for it)
-    for one in gc.get_objects():
-        if isinstance(one, io.TextIOBase | io.BufferedIOBase):
+    for file in gc.get_objects():
+        if isinstance(file, io.TextIOBase | io.BufferedIOBase):
             with contextlib.suppress(OSError, ValueError):
-                one.flush()
+                file.flush()
     os._exit(1)

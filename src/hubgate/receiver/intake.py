@@ -1,6 +1,6 @@
-"""A POST to a registered address, from its headers to its answer.
+"""Handles a POST to a registered address, from its headers to its response.
 
-In this order, so that nothing of a stranger's is parsed: secret, body as bytes, signature, JSON, handler.
+The order is: secret, body as bytes, signature, JSON, handler. Unauthenticated input is never parsed.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from hubgate.receiver.seen import Key, Seen, Standing
 from hubgate.receiver.verification import ID, Refused, Verifier
 
 MOST_ID_LENGTH = 256
-# The hub comes back then; by that time most handlers have ended.
+# The hub retries after this time, when most handlers have finished.
 RETRY_AFTER = (b"retry-after", b"10")
 
 logger = logging.getLogger("hubgate.receiver")
 
 
 class _NotRun(Exception):
-    """Nothing is run; this is the answer."""
+    """The handler is not run; this is the response."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -53,12 +53,12 @@ class Intake:
     refusals: Refusals = field(default_factory=Refusals)
     runner: Runner = field(default_factory=Runner)
     seen: Seen = field(default_factory=Seen)
-    # With `ack="before"`.
+    # Set with `ack="before"`.
     inbox: Inbox | None = None
     trouble: Trouble = field(
         default_factory=lambda: Trouble("The inbox cannot be written; deliveries are answered 503")
     )
-    # The loop itself holds tasks by weak references only.
+    # The event loop has only weak references to tasks.
     running: set[asyncio.Task[Answer]] = field(default_factory=set)
 
     def keep_in(self, file: Path) -> None:
@@ -67,26 +67,26 @@ class Intake:
     async def take(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
         body = Body(scope, receive)
         try:
-            request, delivery_id = await self._let_in(scope, body)
+            request, delivery_id = await self._authenticate(scope, body)
             value, payload = self._read(endpoint, request.content)
         except Gone:
             return
         except (Refused, BodyRefused) as refusal:
-            self._note(endpoint.path, refusal)
+            self._record_refusal(endpoint.path, refusal)
             await _refuse_unread(body, send, refusal.status, refusal.text)
             return
         except _NotRun as refusal:
-            self._note(endpoint.path, refusal)
+            self._record_refusal(endpoint.path, refusal)
             await refuse(send, refusal.status, refusal.text)
             return
         delivery = Delivery(endpoint.path, request, value, payload)
         if self.inbox is not None:
-            answer = await self._keep(self.inbox, endpoint, delivery, delivery_id)
+            answer = await self._store(self.inbox, endpoint, delivery, delivery_id)
         else:
-            answer = await self._run_now(endpoint, delivery, delivery_id)
+            answer = await self._run_directly(endpoint, delivery, delivery_id)
         await answer.send(request, send)
 
-    async def _let_in(self, scope: Scope, body: Body) -> tuple[Request, str | None]:
+    async def _authenticate(self, scope: Scope, body: Body) -> tuple[Request, str | None]:
         headers = scope["headers"] = list(scope["headers"])
         signed = self.verifier.needs_body(headers)
         content = await body.read()
@@ -106,22 +106,22 @@ class Intake:
                 raise _NotRun(422, str(error)) from None
             return None, None
 
-    async def _run_now(self, endpoint: Endpoint, delivery: Delivery, delivery_id: str | None) -> Answer:
+    async def _run_directly(self, endpoint: Endpoint, delivery: Delivery, delivery_id: str | None) -> Answer:
         key = (endpoint.path, delivery_id or uuid.uuid4().hex)
         standing = self.seen.begin(key)
         if standing is Standing.RUNNING:
-            # A 2xx would end the hub's tries before the outcome is known.
+            # A 2xx would stop the hub's retries before the outcome is known.
             return Answer(503, _text("error", "This delivery is still running."), RETRY_AFTER)
         if standing is Standing.DONE:
-            self._show(endpoint.path, delivery.payload, delivery_id, recent.AGAIN, 200)
+            self._record_outcome(endpoint.path, delivery.payload, delivery_id, recent.AGAIN, 200)
             return Answer(200, _text("status", "done before"))
-        work = asyncio.create_task(self._to_the_end(key, endpoint, delivery))
+        work = asyncio.create_task(self._run_to_end(key, endpoint, delivery))
         self.running.add(work)
         work.add_done_callback(self.running.discard)
-        # Some servers cancel the request of a sender who left. A thread cannot be cancelled: it would run on unknown.
+        # Some servers cancel the request when the sender disconnects. A handler in a thread would continue unnoticed.
         return await asyncio.shield(work)
 
-    async def _to_the_end(self, key: Key, endpoint: Endpoint, delivery: Delivery) -> Answer:
+    async def _run_to_end(self, key: Key, endpoint: Endpoint, delivery: Delivery) -> Answer:
         answer: Answer | None = None
         try:
             answer = await self._run(endpoint, delivery, returned)
@@ -129,47 +129,47 @@ class Intake:
             self.seen.end(key, succeeded=answer is not None and answer.succeeded)
         return answer
 
-    async def _keep(self, inbox: Inbox, endpoint: Endpoint, delivery: Delivery, delivery_id: str | None) -> Answer:
+    async def _store(self, inbox: Inbox, endpoint: Endpoint, delivery: Delivery, delivery_id: str | None) -> Answer:
         plan = endpoint.plan_for(delivery.payload)
         if plan is None:
             return await self._run(endpoint, delivery, finished)
         try:
-            # Nobody could be told later that the handler's own model refuses it.
+            # Validate now: later the sender can no longer be notified that the handler's model rejects the payload.
             plan.bound(delivery)
-            kept = harmless(delivery.request.scope["headers"])
-            state = await inbox.put(endpoint.path, delivery_id or uuid.uuid4().hex, kept, delivery.request.content)
+            stored = harmless(delivery.request.scope["headers"])
+            state = await inbox.put(endpoint.path, delivery_id or uuid.uuid4().hex, stored, delivery.request.content)
         except PayloadError as error:
-            self._note(endpoint.path, _NotRun(422, str(error)), delivery.payload, delivery_id)
+            self._record_refusal(endpoint.path, _NotRun(422, str(error)), delivery.payload, delivery_id)
             return Answer(422, _text("error", str(error)))
         except sqlite3.Error as error:
             self.trouble.tell(error)
             return Answer(503, _text("error", "The inbox cannot be written."), RETRY_AFTER)
         self.trouble.is_over()
         if state == DONE:
-            self._show(endpoint.path, delivery.payload, delivery_id, recent.AGAIN, 200)
+            self._record_outcome(endpoint.path, delivery.payload, delivery_id, recent.AGAIN, 200)
             return Answer(200, _text("status", "done before"))
-        self._show(endpoint.path, delivery.payload, delivery_id, recent.KEPT, 202)
+        self._record_outcome(endpoint.path, delivery.payload, delivery_id, recent.KEPT, 202)
         return Answer(202, _text("status", "accepted"))
 
-    async def _work(self, kept: Kept) -> bool:
-        """What the inbox runs later."""
-        endpoint = self.routes.endpoints.get(kept.path)
+    async def _work(self, stored: Kept) -> bool:
+        """Run a delivery from the inbox."""
+        endpoint = self.routes.endpoints.get(stored.path)
         if endpoint is None:
-            logger.error("%s waits for %s, which is no longer registered", plain(kept.delivery_id), kept.path)
+            logger.error("%s waits for %s, which is no longer registered", plain(stored.delivery_id), stored.path)
             return False
-        request = remade(kept.path, kept.headers, kept.body)
+        request = remade(stored.path, stored.headers, stored.body)
         try:
-            value, payload = self._read(endpoint, kept.body)
+            value, payload = self._read(endpoint, stored.body)
         except _NotRun:
-            logger.exception("%s cannot be read by the handler there is now", plain(kept.delivery_id))
+            logger.exception("%s cannot be read by the handler there is now", plain(stored.delivery_id))
             return False
-        return (await self._run(endpoint, Delivery(kept.path, request, value, payload), finished)).succeeded
+        return (await self._run(endpoint, Delivery(stored.path, request, value, payload), finished)).succeeded
 
     async def _run(self, endpoint: Endpoint, delivery: Delivery, answered: Callable[[object], Answer]) -> Answer:
         delivery_id = delivery.request.delivery_id
         plan = endpoint.plan_for(delivery.payload)
         if plan is None:
-            self._show(endpoint.path, delivery.payload, delivery_id, recent.PASSED, 200)
+            self._record_outcome(endpoint.path, delivery.payload, delivery_id, recent.PASSED, 200)
             return Answer(200, _text("status", "no handler for it"))
         began = time.monotonic()
         try:
@@ -177,10 +177,12 @@ class Intake:
         except PayloadError as error:
             answer = Answer(422, _text("error", str(error)))
         outcome = recent.DONE if answer.succeeded else recent.FAILED
-        self._show(endpoint.path, delivery.payload, delivery_id, outcome, answer.status, time.monotonic() - began)
+        self._record_outcome(
+            endpoint.path, delivery.payload, delivery_id, outcome, answer.status, time.monotonic() - began
+        )
         return answer
 
-    def _note(
+    def _record_refusal(
         self,
         path: str,
         refusal: Refused | BodyRefused | _NotRun,
@@ -190,7 +192,7 @@ class Intake:
         self.recent.add(entry(path, payload, delivery_id, recent.REFUSED, refusal.status))
         self.refusals.tell(path, refusal.status, refusal.text, time.monotonic())
 
-    def _show(
+    def _record_outcome(
         self,
         path: str,
         payload: WebhookPayload | None,
@@ -205,16 +207,16 @@ class Intake:
 
 
 async def _refuse_unread(body: Body, send: Send, status: int, text: str) -> None:
-    """The answer at once, its end when the sender is done; servers hang up on him at its end."""
+    """Send the response at once, but end it only after the sender has finished: servers disconnect when it ends."""
 
-    async def hold_the_end(message: Message) -> None:
+    async def send_and_drain(message: Message) -> None:
         if message["type"] == "http.response.body":
             await send({**message, "more_body": True})
             await body.drain()
             message = {"type": "http.response.body", "body": b""}
         await send(message)
 
-    await refuse(hold_the_end, status, text)
+    await refuse(send_and_drain, status, text)
 
 
 def _text(name: str, text: str) -> bytes:

@@ -1,7 +1,7 @@
-"""The landing page: what is registered, how to point a webhook at it, how to try it, and what came lately.
+"""The landing page: registered webhooks, how to configure and test them, and recent deliveries.
 
-What came lately is shown only to a browser on this machine that asked for this machine by name: neither a proxy's
-visitors nor a foreign site whose name leads to 127.0.0.1 are that.
+Recent deliveries are shown only to a browser on this machine that requested a loopback host. This excludes visitors
+behind a proxy, and websites whose name resolves to 127.0.0.1 (DNS rebinding).
 """
 
 import ipaddress
@@ -57,7 +57,7 @@ def is_local(scope: Scope) -> bool:
     client = scope.get("client")
     headers = Headers(scope["headers"])
     hosts = header_values(scope["headers"], b"host")
-    # No browser speaks HTTP/1.0; proxies that add no header of theirs do.
+    # No browser uses HTTP/1.0, but proxies that add no headers do.
     if not client or len(hosts) != 1 or scope.get("http_version") == "1.0" or any(one in headers for one in _FORWARDED):
         return False
     return _is_loopback(str(client[0])) and _names_this_machine(hosts[0].decode("latin-1"))
@@ -78,13 +78,13 @@ def _is_loopback(address: str) -> bool:
 
 
 def _base(scope: Scope) -> str:
-    """Only ever shown to the one who sent this Host."""
+    """The base URL of the receiver. The Host header is not trusted, but only its sender sees the result."""
     host = Headers(scope["headers"]).get("host", "127.0.0.1:7860")
     return f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '').rstrip('/')}"
 
 
 def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, verifier: Verifier) -> str:
-    """`recent` is None for those who may not see it."""
+    """The landing page as HTML. `recent` is None if the visitor may not see deliveries."""
     lock = ("warn", "■ Open to everybody") if verifier.open else ("ok", "● Locked")
     root = "/" + base.split("/", 3)[3] if base.count("/") > 2 else ""
     parts = [
@@ -135,7 +135,7 @@ def _how(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str]:
         create = f"printenv WEBHOOK_SECRET | {create} --secret-stdin"
         header = '  -H "X-Webhook-Secret: $WEBHOOK_SECRET" \\\n'
     curl = f"curl {address} \\\n  -H 'Content-Type: application/json' \\\n{header}  -d '{json.dumps(_SAMPLE)}'"
-    # With a key alone only the hub can sign.
+    # If only a public key is configured, only the hub can sign.
     by_hand = bool(verifier.secrets) or verifier.open
     same = ["<p>In a terminal that has the receiver's <code>WEBHOOK_SECRET</code>:</p>"] if verifier.secrets else []
     several = " All kinds registered with <code>@app.on</code> share one address." if endpoint.path == EVENTS else ""
@@ -168,8 +168,8 @@ def _row(entry: Entry) -> str:
         f'<tr><td class="whole"><time datetime="{at.isoformat(timespec="seconds")}">{at:%H:%M:%S} UTC</time></td>'
         f'<td class="whole"><span class="badge {outcome.tone}">{outcome.mark} {outcome.word}</span> '
         f'<span class="muted">{entry.status or ""}{took}</span></td>'
-        f'<td class="what">{_foreign(entry.what or "not read")}<br><span class="muted">{escape(entry.path)}</span></td>'
-        f'<td class="repo">{_foreign(entry.repo) if entry.repo else ""}</td>'
+        f'<td class="what">{_bdi(entry.what or "not read")}<br><span class="muted">{escape(entry.path)}</span></td>'
+        f'<td class="repo">{_bdi(entry.repo) if entry.repo else ""}</td>'
         f'<td class="minor"><code>{escape(entry.delivery_id)}</code></td></tr>'
     )
 
@@ -184,5 +184,5 @@ def _table(label: str, heads: list[str], rows: list[str]) -> str:
     )
 
 
-def _foreign(text: str) -> str:
+def _bdi(text: str) -> str:
     return f"<bdi>{escape(text)}</bdi>"

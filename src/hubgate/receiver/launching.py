@@ -1,4 +1,4 @@
-"""Serving a receiver alone, on uvicorn."""
+"""Serves a standalone receiver with uvicorn."""
 
 import asyncio
 import contextlib
@@ -9,21 +9,21 @@ import threading
 
 from hubgate.receiver.asgi import App
 
-# Running handlers get that long after Ctrl-C.
+# How long running handlers may continue after Ctrl-C.
 STOP_SECONDS = 10
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Bound before anything starts, so that a taken port is one clear error."""
+    """Open the listening socket before anything starts, so that a port conflict is reported clearly."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # By its protocol's name, or asyncio does not turn Nagle's algorithm off and every answer takes 40 ms.
+    # With IPPROTO_TCP: otherwise asyncio does not disable Nagle's algorithm, and every response takes 40 ms.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # On Windows this option would let two processes share the port.
         if os.name == "posix":
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
-        # From here on nobody is turned away: who reads the address we print may use it at once.
+        # Accept connections now, so that the printed address works immediately.
         bound.listen(1024)
     except OSError as error:
         bound.close()
@@ -33,7 +33,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 def address(bound: socket.socket) -> str:
     host, port = bound.getsockname()[:2]
-    # What listens everywhere is reached here too.
+    # A wildcard address is also reachable on loopback.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -49,7 +49,7 @@ class Serving:
             log_level="warning",
             access_log=False,
             server_header=False,
-            # The landing page looks at the true peer; a forwarded one anybody can claim.
+            # The landing page needs the real peer address; forwarding headers can be forged.
             proxy_headers=False,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
@@ -57,7 +57,7 @@ class Serving:
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
-        """Until Ctrl-C or SIGTERM."""
+        """Serve until Ctrl-C or SIGTERM."""
         try:
             with contextlib.suppress(KeyboardInterrupt):
                 self._server.run(sockets=[self._bound])
@@ -65,7 +65,7 @@ class Serving:
             self._bound.close()
 
     def run_beside(self) -> None:
-        """In a thread; returns once it answers."""
+        """Serve in a thread; returns once the server is ready."""
         self._thread = threading.Thread(target=self._run_quietly, name="hubgate-receiver", daemon=True)
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
@@ -74,7 +74,7 @@ class Serving:
             raise RuntimeError("The receiver did not start; the log says why.")
 
     def _run_quietly(self) -> None:
-        # So uvicorn says that the app did not start, after it wrote why.
+        # uvicorn raises SystemExit if the app did not start, after logging the reason.
         with contextlib.suppress(SystemExit):
             self.run()
 
@@ -85,14 +85,17 @@ class Serving:
 
 
 def in_a_notebook() -> bool:
-    """Where a loop runs in this thread already, so that no second one can. Raises RuntimeError where nobody types."""
+    """Whether an event loop runs in this thread and the session is interactive.
+
+    Raises RuntimeError if a loop runs and the session is not interactive.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return False
     if hasattr(sys, "ps1"):
         return True
-    # For instance `uvicorn app:app` with a launch() in app.py that no `if __name__ == "__main__":` guards.
+    # For example `uvicorn app:app`, if app.py calls launch() without `if __name__ == "__main__":`.
     raise RuntimeError("An event loop runs here. Serve the receiver on it, or launch(prevent_thread_lock=True).")
 
 

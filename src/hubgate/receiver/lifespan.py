@@ -1,4 +1,4 @@
-"""Starting and stopping with the server around us, where it says so; an app shown as `ui` hears it too."""
+"""The ASGI lifespan of a receiver: starts and stops it with the server, together with the app in `ui`."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,7 +14,7 @@ async def alone(receive: Receive, send: Send, start: Step, stop: Step) -> None:
             try:
                 await start()
             except OSError as error:
-                # Said so, a server shows this line and no traceback.
+                # The server then logs this line without a traceback.
                 await send({"type": "lifespan.startup.failed", "message": str(error)})
                 return
             await send({"type": "lifespan.startup.complete"})
@@ -25,14 +25,14 @@ async def alone(receive: Receive, send: Send, start: Step, stop: Step) -> None:
 
 
 class _NotStarted(Exception):
-    """Through the app around which we are: the server knows already."""
+    """Aborts the wrapped app after a failed start, which the server already knows about."""
 
 
 async def around(app: App, scope: Scope, receive: Receive, send: Send, start: Step, stop: Step) -> None:
-    """We are up before it is, and down before it is."""
+    """Run the lifespan of `app`. The receiver starts before the app and stops before it."""
     heard = answered = False
 
-    async def hearing() -> Message:
+    async def receive_message() -> Message:
         nonlocal heard
         message = await receive()
         heard = True
@@ -40,23 +40,23 @@ async def around(app: App, scope: Scope, receive: Receive, send: Send, start: St
             try:
                 await start()
             except OSError as error:
-                await answering({"type": "lifespan.startup.failed", "message": str(error)})
+                await send_message({"type": "lifespan.startup.failed", "message": str(error)})
                 raise _NotStarted from error
         else:
             await stop()
         return message
 
-    async def answering(message: Message) -> None:
+    async def send_message(message: Message) -> None:
         nonlocal answered
         answered = True
         await send(message)
 
     try:
-        await app(scope, hearing, answering)
+        await app(scope, receive_message, send_message)
     except _NotStarted:
         return
     except Exception:
-        # An app without a lifespan raises at the sight of it.
+        # An app without lifespan support raises on a lifespan scope.
         if heard:
             raise
     if not answered and not heard:

@@ -1,7 +1,7 @@
-"""What a delivery says, as objects: known members are typed, unknown ones are kept.
+"""The payload of a delivery as objects: known members are typed, unknown members are preserved.
 
-`payload.repo.head_sha` and `payload.repo.headSha` are the same thing. Of a payload only `event` and the repo's type
-and name have to be there; a known member of the wrong type is refused, an unknown one may be anything.
+`payload.repo.head_sha` and `payload.repo.headSha` are equivalent. Only `event` and the repo's type and name are
+required. A known member of the wrong type is rejected; an unknown member may have any value.
 """
 
 import json
@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 
 class PayloadError(ValueError):
-    """The body is no payload; the text says where."""
+    """The body is not a valid payload; the message says where."""
 
 
-# Ours has five levels. Whatever a handler does with a payload, Python can recurse that far.
+# The hub's payloads have five levels. Python can recurse this deep in anything that a handler does with a payload.
 MOST_LEVELS = 100
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -26,7 +26,7 @@ def _snake(name: str) -> str:
 
 
 class Part:
-    """An object of the payload. Members answer to their name on the wire and to it in snake_case."""
+    """An object in the payload. Members are accessible by their name on the wire and in snake_case."""
 
     # Name on the wire -> its type, or a list with the type of its items.
     _known: ClassVar[Mapping[str, Any]] = {}
@@ -48,14 +48,14 @@ class Part:
         values: dict[str, Any] = self.__dict__.get("_values", {})
         for spelling in (name, _snake(name)):
             if spelling in values and not name.startswith("_"):
-                return _loose(values[spelling])
+                return _wrapped(values[spelling])
         raise AttributeError(f"{type(self).__name__} has no {name!r}.")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"A payload cannot be changed: {name}")
 
     def __getitem__(self, name: str) -> Any:
-        """As on the wire."""
+        """A member by its name on the wire, as it was sent."""
         return self._raw[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -84,14 +84,14 @@ class Part:
     def to_dict(self) -> dict[str, Any]:
         return dict(self.raw)
 
-    # By these names handlers written for pydantic ask for it.
+    # Handlers written for pydantic models use these names.
     def model_dump(self, **_: Any) -> dict[str, Any]:
         return dict(self.raw)
 
     def model_dump_json(self, *, indent: int | None = None, **_: Any) -> str:
         return json.dumps(self.raw, indent=indent, ensure_ascii=False)
 
-    # Pickle and copy look for these before __dict__ is there.
+    # Pickle and copy would otherwise call __getattr__ before __dict__ is filled.
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.raw,)
 
@@ -110,7 +110,7 @@ class Url(Part):
 
 
 class Event(Part):
-    """`action` and `scope` may be ones this version has never heard of."""
+    """The event. `action` and `scope` may be unknown to this version."""
 
     action: str
     scope: str
@@ -240,15 +240,15 @@ class WebhookPayload(Part):
 
     @property
     def kind(self) -> str:
-        """Scope and action: `repo.content.update`."""
+        """Scope and action, such as `repo.content.update`."""
         return f"{self.event.scope}.{self.event.action}"
 
 
 def parsed(body: bytes) -> Any:
-    """JSON and nothing looser. Raises PayloadError for whatever the parser chokes on."""
+    """Parse strict JSON. Raises PayloadError for anything else."""
     try:
         value = json.loads(body.decode(), parse_constant=_no_number, parse_float=_finite)
-    # Deep nesting ends in RecursionError, numbers of thousands of digits in ValueError.
+    # Deep nesting raises RecursionError, numbers with thousands of digits raise ValueError.
     except (ValueError, RecursionError):
         raise PayloadError("The body is no JSON.") from None
     level = [value]
@@ -266,7 +266,7 @@ def _members(value: Any) -> Iterable[Any]:
 
 
 def _finite(text: str) -> float:
-    """`1e999` would be read as Infinity, which could not be written as JSON again."""
+    """Reject `1e999`, which Python parses as Infinity, which cannot be written as JSON."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(text)
@@ -292,14 +292,14 @@ def _typed(value: Any, kind: Any, where: str) -> Any:
         if not isinstance(value, dict):
             raise PayloadError(f"{where} is no object.")
         return kind(value, where)
-    # To Python a bool is an int.
+    # In Python a bool is an int.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise PayloadError(f"{where} is no {kind.__name__}.")
     return value
 
 
-def _loose(value: Any) -> Any:
-    """What we do not know, but can walk through in the same way."""
+def _wrapped(value: Any) -> Any:
+    """Wrap an unknown member, so that its members are accessible in the same way."""
     if isinstance(value, dict):
         return Part(value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The last deliveries, for the landing page. In memory, and without anything secret."""
+"""Recent deliveries for the landing page, in memory and without secrets."""
 
 import threading
 import time
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from hubgate.receiver.payload import WebhookPayload
 
 MOST = 50
-# Anybody can send what is refused; it must not push out what was let in.
+# Anybody can send deliveries that are rejected; they must not push out accepted ones.
 MOST_REFUSED = 10
 MOST_LETTERS = 100
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it looks: a mark, a word, and whether that is good."""
+    """How an outcome is displayed: symbol, word and tone."""
 
     mark: str
     word: str
@@ -45,16 +45,16 @@ class Entry:
 class Recent:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._let_in: deque[Entry] = deque(maxlen=MOST)
+        self._accepted: deque[Entry] = deque(maxlen=MOST)
         self._refused: deque[Entry] = deque(maxlen=MOST_REFUSED)
 
     def add(self, entry: Entry) -> None:
         with self._lock:
-            (self._refused if entry.outcome is REFUSED else self._let_in).append(entry)
+            (self._refused if entry.outcome is REFUSED else self._accepted).append(entry)
 
     def newest_first(self) -> list[Entry]:
         with self._lock:
-            return sorted((*self._let_in, *self._refused), key=lambda entry: entry.at, reverse=True)
+            return sorted((*self._accepted, *self._refused), key=lambda entry: entry.at, reverse=True)
 
 
 def entry(
@@ -71,6 +71,6 @@ def entry(
 
 
 def plain(text: str) -> str:
-    """What others wrote, for one line of a log or a page: nothing that ends or turns the line, and not without end."""
-    kept = "".join(mark for mark in text[: 2 * MOST_LETTERS] if mark.isprintable())
-    return kept if len(kept) <= MOST_LETTERS else kept[: MOST_LETTERS - 1] + "…"
+    """Sanitize untrusted text for one line of a log or page: printable characters only, of limited length."""
+    shown = "".join(mark for mark in text[: 2 * MOST_LETTERS] if mark.isprintable())
+    return shown if len(shown) <= MOST_LETTERS else shown[: MOST_LETTERS - 1] + "…"

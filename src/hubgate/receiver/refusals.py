@@ -1,10 +1,10 @@
-"""What the log says of deliveries that were not let in."""
+"""Logs rejected deliveries, at a limited rate."""
 
 import logging
 
 from hubgate.receiver.recent import plain
 
-# Anybody can send what is refused; a flood of it must not become one of the log.
+# Anybody can send deliveries that are rejected; a flood of them must not flood the log.
 QUIET_SECONDS = 1.0
 
 logger = logging.getLogger("hubgate.receiver")
@@ -13,13 +13,13 @@ logger = logging.getLogger("hubgate.receiver")
 class Refusals:
     def __init__(self) -> None:
         self._next_line_at = 0.0
-        self._untold = 0
+        self._suppressed = 0
 
     def tell(self, path: str, status: int, text: str, now: float) -> None:
-        """`text` is what the sender is told too: nothing secret is in it. `now` is of a clock that never goes back."""
+        """Log a rejected delivery. `text` is also sent to the sender, so it contains no secret. `now` is monotonic."""
         if now < self._next_line_at:
-            self._untold += 1
+            self._suppressed += 1
             return
-        untold = f" ({self._untold} more since the line before)" if self._untold else ""
-        logger.warning("Refused a delivery to %s with %d: %s%s", path, status, plain(text), untold)
-        self._next_line_at, self._untold = now + QUIET_SECONDS, 0
+        suppressed = f" ({self._suppressed} more since the line before)" if self._suppressed else ""
+        logger.warning("Refused a delivery to %s with %d: %s%s", path, status, plain(text), suppressed)
+        self._next_line_at, self._suppressed = now + QUIET_SECONDS, 0

@@ -1,4 +1,4 @@
-"""The request as a handler may ask for it, and what its headers tell of the delivery."""
+"""The request object for handlers, with the delivery's metadata from its headers."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,13 +10,13 @@ from hubgate.depth import HEADER as DEPTH
 from hubgate.receiver.asgi import Message, RawHeaders, Receive, Scope
 from hubgate.receiver.payload import parsed
 
-# They open doors; what is written down or shown goes without them.
+# Headers with credentials, which are neither stored nor shown.
 SECRET_HEADERS = (b"x-webhook-secret", b"webhook-signature", b"authorization", b"proxy-authorization", b"cookie")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Headers(Mapping[str, str]):
-    """Names in any case. Of a header that came twice the last counts."""
+    """Case-insensitive headers. The last value of a repeated header counts."""
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self._values = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
@@ -49,9 +49,9 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Behaves as the requests of Starlette and FastAPI do, as far as a webhook's handler goes.
+    """The HTTP request of a delivery, compatible with Starlette's and FastAPI's requests as far as handlers need it.
 
-    With `ack="before"` it is made anew from the inbox, without the headers that carry secrets.
+    With `ack="before"` the request is rebuilt from the inbox, without the headers that contain secrets.
     """
 
     scope: Scope
@@ -91,7 +91,7 @@ class Request:
 
     @property
     def sequence(self) -> int | None:
-        """Gapless per repo; deliveries that were tried again may arrive out of this order."""
+        """The number of the event in its repo, without gaps. Retried deliveries may be received out of order."""
         return self.headers.number("x-hubgate-sequence")
 
     @property
@@ -109,14 +109,14 @@ class Request:
         return parsed(self.content)
 
     def receive(self) -> Receive:
-        """For those who want to read it themselves: the body, whole, then silence."""
-        told = False
+        """An ASGI `receive` that returns the whole body and then a disconnect, for code that reads the body itself."""
+        sent = False
 
         async def receive() -> Message:
-            nonlocal told
-            if told:
+            nonlocal sent
+            if sent:
                 return {"type": "http.disconnect"}
-            told = True
+            sent = True
             return {"type": "http.request", "body": self.content, "more_body": False}
 
         return receive
@@ -127,7 +127,7 @@ def harmless(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
 
 
 def remade(path: str, headers: RawHeaders, content: bytes) -> Request:
-    """From what the inbox kept."""
+    """Rebuild a request from the inbox."""
     scope: Scope = {
         "type": "http",
         "asgi": {"version": "3.0"},

@@ -1,4 +1,4 @@
-"""Which handler a delivery goes to: by its address, and there by what happened to what."""
+"""Routes a delivery to its handler, by address and then by kind of event and type of repo."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,17 +7,17 @@ from hubgate.receiver.calling import Handler, Plan, plan
 from hubgate.receiver.payload import WebhookPayload
 
 PREFIX = "/webhooks/"
-# Where handlers registered by kind share one address.
+# The address that handlers registered by kind share.
 EVENTS = PREFIX + "events"
 EVERYTHING = "*"
 TYPES = ("model", "dataset", "space")
-# A scope of a million dots is nobody's.
+# Limits the work for a scope with millions of dots.
 DEEPEST = 8
 
 
 @dataclass
 class Endpoint:
-    """One address. Either one handler for all that comes, or several by kind and type."""
+    """An address, with either one handler for all deliveries, or several by kind and type."""
 
     path: str
     always: Plan | None = None
@@ -25,11 +25,11 @@ class Endpoint:
 
     @property
     def reads(self) -> bool:
-        """By kind nothing can be routed unread."""
+        """Whether the body must be a payload. Routing by kind always needs it."""
         return self.always is None or self.always.reads
 
     def plan_for(self, payload: WebhookPayload | None) -> Plan | None:
-        """The narrowest that fits: first by kind, then by type."""
+        """The most specific matching handler: first by kind, then by type."""
         if self.always is not None or payload is None:
             return self.always
         for kind in kinds_of(payload):
@@ -40,7 +40,7 @@ class Endpoint:
 
 
 def kinds_of(payload: WebhookPayload) -> Iterator[str]:
-    """`repo.content.update`, `repo.content`, `repo`, `*`: a scope nobody knows yet falls back to one that is known."""
+    """`repo.content.update`, `repo.content`, `repo`, `*`: unknown scopes fall back to known ones."""
     parts = payload.kind.split(".", DEEPEST)[:DEEPEST]
     for length in range(len(parts), 0, -1):
         yield ".".join(parts[:length])
@@ -48,9 +48,9 @@ def kinds_of(payload: WebhookPayload) -> Iterator[str]:
 
 
 def check_kind(kind: object, repo_type: object) -> None:
-    """Raises ValueError for what no delivery has: its events would be answered and lost.
+    """Raise ValueError for a kind or type that no delivery can have: its handler would never be called.
 
-    A kind that nobody knows today may be one of tomorrow.
+    Unknown kinds are accepted, because a newer hub may send them.
     """
     if not isinstance(kind, str) or not kind.strip():
         raise ValueError(f'Name a kind, as in @app.on("repo.content"), or "*", not {kind!r}.')
@@ -63,7 +63,7 @@ class Routes:
         self.endpoints: dict[str, Endpoint] = {}
 
     def add(self, handler: Handler, path: str | None) -> str:
-        """Raises ValueError for an address that is taken or none."""
+        """Register a handler and return its address. Raises ValueError if the address is taken or invalid."""
         name = (path if path is not None else getattr(handler, "__name__", "")).strip("/")
         if not name or name != name.strip() or any(mark in name for mark in "?#\\"):
             raise ValueError(f"A webhook cannot have the name {name!r}.")

@@ -1,4 +1,4 @@
-"""Running a handler: `async def` on the loop, `def` in a thread, both knowing how deep the delivery is."""
+"""Runs handlers: `async def` on the event loop, `def` in a thread, both with the delivery's depth in their context."""
 
 import asyncio
 import contextvars
@@ -19,7 +19,7 @@ logger = logging.getLogger("hubgate.receiver")
 
 
 class Runner:
-    """Threads of its own: handlers that block for minutes must not keep the loop's name look-ups waiting."""
+    """Runs handlers in separate threads: handlers that block for minutes must not delay the loop's DNS look-ups."""
 
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
@@ -27,9 +27,9 @@ class Runner:
     async def run(
         self, plan: Plan, call: Callable[[], Any], delivery: Delivery, answered: Callable[[object], Answer]
     ) -> Answer:
-        """`call` is the plan's, bound to the delivery; `answered` makes an answer of what it returned.
+        """Run a handler. `call` is the bound handler; `answered` converts its return value to a response.
 
-        Never raises for what the handler does: one that calls sys.exit must not take the others down.
+        Exceptions of the handler are never raised: a handler that calls sys.exit must not stop the others.
         """
         before = delivery_depth.set(delivery.request.depth)
         try:
@@ -57,20 +57,20 @@ class Runner:
         return result
 
     def close(self) -> None:
-        """What still runs in a thread runs on; nothing new begins."""
+        """Stop accepting work. Handlers that are running in threads continue."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
 
 
 def _cancelled() -> bool:
-    """Whether it is this task that shall end, and not something of the handler's that was cancelled."""
+    """Whether this task was cancelled, and not something inside the handler."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _caught(call: Callable[[], Any]) -> tuple[BaseException | None, Any]:
-    """A future cannot carry StopIteration, so errors travel as values."""
+    """Call and return the error as a value, because a future cannot carry StopIteration."""
     try:
         return None, call()
     except BaseException as error:

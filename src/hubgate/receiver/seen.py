@@ -1,4 +1,4 @@
-"""Which deliveries ran, in memory: what `ack="after"` knows them again by."""
+"""The deliveries that have been processed, in memory, to detect repeated ones with `ack="after"`."""
 
 import threading
 from collections import OrderedDict
@@ -15,7 +15,7 @@ class Standing(Enum):
 
 
 class Seen:
-    """Keyed by address and delivery id. Requests may come from several loops in several threads."""
+    """Deliveries by address and delivery id. Safe to use from several event loops in several threads."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -24,7 +24,7 @@ class Seen:
         self._done: OrderedDict[Key, None] = OrderedDict()
 
     def begin(self, key: Key) -> Standing:
-        """NEW once, to the one who shall run it; then RUNNING to others until `end`."""
+        """NEW for the first caller, who must run the delivery; then RUNNING for others until `end`."""
         with self._lock:
             if key in self._running:
                 return Standing.RUNNING
@@ -34,7 +34,7 @@ class Seen:
             return Standing.NEW
 
     def end(self, key: Key, *, succeeded: bool) -> None:
-        """One that failed is forgotten, so that it runs again."""
+        """Record the outcome. A failed delivery is removed, so that it can run again."""
         with self._lock:
             self._running.discard(key)
             if succeeded:

@@ -1,4 +1,4 @@
-"""The receiver itself: a plain ASGI app, alone or mounted in another."""
+"""`WebhooksServer`: an ASGI app that receives webhooks, standalone or mounted in another app."""
 
 import asyncio
 import contextlib
@@ -27,13 +27,14 @@ logger = logging.getLogger("hubgate.receiver")
 
 
 class WebhooksServer:
-    """Takes deliveries, checks where they come from, and calls the functions registered for them.
+    """An ASGI app that receives deliveries, authenticates them and calls the registered functions.
 
-    ui: what to show instead of the landing page: a string of HTML, an ASGI app or gradio Blocks.
-    webhook_secret: one, or several while you change it; without it WEBHOOK_SECRET of the environment.
-    public_key: the key of a webhook without a secret (`whpk_...`), one or several. Needs `hubgate[ed25519]`.
-    ack: "after" answers with what the handler returned; "before" writes the delivery to `inbox`, answers 202 and works
-        on it later, at least once, whatever happens to the process.
+    ui: replaces the landing page: a string of HTML, an ASGI app or gradio Blocks.
+    webhook_secret: a secret, or several during a rotation. Default: the environment variable WEBHOOK_SECRET.
+    public_key: the public key of a webhook without a secret (`whpk_...`), or several. Needs `hubgate[ed25519]`.
+    ack: "after" runs the handler first and responds with its result. "before" stores the delivery in `inbox`, responds
+        with 202 and runs the handler later, at least once, even if the process crashes.
+    inbox: the SQLite file for `ack="before"`.
     """
 
     def __init__(
@@ -53,10 +54,10 @@ class WebhooksServer:
         self._ui = ui
         self._ui_app: App | None = None
         self._routes = Routes()
-        checks = verifier(_several(webhook_secret, "webhook_secret"), _several(public_key, "public_key"))
+        checks = verifier(_as_list(webhook_secret, "webhook_secret"), _as_list(public_key, "public_key"))
         self._intake = Intake(checks, self._routes)
         if ack == "before":
-            # Seen from where the program started, wherever it goes from there.
+            # Absolute, in case the program changes its working folder.
             self._intake.keep_in(Path(inbox).absolute())
         self._serving: launching.Serving | None = None
         self.url: str | None = None
@@ -65,12 +66,12 @@ class WebhooksServer:
 
     @property
     def registered_webhooks(self) -> dict[str, Handler]:
-        """Address -> handler, for those with an address of their own."""
+        """The handlers that have their own address, by address."""
         return {path: one.always.handler for path, one in self._routes.endpoints.items() if one.always is not None}
 
     @property
     def addresses(self) -> list[str]:
-        """Every path that takes deliveries."""
+        """All paths that accept deliveries."""
         return list(self._routes.endpoints)
 
     @property
@@ -82,7 +83,7 @@ class WebhooksServer:
     @overload
     def add_webhook(self, path: str | None = None) -> Callable[[F], F]: ...
     def add_webhook(self, path: Any = None) -> Any:
-        """A decorator: deliveries to `/webhooks/{its name, or path}` call the function, which stays as it is."""
+        """Decorator: call the function for deliveries to `/webhooks/{path}`, by default the function's name."""
         if callable(path):
             self._routes.add(path, None)
             return path
@@ -94,10 +95,10 @@ class WebhooksServer:
         return register
 
     def on(self, kind: str, *, type: str | None = None) -> Callable[[F], F]:  # noqa: A002
-        """A decorator: the function is called for deliveries to `/webhooks/events` of this kind.
+        """Decorator: call the function for deliveries of this kind to `/webhooks/events`.
 
-        `kind` is a scope with or without its action (`repo.content`, `repo.content.update`), or `*`; `type` is the
-        repo's. The narrowest that fits is called, and only that.
+        `kind` is a scope with or without an action (`repo.content`, `repo.content.update`), or `*`. `type` is the type
+        of the repo. Only the most specific matching function is called.
         """
         check_kind(kind, type)
 
@@ -110,9 +111,9 @@ class WebhooksServer:
     def launch(
         self, host: str = "127.0.0.1", port: int = 7860, share: bool = False, prevent_thread_lock: bool = False
     ) -> None:
-        """Serve until Ctrl-C; with `prevent_thread_lock`, and in notebooks, in a thread until `close()`.
+        """Serve until Ctrl-C. With `prevent_thread_lock`, and in notebooks, serve in a thread until `close()`.
 
-        `url` then says where.
+        The attribute `url` is set to the receiver's address.
         """
         if share:
             raise NotImplementedError(
@@ -121,7 +122,7 @@ class WebhooksServer:
             )
         if self._serving is not None:
             raise RuntimeError(f"It is running already, at {self.url}. Call close() first.")
-        beside = prevent_thread_lock or launching.in_a_notebook()
+        in_thread = prevent_thread_lock or launching.in_a_notebook()
         if self._intake.inbox is not None:
             self._intake.inbox.check()
         bound = launching.listening(host, port)
@@ -132,14 +133,14 @@ class WebhooksServer:
             launching.say(f"  POST {self.url}{path}")
         with contextlib.ExitStack() as ending:
             ending.callback(self.close)
-            if beside:
+            if in_thread:
                 self._serving.run_beside()
                 ending.pop_all()
             else:
                 self._serving.run()
 
     def close(self) -> None:
-        """Stop what `launch` started, and let go of threads and the inbox's file."""
+        """Stop the server that `launch` started, and release threads and the inbox file."""
         if self._serving is not None:
             self._serving.stop()
             self._serving = None
@@ -148,15 +149,15 @@ class WebhooksServer:
             self._intake.inbox.close()
 
     async def settle(self) -> None:
-        """With `ack="before"`: until nothing runs and nothing that is due waits."""
+        """With `ack="before"`: wait until no delivery is running or due."""
         if self._intake.inbox is not None:
             await self._intake.inbox.settle()
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:  # noqa: ARG002
-        """For an app that mounts this one: `FastAPI(lifespan=receiver.lifespan)`.
+        """The lifespan for an app that mounts this receiver: `FastAPI(lifespan=receiver.lifespan)`.
 
-        Without it the inbox is worked through from the first request on.
+        Without it, processing of the inbox starts only with the first request.
         """
         await self._begin()
         try:
@@ -171,21 +172,21 @@ class WebhooksServer:
         await self._start()
         endpoint = self._routes.endpoints.get(path_of(scope)) if scope["type"] == "http" else None
         if endpoint is None:
-            await self._show(scope, receive, send)
+            await self._respond_with_ui(scope, receive, send)
         elif scope["method"] != "POST":
             await refuse(send, 405, "Webhooks are sent with POST.", (b"allow", b"POST"))
         else:
             await self._intake.take(endpoint, scope, receive, send)
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._shown()
+        app = self._ui_as_app()
         if app is None:
             await lifespan.alone(receive, send, self._begin, self._stop)
         else:
             await lifespan.around(app, scope, receive, send, self._begin, self._stop)
 
     async def _begin(self) -> None:
-        """Where a server waits for us: a file that cannot be is better told now than to every sender."""
+        """Start with the server. An unusable inbox fails the start instead of every delivery."""
         if self._intake.inbox is not None:
             await asyncio.to_thread(self._intake.inbox.check)
         await self._start()
@@ -198,8 +199,8 @@ class WebhooksServer:
         if self._intake.inbox is not None:
             await self._intake.inbox.stop()
 
-    async def _show(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._shown()
+    async def _respond_with_ui(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._ui_as_app()
         if app is not None:
             await app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -207,21 +208,21 @@ class WebhooksServer:
         else:
             await landing.answer(scope, send, self._routes, self._intake.recent, self._intake.verifier)
 
-    def _shown(self) -> App | None:
+    def _ui_as_app(self) -> App | None:
         if self._ui is not None and self._ui_app is None:
             self._ui_app = as_app(self._ui)
         return self._ui_app
 
 
-def _several(given: str | Sequence[str] | None, name: str) -> list[str]:
-    if given is None:
+def _as_list(value: str | Sequence[str] | None, name: str) -> list[str]:
+    if value is None:
         return []
-    several = [given] if isinstance(given, str | bytes) else list(given)
-    if not all(isinstance(one, str) for one in several):
+    values = [value] if isinstance(value, str | bytes) else list(value)
+    if not all(isinstance(one, str) for one in values):
         raise TypeError(f"{name} takes a string or a list of strings.")
-    # A file in which a secret came often ends in a newline; a header cannot.
-    several = [one.strip() for one in several]
-    # None at all where some were meant would open the door.
-    if not several or not all(several):
+    # A secret read from a file often ends in a newline, which a header cannot contain.
+    values = [one.strip() for one in values]
+    # An empty list would let everybody in.
+    if not values or not all(values):
         raise ValueError(f"{name} is empty.")
-    return several
+    return values

@@ -1,4 +1,4 @@
-"""What stands where the landing page would: a page of HTML, another ASGI app, or gradio Blocks."""
+"""The replacement for the landing page: a page of HTML, an ASGI app, or gradio Blocks."""
 
 import importlib
 from typing import Any, cast
@@ -7,7 +7,7 @@ from hubgate.receiver.asgi import App, Receive, Scope, Send, path_of, refuse, re
 
 
 def check(ui: Any) -> None:
-    """Raises TypeError for what cannot be shown."""
+    """Raise TypeError if the value cannot be used as `ui`."""
     if ui is not None and not isinstance(ui, str) and not callable(ui):
         raise TypeError("ui takes a string of HTML, an ASGI app or gradio Blocks.")
 
@@ -15,7 +15,7 @@ def check(ui: Any) -> None:
 def as_app(ui: Any) -> App:
     if isinstance(ui, str):
         return _page(ui)
-    # Blocks can be called too, but not as an app.
+    # Blocks are callable too, but not as an ASGI app.
     if _is_blocks(ui):
         return _gradio(ui)
     return cast("App", ui)

@@ -1,6 +1,6 @@
-"""Who may call a handler: the secret in its header, a `v1` signature made with it, or a `v1a` one by the webhook's key.
+"""Authenticates deliveries: by the secret in a header, a `v1` signature with the secret, or a `v1a` signature.
 
-Standard Webhooks signs `{webhook-id}.{webhook-timestamp}.{body}`. Nothing here reads the body as anything but bytes.
+Standard Webhooks signs `{webhook-id}.{webhook-timestamp}.{body}`. The body is treated as bytes and never parsed here.
 """
 
 import base64
@@ -16,31 +16,31 @@ from hubgate.receiver.asgi import header_values
 
 SECRET, ID, TIMESTAMP, SIGNATURE = b"x-webhook-secret", b"webhook-id", b"webhook-timestamp", b"webhook-signature"
 TOLERANCE_SECONDS = 300
-# A rotation has two; more than this is somebody making us work.
+# A rotation has two signatures. The limit prevents wasted work.
 MOST_SIGNATURES = 16
 
 _SECRET_PREFIX, _KEY_PREFIX = "whsec_", "whpk_"
 _ENTRY = re.compile(rb"(v[0-9]+[a-z]?),([A-Za-z0-9+/]+={0,2})")
 _TIME = re.compile(rb"[0-9]{1,12}")
-# Comparing digests under a key nobody knows tells not even the length of a secret.
+# Comparing digests under a random key does not leak even the length of a secret.
 _BLIND = random.token_bytes(32)
 
 
 class Refused(Exception):
-    """401: something is missing, malformed or stale. 403: it is there and wrong."""
+    """The delivery was rejected. 401: a header is missing, malformed or stale. 403: a secret or signature is wrong."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status, self.text = status, text
 
 
-# Whether a signature of this content is right.
+# Takes a signature and the signed content; returns whether the signature is valid.
 Check = Callable[[bytes, bytes], bool]
 
 
 @dataclass(frozen=True)
 class Verifier:
-    """With nothing configured everybody is let in."""
+    """Authenticates deliveries. If neither secrets nor keys are configured, all deliveries are accepted."""
 
     secrets: tuple[str, ...] = ()
     keys: tuple[Check, ...] = ()
@@ -50,11 +50,11 @@ class Verifier:
         return not self.secrets and not self.keys
 
     def needs_body(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
-        """What can be refused or let in by the headers alone; raises what is refused."""
+        """Check the headers; return whether `check_body` must verify a signature. Raises Refused."""
         if self.open:
             return False
         given = header_values(headers, SECRET)
-        if self.secrets and given and (len(given) > 1 or not self._known(given[0])):
+        if self.secrets and given and (len(given) > 1 or not self._is_known(given[0])):
             raise Refused(403, "X-Webhook-Secret is not the configured one.")
         signatures = _signatures(header_values(headers, SIGNATURE))
         signed = [version for version, _ in signatures]
@@ -65,7 +65,7 @@ class Verifier:
         return (b"v1" in signed and bool(self.secrets)) or (b"v1a" in signed and bool(self.keys))
 
     def check_body(self, headers: Sequence[tuple[bytes, bytes]], body: bytes, now: float) -> None:
-        """After `needs_body` asked for it: every kind of signature that is given and that we can check has to hold."""
+        """Verify signatures, after `needs_body` returned True. Each kind that can be checked must be valid."""
         content = _content(headers, body, now)
         signatures = _signatures(header_values(headers, SIGNATURE))
         for version, checks in ((b"v1", tuple(map(_hmac_check, self.secrets))), (b"v1a", self.keys)):
@@ -73,25 +73,25 @@ class Verifier:
             if given and checks and not _any_fits(checks, given, content):
                 raise Refused(403, "webhook-signature is not made with the configured secret or key.")
 
-    def _known(self, given: bytes) -> bool:
-        """All are compared, always: the time taken does not tell which came close."""
-        found = False
+    def _is_known(self, given: bytes) -> bool:
+        """Whether the secret is configured. All secrets are always compared, against timing attacks."""
+        is_valid = False
         for secret in self.secrets:
-            found |= hmac.compare_digest(_blinded(secret.encode()), _blinded(given))
-        return found
+            is_valid |= hmac.compare_digest(_blinded(secret.encode()), _blinded(given))
+        return is_valid
 
 
 def verifier(secrets: Iterable[str], public_keys: Iterable[str]) -> Verifier:
-    """Raises ValueError for what can be no secret or key, ImportError naming the extra that keys need."""
+    """Create a Verifier. Raises ValueError for an invalid secret or key, ImportError if keys need an extra."""
     known = tuple(secrets)
-    # With an empty key anybody can sign; with an empty secret anybody knows it.
+    # Anybody could sign with an empty key, and anybody knows an empty secret.
     if not all(map(hmac_key, known)):
         raise ValueError("A webhook secret is empty.")
     return Verifier(known, tuple(map(_ed25519_check, public_keys)))
 
 
 def hmac_key(secret: str) -> bytes:
-    """What follows `whsec_` is base64; any other secret is its own bytes."""
+    """The HMAC key of a secret: the decoded base64 after `whsec_`, or the bytes of any other secret."""
     if secret.startswith(_SECRET_PREFIX):
         try:
             return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
@@ -137,12 +137,12 @@ def _decoded(text: bytes) -> bytes:
 
 
 def _any_fits(checks: Iterable[Check], signatures: Iterable[bytes], content: bytes) -> bool:
-    found = False
+    is_valid = False
     given = list(signatures)
     for check in checks:
         for signature in given:
-            found |= check(signature, content)
-    return found
+            is_valid |= check(signature, content)
+    return is_valid
 
 
 def _hmac_check(secret: str) -> Check:

@@ -1,4 +1,4 @@
-"""The hub. Wired in `app.py` alone; packages below it are subjects, and imports point one way.
+"""The hub server. `app.py` wires it together; each package covers one subject, and imports point one way.
 
-See `tests/test_architecture.py` for the order, and each package's docstring for what it owns.
+`tests/test_architecture.py` defines the import order. Each package's docstring says what the package owns.
 """

@@ -1,4 +1,4 @@
-"""The only wiring: settings -> storage -> use cases -> routes -> ASGI."""
+"""Builds the ASGI app. All wiring is here: settings -> storage -> use cases -> routes -> ASGI."""
 
 from collections.abc import Sequence
 

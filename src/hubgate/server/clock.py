@@ -1,4 +1,4 @@
-"""Time as a parameter: whole microseconds since the epoch, the unit of every time column."""
+"""The clock that callers pass in. Times are integer microseconds since the epoch, as in every time column."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def system_clock() -> int:
 
 
 def iso(moment: int) -> str:
-    """A moment as existing clients parse it: UTC with `Z`; a numeric offset makes one of them raise."""
+    """Format a time as existing clients parse it: UTC with `Z`. One client raises on a numeric offset."""
     return f"{_iso_second(moment // SECOND)}.{moment // 1000 % 1000:03d}Z"
 
 

@@ -1,4 +1,4 @@
-"""`hubgate doctor`: looks at everything an operator gets wrong, and says how to mend it."""
+"""`hubgate doctor`: checks for common operator mistakes and says how to fix them."""
 
 import stat
 from collections.abc import AsyncIterator
@@ -25,11 +25,11 @@ from hubgate.server.storage.health import clock_of, integrity
 from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
 from hubgate.server.webhooks.waiting.store import waiting_since
 
-# Leases and codes stay right with clocks this far apart; beyond it something is wrong with the machine.
+# Leases and codes tolerate clocks this far apart. A larger skew means that the machine is misconfigured.
 MOST_SKEW_SECONDS = 5
-# The loop that seals comes by every second.
+# The sealing loop runs every second.
 LONGEST_UNSEALED = MINUTE
-# The loops that fan out and send come by many times a second.
+# The fan-out and delivery loops run many times a second.
 LONGEST_LATE = MINUTE
 START = "If nothing delivers, start the hub or hubgate deliver; if something does, it is behind."
 BUILT_IN_2026 = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
@@ -75,17 +75,17 @@ def _folder(settings: Settings) -> list[Finding]:
     try:
         if not folder.is_dir():
             return [Finding("data folder", "fail", f"{folder} does not exist. Start the hub once.")]
-        return [_permissions(path, limit, cure) for path, limit, cure in private if path.exists()]
+        return [_permissions(path, limit, fix) for path, limit, fix in private if path.exists()]
     except PermissionError as error:
         text = f"this user may not read {error.filename}. Run as the user the hub runs as."
         return [Finding("data folder", "fail", text)]
 
 
-def _permissions(path: Path, limit: int, cure: str) -> Finding:
+def _permissions(path: Path, limit: int, fix: str) -> Finding:
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & ~limit == 0:
         return Finding("permissions", "ok", f"{path} is private")
-    return Finding("permissions", "fail", f"{path} is open to others ({mode:o}). Run: {cure} {path}")
+    return Finding("permissions", "fail", f"{path} is open to others ({mode:o}). Run: {fix} {path}")
 
 
 def _public_address(settings: Settings) -> Finding:
@@ -126,10 +126,10 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
 
 
 async def _clock(hub: Hub) -> Finding:
-    here = hub.clock()
-    there = await clock_of(hub.db, on_sqlite=hub.settings.on_sqlite)
-    skew = abs(here - there) / SECOND
-    if here < BUILT_IN_2026:
+    local = hub.clock()
+    remote = await clock_of(hub.db, on_sqlite=hub.settings.on_sqlite)
+    skew = abs(local - remote) / SECOND
+    if local < BUILT_IN_2026:
         return Finding("clock", "fail", "this machine's clock is years behind. Set it, or tokens will not expire.")
     if skew > MOST_SKEW_SECONDS:
         return Finding("clock", "fail", f"this machine and the database differ by {skew:.0f} s. Run a time service.")

@@ -1,28 +1,28 @@
-"""Every refusal the hub can give, as a value: status, machine code, a message safe to show.
+"""All errors that the hub returns. Each has a status, a machine-readable code and a message that is safe to show.
 
 HubError
 ├── BadRequest 400           unreadable or contradictory input
 │   └── PayloadTooLarge 413, HeadersTooLarge 431, UnsupportedMedia 415
-├── Unauthorized 401         no credential, or one that is no longer good
+├── Unauthorized 401         the credential is missing, expired or revoked
 │   └── TokenForAnotherServer
-├── Forbidden 403            known, but not allowed; names the scopes that would help
-├── NotFound 404             absent, or hidden from this caller
+├── Forbidden 403            authenticated, but not allowed; names the scopes that are missing
+├── NotFound 404             does not exist, or is hidden from this caller
 ├── MethodNotAllowed 405
-├── RequestTimeout 408       the body did not arrive in time
+├── RequestTimeout 408       the body was not received in time
 ├── Conflict 409
 ├── PreconditionFailed 412
 ├── Unprocessable 422        well-formed but not allowed; names the field
-│   └── FieldErrors          a form with sentences for its fields
+│   └── FieldErrors          one message per form field
 ├── TooManyRequests 429      carries Retry-After
 ├── NotImplementedHere 501   needs a service the operator has not configured
-└── Unavailable 503          carries Retry-After; clients may try again
-    └── StorageUnavailable   the database is away, busy or full
-        └── OutcomeUnknown   the connection broke while committing
+└── Unavailable 503          carries Retry-After; clients may retry
+    └── StorageUnavailable   the database is unreachable, busy or full
+        └── OutcomeUnknown   the connection broke during the commit
 
-StartupError stands apart: the command line prints it as one line and exits 1.
+StartupError is separate: the command line prints it as one line and exits with status 1.
 
-The cause of an error goes to the log, never to the caller. How an error looks on the wire is decided by the
-surface it happens on (`http/render.py`).
+The cause of an error is logged and never sent to the caller. The surface that raised the error decides its wire format
+(`http/render.py`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,7 +56,7 @@ class HeadersTooLarge(BadRequest):
 
 
 class Unauthorized(HubError):
-    """`challenge` replaces what the surface would say in WWW-Authenticate; empty, nothing is said."""
+    """`challenge` replaces the surface's WWW-Authenticate header; an empty string omits the header."""
 
     status = 401
 
@@ -66,7 +66,7 @@ class Unauthorized(HubError):
 
 
 class TokenForAnotherServer(Unauthorized):
-    """A good token that was requested for `servers`, and so is refused here (RFC 8707; attack O64)."""
+    """The token is valid, but was issued for `servers` and is rejected here (RFC 8707; attack O64)."""
 
     def __init__(self, servers: str) -> None:
         super().__init__(f"This token is for {servers[:200]}, not for this hub. Request one for this hub.")
@@ -140,7 +140,7 @@ class StorageUnavailable(Unavailable):
 
 
 class OutcomeUnknown(StorageUnavailable):
-    """The commit was sent and its answer lost: the change may or may not be there, so no one may repeat it blindly."""
+    """The commit was sent and its response lost: the change may or may not be stored, so a blind retry is unsafe."""
 
     code = "OutcomeUnknown"
 
@@ -149,4 +149,4 @@ class OutcomeUnknown(StorageUnavailable):
 
 
 class StartupError(Exception):
-    """A reason not to start, said in one line that names the cure."""
+    """The hub cannot start. The message is one line and says how to fix the problem."""

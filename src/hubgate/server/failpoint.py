@@ -1,7 +1,7 @@
-"""Named moments at which a test may make this process die or wait.
+"""Failpoints: named places where a test can kill or pause this process.
 
-Nothing in the product arms one: there is no setting and no variable for it. The test build fills `armed` in its own
-processes; everywhere else `hit` finds it empty.
+No setting or environment variable arms a failpoint. The test build fills `armed` in its own processes; in production
+`armed` is empty and `hit` does nothing.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,8 @@ armed: dict[str, Callable[[], None]] = {}
 
 def hit(name: str) -> None:
     if armed:
-        armed.get(name, _nothing)()
+        armed.get(name, _do_nothing)()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass

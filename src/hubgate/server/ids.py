@@ -1,18 +1,18 @@
-"""Identifiers: 24 lower-case hex characters, ordered by the microsecond of their making."""
+"""Identifiers: 24 lower-case hex characters that sort by creation time, to the microsecond."""
 
 import re
 import secrets
 
 from hubgate.server.clock import SECOND
 
-# Comes after every id, for lists that begin with the newest.
+# Sorts after every id: the start key of lists that show the newest first.
 AFTER_ALL = "g"
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{24}\Z")
 
 
 def new_id(now: int) -> str:
-    """Four bytes of seconds, 20 bits of microseconds, 44 random ones: unique without asking the database."""
+    """A new id: 32 bits of seconds, 20 bits of microseconds, 44 random bits. Unique without a database query."""
     return f"{now // SECOND & 0xFFFFFFFF:08x}{now % SECOND:05x}{secrets.randbits(44):011x}"
 
 

@@ -1,8 +1,8 @@
-"""Logs: one JSON object a line on standard error, with the request's id, and never a secret.
+"""Logging: one JSON object per line on standard error, with the request id and without secrets.
 
-What could hold a secret is not logged in the first place: no query strings, bodies or headers, the pattern of a route
-instead of its path, and of an error from a library (which may quote a bound value) only its type and frames. As a
-second fence every free text passes a redactor that knows what credentials look like.
+Data that may contain a secret is not logged: no query strings, bodies or headers, the route's pattern instead of the
+path, and only the type and frames of library errors, whose messages may quote a bound value. As a second safeguard,
+a redactor removes everything that looks like a credential from free text.
 """
 
 import logging
@@ -24,11 +24,12 @@ _CREDENTIALS = re.compile(
     r"hf(?:cs)?_[A-Za-z0-9_\-.~+/]{4,}"
     r"|whsec_[A-Za-z0-9+/=]{4,}"
     r"|eyJ[\w-]+\.[\w-]+(\.[\w-]*)?"
-    r"|(?i:bearer|basic|token)\s+[A-Za-z0-9\-._~+/=]{8,}"
+    # Do not match our own phrases, such as "token exchange".
+    r"|(?i:bearer|basic|token)\s+(?![a-z]{1,19}\b[.,:;]?(?:\s|$))[A-Za-z0-9\-._~+/=]{8,}"
     r"|(?<=://)[^/\s:@\"']*:[^\s\"']+(?=@)"
     r"|(?i:password|passwd|secret|token|code|verifier|csrf|cookie)(%3[dD]|[\"']?\s*[:=]\s*[\"']?)[^\s\"'&,}]+"
 )
-# Their messages are written by us or by Python; those of other libraries may repeat what a caller sent.
+# Messages of these modules come from us or from Python. Messages of other libraries may quote the caller's input.
 _QUOTABLE = {"builtins", "hubgate", "sqlite3", "asyncio", "json"}
 
 
@@ -37,7 +38,7 @@ def redacted(text: str) -> str:
 
 
 class RequestLine(msgspec.Struct):
-    """Made of parts that cannot hold a secret, so that the hot path needs no redactor."""
+    """The log line of a request. None of its fields can contain a secret, so the hot path needs no redactor."""
 
     time: str
     request_id: str
@@ -46,7 +47,7 @@ class RequestLine(msgspec.Struct):
     status: int
     ms: float
     ip: str
-    # The answer broke off after it had begun.
+    # The response was aborted after its first byte.
     cut: bool
     level: str = "info"
     message: str = "request"
@@ -67,7 +68,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def log_request(logger: logging.Logger, line: RequestLine) -> None:
-    """A record made by hand: the logging module would search the stack for a caller nobody reads."""
+    """Log a request. The record is built by hand because `Logger.info` would search the stack for the caller."""
     if logger.isEnabledFor(logging.INFO):
         record = logging.LogRecord(logger.name, logging.INFO, "", 0, "request", (), None)
         record.request = line
@@ -86,10 +87,10 @@ def _line(record: logging.LogRecord) -> _Line:
 
 
 def _described(error: BaseException) -> Iterator[str]:
-    """The chain of causes, the innermost first, as a traceback shows it."""
+    """The chain of causes as in a traceback, innermost first."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
-    # What is raised from itself, or goes round in any other way, is told once.
+    # The chain may be a cycle: an exception can be raised from itself.
     while cause is not None and cause not in chain:
         chain.insert(0, cause)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
@@ -110,12 +111,12 @@ def summary_of(error: BaseException) -> str:
 def configure(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())
-    # Facts about threads and processes that our lines do not carry; the logging module documents these switches.
+    # Our lines contain no thread or process data. The logging module documents these switches.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # Their start-up chatter and access logs would only repeat ours, and uvicorn warns about every upgrade request.
+    # The start-up messages and access logs of these loggers repeat ours. uvicorn warns about every upgrade request.
     for name in ("_granian", "uvicorn", "uvicorn.access", "asyncio", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

@@ -1,7 +1,7 @@
-"""Figures for Prometheus. Off by default: then nothing is imported and recording costs a no-op call.
+"""Prometheus metrics. Off by default: nothing is imported then, and recording is a no-op call.
 
-Each process writes its figures to files of one folder (the client library's multiprocess mode); whoever is asked adds
-up all of them, so that the answer does not depend on which worker gave it.
+Each process writes its metrics to files in a shared folder (the client library's multiprocess mode). The process that
+answers a scrape sums up all files, so the result does not depend on the worker that answers.
 """
 
 import os
@@ -18,7 +18,7 @@ FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-# Of the work in threads, by the names of `jobs.figures.Figures`.
+# Help texts of the job gauges, by field name of `jobs.figures.Figures`.
 _JOBS = {
     "running": "Jobs in threads now.",
     "queued": "Jobs that wait for a thread.",
@@ -59,18 +59,18 @@ class PrometheusMetrics:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def _jobs_changed(self, found: Figures) -> None:
+    def _jobs_changed(self, jobs: Figures) -> None:
         for name, gauge in self._jobs.items():
-            gauge.labels(found.pool).set(getattr(found, name))
+            gauge.labels(jobs.pool).set(getattr(jobs, name))
 
 
 def for_this_process() -> Metrics:
-    """On in the processes that the supervisor gave a folder for their figures."""
+    """Prometheus metrics if the supervisor set the metrics folder in the environment, otherwise a no-op."""
     return PrometheusMetrics() if os.environ.get(FOLDER_VARIABLE) else NoMetrics()
 
 
 def exposition() -> bytes:
-    """The figures of all processes together, in Prometheus' text format."""
+    """The metrics of all processes, in the Prometheus text format."""
     from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -79,29 +79,29 @@ def exposition() -> bytes:
     return generate_latest(registry)
 
 
-class _Figures(BaseHTTPRequestHandler):
+class _MetricsHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        found = self.path == "/metrics"
-        body = exposition() if found else b"The figures are at /metrics.\n"
-        self.send_response(200 if found else 404)
+        jobs = self.path == "/metrics"
+        body = exposition() if jobs else b"The figures are at /metrics.\n"
+        self.send_response(200 if jobs else 404)
         self.send_header("content-type", CONTENT_TYPE)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """A scrape every few seconds is not worth a line."""
+        """Do not log scrapes: there is one every few seconds."""
 
 
 def listen(address: str) -> ThreadingHTTPServer:
-    """Answer `GET /metrics` on an address of its own, in a thread of the supervisor."""
+    """Serve `GET /metrics` on a separate address, in a thread of the supervisor."""
     host, _, port = address.rpartition(":")
 
     class Listener(ThreadingHTTPServer):
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
     try:
-        server = Listener((host.strip("[]"), int(port)), _Figures)
+        server = Listener((host.strip("[]"), int(port)), _MetricsHandler)
     except OSError as error:
         raise StartupError(f"Cannot listen for metrics on {address}: {error.strerror}.") from error
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""The opened resources of one process, without the routes: what commands and background loops need too."""
+"""The open resources of one process, without routes. Web processes, commands and background loops share them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.ended import Ended
+from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock, system_clock
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import StartupError
@@ -15,6 +16,7 @@ from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.hub.limits import Limits
 from hubgate.server.hub.repos import moving as repo_moving
+from hubgate.server.hub.repos import redirects
 from hubgate.server.hub.repos import removing as repo_removing
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
@@ -35,7 +37,7 @@ from hubgate.server.webhooks.watched_names import store as watched_names
 
 @dataclass(frozen=True)
 class Hub:
-    """The opened resources of one process."""
+    """The open resources of one process, and the use cases built on them."""
 
     settings: Settings
     clock: Clock
@@ -56,10 +58,11 @@ class Hub:
             limiter=self.limiter,
             base_url=settings.base_url,
             signup=settings.signup,
-            take_along=partial(_taken_along, settings.base_url),
+            take_along=partial(_delete_owned, settings.base_url),
             move_along=partial(repo_moving.moved_with_owner, settings.base_url),
             end_app_sign_ins=account_reset.end_sign_ins,
-            end_created=_end_created,
+            end_created=_revoke_created,
+            unlink_redirects=partial(redirects.unlink_to_others, watched_names.end_for_repo),
         )
 
     @cached_property
@@ -93,6 +96,7 @@ class Hub:
             db=self.db,
             clock=self.clock,
             secret=self.secret,
+            limiter=self.limiter,
             base_url=settings.base_url,
             folders=Folders(settings.data_dir / "repos"),
             large_files=LargeFiles(settings.data_dir / "lfs"),
@@ -145,22 +149,25 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
     return Hub(settings, clock, db, secret, outbox, egress_for(settings))
 
 
-async def _taken_along(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
-    """What goes with an account that is deleted, and is not simply dropped."""
+async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
+    """Delete the repos and webhooks of a deleted account. A cascade is not enough: each repo must record its event."""
     await repo_removing.deleted_with_owner(base_url, tx, owner_id, now)
-    await webhook_removing.delete_of_owner(tx, owner_id, now)
+    await webhook_removing.delete_with_owner(tx, owner_id, now)
 
 
-async def _end_created(tx: Tx, user_id: str, owners: Sequence[str], now: int) -> Ended:
-    """What a user whose address was never proven left behind, beyond accounts. `owners` are the ids of the user and of
-    the user's organizations.
+async def _revoke_created(tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int) -> Ended:
+    """Revoke a user's app tokens and consents, and delete the apps and webhooks of `owners`.
+
+    `owners` are the ids of the user, whose address was never verified, and of the user's organizations. Their audit
+    logs record the actor and the reason.
     """
-    ended = await account_reset.end_everything(tx, user_id, owners, now)
-    return replace(ended, webhooks=sum([await webhook_removing.delete_of_owner(tx, owner, now) for owner in owners]))
+    ended = await account_reset.end_everything(tx, user_id, owners, actor, reason, now)
+    deleted = [await webhook_removing.delete_of_owner(tx, owner, actor, reason, now) for owner in owners]
+    return replace(ended, webhooks=sum(deleted))
 
 
 def egress_for(settings: Settings) -> Egress:
-    """The hub's own addresses are closed to it: a request to ourselves would be a loop."""
+    """The client for outgoing requests. The hub's own addresses are blocked: a request to itself would be a loop."""
     public = urlsplit(settings.base_url)
     port = public.port or (443 if settings.secure else 80)
     own = frozenset({(public.hostname or "", port), (settings.host, settings.port)})

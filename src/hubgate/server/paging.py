@@ -1,7 +1,7 @@
 """Keyset paging: opaque cursors, and the `Link` header that existing clients follow.
 
-A cursor holds the sort key of the last row shown, never an offset: rows added or removed meanwhile neither repeat
-nor hide others. It is neither secret nor trusted: stores bind its parts as values.
+A cursor contains the sort key of the last row shown, not an offset: rows that are added or removed between two pages
+do not repeat or hide other rows. Cursors are not secret and not trusted: stores bind their parts as values.
 """
 
 import base64
@@ -28,11 +28,11 @@ class PageRequest:
 
     @property
     def fetch(self) -> int:
-        """One row more than shown, so that the last page is known without counting."""
+        """How many rows to fetch: one more than shown, so that the last page is recognized without a count."""
         return self.limit + 1
 
     def last_shown(self, otherwise: str = "") -> str:
-        """Where a list goes on that is sorted by one text; `otherwise` on its first page."""
+        """The last key shown of a list that is sorted by one text column; `otherwise` on the first page."""
         return str(self.after[0]) if self.after else otherwise
 
 
@@ -43,7 +43,7 @@ class Page(Generic[T]):
 
 
 def page_of(rows: Sequence[T], request: PageRequest, key: Callable[[T], Key]) -> Page[T]:
-    """Cut what a store fetched with `request.fetch` down to one page."""
+    """Cut the rows that a store fetched with `request.fetch` down to one page."""
     shown = list(rows[: request.limit])
     more = len(rows) > request.limit
     return Page(shown, encode_cursor(key(shown[-1])) if more else None)
@@ -54,7 +54,7 @@ def encode_cursor(key: Key) -> str:
 
 
 def decode_cursor(text: str, shape: tuple[type, ...]) -> Key:
-    """The key a cursor stands for; `shape` gives the type of each part."""
+    """The sort key in a cursor; `shape` gives the type of each part."""
     try:
         parts = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
     except (ValueError, RecursionError):
@@ -70,12 +70,12 @@ def decode_cursor(text: str, shape: tuple[type, ...]) -> Key:
 def _fits_column(part: object) -> bool:
     if isinstance(part, int):
         return abs(part) < 2**63
-    # JSON can spell a NUL and half a surrogate pair; no database takes them.
+    # JSON can express NUL and lone surrogates; databases reject both.
     return isinstance(part, str) and re.search("[\0\ud800-\udfff]", part) is None
 
 
 def parse_page(query: dict[str, str], shape: tuple[type, ...], default: int = DEFAULT_LIMIT) -> PageRequest:
-    """`limit` and `cursor` of a listing. A limit beyond the cap is capped, as existing clients expect."""
+    """Parse `limit` and `cursor` of a list request. Existing clients expect a limit above the maximum to be lowered."""
     limit = query.get("limit", str(default))
     if not limit.isascii() or not limit.isdigit() or int(limit[:9]) < 1:
         raise BadRequest("limit must be a whole number from 1.")
@@ -87,10 +87,10 @@ def parse_page(query: dict[str, str], shape: tuple[type, ...], default: int = DE
 def next_link(
     base_url: str, raw_path: bytes, query: Sequence[tuple[str, str]], cursor: str, parameter: str = "cursor"
 ) -> str:
-    """A `Link` header as the strictest client parses it: absolute, a space after `;`, double quotes, all parameters.
+    """A `Link` header that the strictest client parses: absolute, a space after `;`, double quotes, all parameters.
 
-    The path as it was sent: decoded, an encoded slash would be lost and a `>` would end the address early.
+    The path must be the raw one: decoding would lose an encoded slash, and a decoded `>` would end the address early.
     """
-    kept = [(name, value) for name, value in query if name != parameter]
+    other_parameters = [(name, value) for name, value in query if name != parameter]
     path = quote(raw_path, safe="/%:@!$&'()*+,;=-._~")
-    return f'<{base_url}{path}?{urlencode([*kept, (parameter, cursor)])}>; rel="next"'
+    return f'<{base_url}{path}?{urlencode([*other_parameters, (parameter, cursor)])}>; rel="next"'

@@ -1,4 +1,4 @@
-"""From settings to a running hub, in this order: socket, folder, secret, schema, first key, set-up link, children."""
+"""Starts the hub in this order: socket, data folder, secret, schema, first key, set-up link, child processes."""
 
 import asyncio
 import contextlib
@@ -28,21 +28,21 @@ Announce = Callable[[Settings, str | None], None]
 
 
 def serve(settings: Settings, announce: Announce, modules: supervise.Modules = supervise.MODULES) -> None:
-    """Until a signal. `announce` is told the set-up link until there is an operator.
+    """Run the hub until a signal. `announce` receives the set-up link as long as no operator exists.
 
-    `modules` is how the test build runs the same server with routes of its own.
+    The test build passes other `modules` to run the same server with additional routes.
     """
     with supervise.bind(settings.host, settings.port) as listener:
         _serve_on(listener, with_actual_port(settings, listener.getsockname()[1]), announce, modules)
 
 
 def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, modules: supervise.Modules) -> None:
-    with _figures(settings) as environment:
+    with _metrics_environment(settings) as environment:
         supervisor = supervise.Supervisor(settings, listener, modules, environment)
-        # Before anything is prepared: asyncio would answer Ctrl-C by cancelling whatever runs, and may lose it.
+        # Before the preparation: asyncio handles Ctrl-C by cancelling the running task, and may lose the signal.
         supervisor.catch_signals()
         with prepared(settings):
-            # Before the children: once they serve, a database that is away for a moment must not end the hub.
+            # Before the children start: once they serve, a short database outage must not stop the hub.
             setup_link = asyncio.run(_setup_link(settings))
             if supervisor.start():
                 announce(settings, setup_link)
@@ -51,12 +51,12 @@ def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, m
 
 @contextlib.contextmanager
 def prepared(settings: Settings) -> Iterator[None]:
-    """The data folder held and the database ready for serving."""
+    """Lock the data folder and prepare the database for serving."""
     require_git()
     datadir.make_ready(settings.data_dir)
     with datadir.in_use(settings.data_dir):
-        # The secret first: a start that must be refused changes nothing.
-        state = asyncio.run(_look(settings))
+        # Check the secret first: a start that fails must change nothing.
+        state = asyncio.run(_inspect(settings))
     if settings.on_sqlite and state is SchemaState.OLDER:
         bring_forward(settings)
     with datadir.in_use(settings.data_dir):
@@ -65,10 +65,10 @@ def prepared(settings: Settings) -> Iterator[None]:
 
 
 def bring_forward(settings: Settings) -> bool:
-    """What `hubgate migrate` does. True if there was something to do."""
+    """Migrate the database, as `hubgate migrate` does. True if the schema was not current."""
     if not settings.on_sqlite:
         return asyncio.run(_migrate(settings))
-    # As with PostgreSQL, no older server may be running while the schema moves.
+    # As with PostgreSQL, no older server may run during the migration.
     datadir.make_ready(settings.data_dir)
     with datadir.alone(settings.data_dir):
         return asyncio.run(_migrate(settings))
@@ -76,7 +76,7 @@ def bring_forward(settings: Settings) -> bool:
 
 @contextlib.asynccontextmanager
 async def opened_for_operator(settings: Settings) -> AsyncIterator[Hub]:
-    """For commands that work on the database, beside a running server or without one."""
+    """Open the hub for commands that use the database, whether or not a server is running."""
     hub = await open_hub(settings)
     try:
         state = await schema_state(hub.db)
@@ -92,8 +92,8 @@ async def _setup_link(settings: Settings) -> str | None:
         return hub.accounts.link(setup_path(hub.accounts)) if await setup_is_open(hub.accounts) else None
 
 
-async def _look(settings: Settings) -> SchemaState:
-    """The database as it is found; StartupError if our secret is not the one it was sealed with."""
+async def _inspect(settings: Settings) -> SchemaState:
+    """The schema state of the database; StartupError if its data was sealed with another secret."""
     if settings.on_sqlite and not sqlite_path(settings.database_url).exists():
         return SchemaState.EMPTY
     db = await open_database(settings.database_url)
@@ -119,7 +119,7 @@ async def _migrate(settings: Settings) -> bool:
     try:
         was_behind = await migrate(db, settings.database_url)
         if settings.on_sqlite and not await db.read(key_store.every):
-            # `admin` and `doctor` need a secret, and may come before the first start.
+            # `admin` and `doctor` need a secret and may run before the first start.
             await _make_keys_ready(db, settings)
         return was_behind
     finally:
@@ -136,14 +136,17 @@ async def _prepare(settings: Settings) -> None:
 
 
 async def _make_keys_ready(db: Database, settings: Settings) -> None:
-    """A secret is made only for a hub that has sealed nothing: beside sealed data a new one would open none of it."""
+    """Ensure that a server secret and a signing key exist.
+
+    A secret is created only for a hub without sealed data, because a new secret cannot open existing data.
+    """
     find_secret = existing_secret if await db.read(key_store.every) else first_secret
     secret = find_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
     await KeyRing(db, secret, system_clock).make_ready()
 
 
 def with_actual_port(settings: Settings, port: int) -> Settings:
-    """Port 0 asks the system for a free one; the public address follows unless it was given."""
+    """The settings with the port that the system chose for port 0, also in the base URL unless it was configured."""
     if settings.port == port:
         return settings
     base_url = settings.raw["base_url"] or default_base_url(settings.host, port)
@@ -152,8 +155,8 @@ def with_actual_port(settings: Settings, port: int) -> Settings:
 
 
 @contextlib.contextmanager
-def _figures(settings: Settings) -> Iterator[dict[str, str]]:
-    """The children's environment; with metrics on, a folder for their figures and a listener that adds them up."""
+def _metrics_environment(settings: Settings) -> Iterator[dict[str, str]]:
+    """The environment of the child processes. If metrics are on, create their folder and start the listener."""
     environment = dict(os.environ)
     if not settings.metrics_listen:
         yield environment

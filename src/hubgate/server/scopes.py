@@ -1,7 +1,7 @@
-"""The scope registry: exact names, what each lets an app do, and how risky that is.
+"""The scope registry: the name of each scope, what the scope allows an app to do, and its risk.
 
-Consent text, discovery and the access matrix are generated from these rows. Adding a scope is one row here and a
-rule in `access/policy.py`; the matrix test then demands its rows.
+Consent text, discovery and the access matrix are generated from these rows. A new scope needs one row here and a rule
+in `access/policy.py`; the matrix test fails until the matrix has rows for the scope.
 """
 
 import difflib
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Risk(Enum):
-    """Groups in the order the consent page shows them: the riskiest first."""
+    """Risk groups in the order of the consent page: the riskiest first."""
 
     CHANGES = "Can change things or act as you"
     PRIVATE = "Can see private things"
@@ -56,19 +56,19 @@ LONGEST_SHOWN = 60
 
 
 def parse_scopes(text: str) -> tuple[str, ...]:
-    """Names of a space-separated scope parameter, in order, without repeats; unknown ones are the caller's to judge."""
+    """The names in a space-separated scope parameter, in order, without duplicates. Unknown names are not rejected."""
     return tuple(dict.fromkeys(name for name in text.split(" ") if name))
 
 
 def join_scopes(names: Iterable[str]) -> str:
-    """The stored and wire form: space-separated, in registry order for built-in names, then the operator's extras."""
+    """The stored and wire format: space-separated, built-in names in registry order, then the operator's scopes."""
     wanted = set(names)
     ordered = [scope.name for scope in BUILT_IN if scope.name in wanted]
     return " ".join([*ordered, *sorted(wanted - NAMES)])
 
 
 def no_such_scope(name: str, known: Iterable[str]) -> str:
-    """What to say of a name that is none of the known ones."""
+    """The error message for an unknown scope name, with the closest known name."""
     shown = name[:LONGEST_SHOWN]
     close = difflib.get_close_matches(shown, list(known), n=1)
     return f"There is no scope {shown}." + (f" Did you mean {close[0]}?" if close else "")

@@ -1,8 +1,8 @@
-"""Hashing what is presented and sealing what must be read back.
+"""Hashes tokens, and encrypts ("seals") values that the hub must read back.
 
-Tokens are random, so a plain SHA-256 is enough to make a stolen table useless. What we must be able to read again
-(private keys, webhook secrets) is sealed with AES-256-GCM under the server secret, bound to where it is stored, so
-that a sealed value moved to another row does not open. Each purpose has its own key, derived with HKDF-SHA256.
+Tokens are random, so a plain SHA-256 is enough to make a stolen table useless. Private keys and webhook secrets are
+sealed with AES-256-GCM under the server secret. The storage location is authenticated, so a sealed value that is moved
+to another row does not open. Each purpose has a separate key, derived with HKDF-SHA256.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ _NONCE = 12
 
 
 class CannotOpen(Exception):
-    """Sealed under a key that is no longer configured, for another place, or damaged."""
+    """The value is damaged, or was sealed with a key that is not configured or for another location."""
 
 
 class ServerSecret:
-    """The operator's keys: the first seals and signs, all of them open and verify."""
+    """The operator's keys: the first key seals and signs, all keys open and verify."""
 
     def __init__(self, keys: str) -> None:
         self._masters = [key.encode() for key in secret_key(keys).split(",")]
@@ -59,11 +59,11 @@ class ServerSecret:
         return hmac.digest(self._derived(self._masters[0], purpose), message, "sha256")
 
     def macs(self, purpose: str, message: bytes) -> list[bytes]:
-        """Under every key, the first one's first: to look up what was stored before a rotation."""
+        """The MACs under all keys, the first key's first, to find values that were stored before a rotation."""
         return [hmac.digest(self._derived(master, purpose), message, "sha256") for master in self._masters]
 
     def mac_matches(self, purpose: str, message: bytes, given: bytes) -> bool:
-        """Also with the older keys, so that rotating the secret does not break forms that are open."""
+        """Whether the MAC is valid under any key: forms that were opened before a rotation stay valid."""
         return any(hmac.compare_digest(mac, given) for mac in self.macs(purpose, message))
 
     def _tag(self, master: bytes) -> bytes:
@@ -75,12 +75,12 @@ def _derive(master: bytes, purpose: str) -> bytes:
 
 
 def fingerprint(token: str) -> bytes:
-    """What is stored of a random token."""
+    """The SHA-256 of a random token, which is stored instead of the token."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def existing_secret(configured: str, data_dir: Path, on_sqlite: bool) -> ServerSecret:
-    """The configured secret, or the one a first start made beside an embedded database."""
+    """The configured secret, or with SQLite the one that the first start created in the data folder."""
     if configured:
         return ServerSecret(configured)
     if not on_sqlite:
@@ -103,7 +103,7 @@ def existing_secret(configured: str, data_dir: Path, on_sqlite: bool) -> ServerS
 
 
 def first_secret(configured: str, data_dir: Path, on_sqlite: bool) -> ServerSecret:
-    """For a hub that has sealed nothing yet: made if need be, readable by its owner only."""
+    """The secret of a hub without sealed data. A missing secret file is created, readable only by its owner."""
     if not configured and on_sqlite:
         try:
             _create(secret_file(data_dir))
@@ -117,7 +117,7 @@ def secret_file(data_dir: Path) -> Path:
 
 
 def _create(path: Path) -> None:
-    """Of several processes starting at once, the first to link its file wins and all read the winner's."""
+    """Create the secret file. If several processes start at once, the first to link its draft wins."""
     if path.exists():
         return
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")

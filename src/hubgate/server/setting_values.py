@@ -1,4 +1,4 @@
-"""How the text of one setting becomes a value; a ValueError says what was expected."""
+"""Parsers for the text of a setting. A ValueError says what was expected."""
 
 import difflib
 import ipaddress
@@ -73,7 +73,7 @@ def networks(value: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network,
 
 
 def base_url(value: str) -> str:
-    """An origin: a path would break clients that build addresses from the origin alone."""
+    """Parse an origin. A path is rejected: some clients build addresses from the origin alone."""
     if not value:
         return ""
     parts = urlsplit(value.strip())
@@ -91,7 +91,7 @@ def address(*schemes: str) -> Parse:
         parts = urlsplit(text(value))
         if value.strip() and (parts.scheme not in schemes or not parts.hostname):
             raise ValueError(f"expected an address such as {schemes[0]}://host")
-        # Raises for one that is no number up to 65535.
+        # Raises if the port is not a number up to 65535.
         _ = parts.port
         return text(value)
 
@@ -136,7 +136,7 @@ def listen_address(value: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a setting names this machine alone."""
+    """Whether a host is reachable only from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -144,7 +144,7 @@ def is_loopback(host: str) -> bool:
 
 
 def from_toml(value: Any) -> str:
-    """A TOML value as the text an environment variable would hold."""
+    """Convert a TOML value to the text that an environment variable would have."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, str)):
@@ -155,7 +155,7 @@ def from_toml(value: Any) -> str:
 
 
 def is_scope_name(name: str) -> bool:
-    """A scope token by RFC 6749 section 3.3, in the lower-case form of the built-in ones."""
+    """Whether a name is a scope token (RFC 6749 section 3.3), in lower case like the built-in scopes."""
     return re.fullmatch(r"[a-z][a-z0-9:._-]{1,63}", name) is not None
 
 

@@ -1,7 +1,7 @@
-"""Every option of the hub, frozen, read once: flags, else environment, else `hubgate.toml`, else the default.
+"""The settings of the hub, read once, in order of precedence: flags, environment, `hubgate.toml`, defaults.
 
-`docs/settings.md` describes each row; a test holds the two against each other. Whatever is unknown or malformed stops
-the start with a line that names it.
+`docs/settings.md` describes each option; a test compares it with this module. An unknown or malformed option stops the
+start with an error that names the option.
 """
 
 import os
@@ -18,7 +18,7 @@ from hubgate.server.scopes import NAMES, Risk, Scope
 from hubgate.server.storage.engines import is_sqlite
 
 PREFIX = "HUBGATE_"
-# The client's own variables share the prefix and are none of our business.
+# Variables of the client library, which share the prefix.
 CLIENT_VARIABLES = {"HUBGATE_ENDPOINT", "HUBGATE_TOKEN", "HUBGATE_NO_EXPERIMENTAL_WARNING"}
 
 Networks = tuple[IPv4Network | IPv6Network, ...]
@@ -82,7 +82,7 @@ class Settings:
 
     @property
     def secure(self) -> bool:
-        """Whether browsers reach us over TLS: the public address alone decides, never a request's headers."""
+        """Whether browsers use TLS. Only the public address decides this, never a request's headers."""
         return self.base_url.startswith("https:")
 
     @property
@@ -95,7 +95,7 @@ KEYS = tuple(item.name for item in OPTIONS)
 
 
 def load(flags: Mapping[str, str], environment: Mapping[str, str] = os.environ, config: Path | None = None) -> Settings:
-    """Merge the sources. Keys of `flags` are field names; `config` must exist when it is named."""
+    """Merge the sources and parse them. Keys of `flags` are field names; `config` must exist if it is given."""
     from_file, scopes = _read_file(config)
     from_environment = _read_environment(environment)
     raw = {key: item.metadata["default"] for key, item in zip(KEYS, OPTIONS, strict=True)}
@@ -116,7 +116,7 @@ def parse(raw: Mapping[str, str], extra_scopes: tuple[Scope, ...] = ()) -> Setti
 
 
 def default_base_url(host: str, port: int) -> str:
-    """The loopback address of the family we listen on; anything public must be said."""
+    """The loopback address of the address family that the hub listens on. A public address must be configured."""
     return f"http://[::1]:{port}" if ":" in host else f"http://127.0.0.1:{port}"
 
 

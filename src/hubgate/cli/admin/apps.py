@@ -72,8 +72,8 @@ def _create(options: argparse.Namespace) -> int:
         app, secret = await owning.create(hub.oauth, owner, draft, SYSTEM)
         return await _with_secret(hub, app, secret)
 
-    made = leaf.with_hub(options, work)
-    return _say_secret(options, made, f"Created {made['name']}.")
+    created = leaf.with_hub(options, work)
+    return _say_secret(options, created, f"Created {created['name']}.")
 
 
 def _refresh(options: argparse.Namespace) -> int:
@@ -82,17 +82,17 @@ def _refresh(options: argparse.Namespace) -> int:
         secret = await owning.refresh_secret(hub.oauth, app, 0, SYSTEM)
         return await _with_secret(hub, await privileges.get(hub.oauth, app.client_id), secret)
 
-    made = leaf.with_hub(options, work)
-    return _say_secret(options, made, f"{made['name']} has a new secret. The old one no longer works.")
+    created = leaf.with_hub(options, work)
+    return _say_secret(options, created, f"{created['name']} has a new secret. The old one no longer works.")
 
 
-def _say_secret(options: argparse.Namespace, made: dict[str, Any], sentence: str) -> int:
-    lines = [sentence, f"client_id      {made['client_id']}"]
-    if made["client_secret"] is not None:
-        lines.append(f"client_secret  {made['client_secret']}")
+def _say_secret(options: argparse.Namespace, created: dict[str, Any], sentence: str) -> int:
+    lines = [sentence, f"client_id      {created['client_id']}"]
+    if created["client_secret"] is not None:
+        lines.append(f"client_secret  {created['client_secret']}")
         if sys.stdout.isatty():
             lines.append(leaf.ONCE)
-    return leaf.say(options, made, "\n".join(lines))
+    return leaf.say(options, created, "\n".join(lines))
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -115,9 +115,9 @@ def _delete(options: argparse.Namespace) -> int:
         await owning.delete(hub.oauth, app, SYSTEM)
         return app
 
-    gone = leaf.with_hub(options, work)
-    said = {"deleted": gone.client_id, "name": gone.name}
-    return leaf.say(options, said, f"Deleted {gone.name} with every consent and token.")
+    deleted = leaf.with_hub(options, work)
+    value = {"deleted": deleted.client_id, "name": deleted.name}
+    return leaf.say(options, value, f"Deleted {deleted.name} with every consent and token.")
 
 
 def _grant_exchange(options: argparse.Namespace) -> int:
@@ -162,7 +162,7 @@ async def _with_secret(hub: Hub, app: App, secret: str | None) -> dict[str, Any]
 
 
 async def _described(hub: Hub, app: App) -> dict[str, Any]:
-    """In the spelling of OAuth, since the configuration of a client takes the first two."""
+    """An app with the member names of OAuth, because client configurations use the first two."""
     owner = await owning.owner_name(hub.oauth, app)
     return {
         "client_id": app.client_id,

@@ -25,10 +25,10 @@ def _backup(options: argparse.Namespace) -> int:
     if options.with_keys and settings.secret_key:
         raise StartupError("The secret comes from HUBGATE_SECRET_KEY, not from a file: keep it yourself.")
     size = archive.backup(settings.database_url, settings.data_dir, options.file, with_keys=options.with_keys)
-    said = {"file": str(options.file), "bytes": size, "withKeys": options.with_keys}
+    result = {"file": str(options.file), "bytes": size, "withKeys": options.with_keys}
     where = "HUBGATE_SECRET_KEY" if settings.secret_key else str(secret_file(settings.data_dir))
     keys = "with the server secret: guard it" if options.with_keys else f"without the server secret: keep {where} too"
-    return leaf.say(options, said, f"Wrote {options.file}, {size:,} bytes, {keys}.")
+    return leaf.say(options, result, f"Wrote {options.file}, {size:,} bytes, {keys}.")
 
 
 def _restore(options: argparse.Namespace) -> int:
@@ -36,7 +36,7 @@ def _restore(options: argparse.Namespace) -> int:
     archive.restore(settings.database_url, settings.data_dir, options.file)
     key = secret_file(settings.data_dir)
     has_key = bool(settings.secret_key) or key.exists()
-    said = {"restored": str(settings.data_dir), "hasSecret": has_key}
+    result = {"restored": str(settings.data_dir), "hasSecret": has_key}
     missing = "" if has_key else f" The server secret was not in it: put {key} back or set HUBGATE_SECRET_KEY."
     run = f"hubgate doctor --data-dir {shlex.quote(str(settings.data_dir))}"
-    return leaf.say(options, said, f"Restored into {settings.data_dir}.{missing} Then run: {run}")
+    return leaf.say(options, result, f"Restored into {settings.data_dir}.{missing} Then run: {run}")

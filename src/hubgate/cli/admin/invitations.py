@@ -21,5 +21,5 @@ def _create(options: argparse.Namespace) -> int:
         link = await invitations.invite_to_hub(hub.accounts, options.email)
         return {"email": options.email, "link": link, "expiresAt": iso(expires_at)}
 
-    made = leaf.with_hub(options, work)
-    return leaf.say(options, made, f"Mailed to {made['email']}, good for seven days: {made['link']}")
+    invitation = leaf.with_hub(options, work)
+    return leaf.say(options, invitation, f"Mailed to {invitation['email']}, good for seven days: {invitation['link']}")

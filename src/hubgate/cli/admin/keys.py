@@ -42,7 +42,7 @@ def _revoke(options: argparse.Namespace) -> int:
 
 def _reseal(options: argparse.Namespace) -> int:
     async def everything(hub: Hub) -> int:
-        # The keys last: they refuse when one is lost, and all else is resealed by then.
+        # Signing keys last: resealing them fails if one is lost, and everything else must be resealed by then.
         others = await hub.outbox.reseal() + await reseal_audit(hub.db, hub.secret)
         others += await reseal_webhooks(hub.db, hub.secret)
         return others + await hub.keys.reseal()

@@ -1,4 +1,4 @@
-"""One admin command: its own arguments, then the settings and `--json`; and the hub that it works on."""
+"""Shared parts of admin commands: arguments for the settings and `--json`, opening the hub, and output."""
 
 import argparse
 import asyncio
@@ -13,12 +13,12 @@ from hubgate.server.running import opened_for_operator
 Subparsers = Any
 T = TypeVar("T")
 
-# Beside a secret, for people; not in a pipe, where a script wants the secret alone.
+# Shown with a secret on a terminal, but not in a pipe, where a script expects only the secret.
 ONCE = "Copy it now. We store only a fingerprint and cannot show it again."
 
 
 def group(subjects: Subparsers, name: str, summary: str) -> Subparsers:
-    """A subject with commands of its own."""
+    """Add a group of commands."""
     parser = subjects.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     return parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -34,7 +34,7 @@ def add(
 
 
 def with_hub(options: argparse.Namespace, work: Callable[[Hub], Awaitable[T]]) -> T:
-    """Mail that the work causes is sent, or safe in the outbox, when this returns."""
+    """Run `work` with an open hub. When this returns, its mail has been sent or stored in the outbox."""
 
     async def run() -> T:
         async with opened_for_operator(hub_settings.read(options)) as hub:

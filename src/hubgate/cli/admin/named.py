@@ -1,4 +1,4 @@
-"""Finding what a command names, and how accounts look in its answers."""
+"""Finds accounts by name, and describes them in a command's output."""
 
 from typing import Any
 

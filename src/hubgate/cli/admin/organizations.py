@@ -34,7 +34,7 @@ def configure(subjects: Any) -> None:
         commands, "rename", "give it another name; one held for a day or with repos stays reserved", _rename, "OLD"
     )
     rename.add_argument("new", metavar="NEW")
-    _on_one(commands, "delete", "delete it for good; its name stays reserved", _delete)
+    _on_one(commands, "delete", "delete permanently; a name used for a day or with repos stays reserved", _delete)
 
 
 def _on_one(
@@ -50,16 +50,16 @@ def _create(options: argparse.Namespace) -> int:
         owner = await named.user(hub, options.owner)
         return await settings.found(hub.accounts, owner, options.name, options.fullname, SYSTEM, options.plan)
 
-    made = leaf.with_hub(options, work)
-    sentence = f"Created {made.name} on the {made.plan} plan. {options.owner} is its admin."
-    return leaf.say(options, named.described_organization(made), sentence)
+    created = leaf.with_hub(options, work)
+    sentence = f"Created {created.name} on the {created.plan} plan. {options.owner} is its admin."
+    return leaf.say(options, named.described_organization(created), sentence)
 
 
 def _list(options: argparse.Namespace) -> int:
     found = leaf.with_hub(options, lambda hub: by_operator.every_organization(hub.accounts))
-    said = [{**named.described_organization(each), "members": count} for each, count in found]
+    values = [{**named.described_organization(each), "members": count} for each, count in found]
     cells = [[each.name, each.plan, str(count), iso(each.created_at)[:10]] for each, count in found]
-    return leaf.show(options, said, ["NAME", "PLAN", "MEMBERS", "CREATED"], cells)
+    return leaf.show(options, values, ["NAME", "PLAN", "MEMBERS", "CREATED"], cells)
 
 
 def _set_plan(options: argparse.Namespace) -> int:
@@ -82,7 +82,7 @@ def _rename(options: argparse.Namespace) -> int:
 def _changed(
     options: argparse.Namespace, change: Callable[[Hub, Organization], Awaitable[None]], name: str | None = None
 ) -> Organization:
-    """The organization after the change, by its name then."""
+    """Change an organization and return it. `name` is its new name, if the change renames it."""
 
     async def work(hub: Hub) -> Organization:
         await change(hub, await named.organization(hub, options.name))
@@ -102,8 +102,8 @@ def _add_member(options: argparse.Namespace) -> int:
             await members.change_role(hub.accounts, organization, user, role, SYSTEM)
         return {"organization": organization.name, "user": user.name, "role": role.label}
 
-    made = leaf.with_hub(options, work)
-    return leaf.say(options, made, f"{made['user']} is {made['role']} in {made['organization']}.")
+    member = leaf.with_hub(options, work)
+    return leaf.say(options, member, f"{member['user']} is {member['role']} in {member['organization']}.")
 
 
 def _remove_member(options: argparse.Namespace) -> int:
@@ -122,5 +122,5 @@ def _delete(options: argparse.Namespace) -> int:
         await settings.delete(hub.accounts, organization, SYSTEM)
         return organization
 
-    gone = leaf.with_hub(options, work)
-    return leaf.say(options, {"deleted": gone.name, "id": gone.id}, f"Deleted {gone.name}. The name stays reserved.")
+    deleted = leaf.with_hub(options, work)
+    return leaf.say(options, {"deleted": deleted.name, "id": deleted.id}, f"Deleted {deleted.name}.")

@@ -1,4 +1,4 @@
-"""`hubgate admin redirect list | unlink`: former names of repos that still lead to them."""
+"""`hubgate admin redirect list | unlink`: former names of repos that still redirect to them."""
 
 import argparse
 import sys
@@ -30,7 +30,7 @@ def _list(options: argparse.Namespace) -> int:
         found = await redirects.of_owner(hub.repos, owner.id, PageRequest(sys.maxsize - 1))
         return [_described(owner, each) for each in found.items]
 
-    said = leaf.with_hub(options, work)
+    values = leaf.with_hub(options, work)
     cells = [
         [
             each["type"],
@@ -39,9 +39,9 @@ def _list(options: argparse.Namespace) -> int:
             each["allowedBy"] or ("not asked" if each["outside"] else "same owner"),
             (each["createdAt"] or "")[:10],
         ]
-        for each in said
+        for each in values
     ]
-    return leaf.show(options, said, ["TYPE", "NAME", "LEADS TO", "ALLOWED BY", "SINCE"], cells)
+    return leaf.show(options, values, ["TYPE", "NAME", "LEADS TO", "ALLOWED BY", "SINCE"], cells)
 
 
 def _described(owner: Owner, found: Redirect) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.wire import described
 from hubgate.server.opened import Hub
 
-# Where the mail to the user says that the token was made.
+# Named in the mail to the user as the place where the token was created.
 _HERE = "the operator's command line"
 
 
@@ -34,8 +34,8 @@ def _create(options: argparse.Namespace) -> int:
         text, token = await personal.create(hub.accounts, user, options.name, TokenRole(options.role), _HERE)
         return {"token": text, "user": user.name, **msgspec.to_builtins(described(token))}
 
-    made = leaf.with_hub(options, work)
-    return leaf.say(options, made, f"{made['token']}\n{leaf.ONCE}" if sys.stdout.isatty() else made["token"])
+    created = leaf.with_hub(options, work)
+    return leaf.say(options, created, f"{created['token']}\n{leaf.ONCE}" if sys.stdout.isatty() else created["token"])
 
 
 def _list(options: argparse.Namespace) -> int:

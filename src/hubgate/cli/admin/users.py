@@ -17,7 +17,7 @@ from hubgate.server.clock import iso
 from hubgate.server.errors import Unprocessable
 from hubgate.server.opened import Hub
 
-# Characters of a password may take four bytes each.
+# A character of a password may take four bytes.
 _LONGEST_LINE = 4 * LONGEST + 2
 
 
@@ -35,7 +35,7 @@ def configure(subjects: Any) -> None:
     _on_one(commands, "enable", "let a disabled account in again", _enable)
     _on_one(commands, "verify", "take its e-mail address as proven", _verify)
     _on_one(commands, "reset-password", "mail a link that sets a new password, and print it", _reset_password)
-    _on_one(commands, "delete", "delete the account for good; its name stays reserved", _delete)
+    _on_one(commands, "delete", "delete permanently; a name used for a day or with repos stays reserved", _delete)
 
 
 def _on_one(commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int]) -> None:
@@ -51,17 +51,19 @@ def _create(options: argparse.Namespace) -> int:
             hub.accounts, candidate, verified=options.verified, operator=options.operator
         )
 
-    made = leaf.with_hub(options, create)
-    sentence = f"Created {made.name}."
+    created = leaf.with_hub(options, create)
+    sentence = f"Created {created.name}."
     if not options.verified:
-        sentence += f" A mail to {made.email} asks to confirm the address."
+        sentence += f" A mail to {created.email} asks to confirm the address."
     if not password:
-        sentence += f" To set a password: hubgate admin user reset-password {made.name}"
-    return leaf.say(options, named.described_user(made), sentence)
+        sentence += f" To set a password: hubgate admin user reset-password {created.name}"
+    return leaf.say(options, named.described_user(created), sentence)
 
 
 def _password() -> str:
-    """Typed unseen at a terminal; else one line, so that it stands in no argument list and no history."""
+    """Read a password without echo from a terminal, else one line from standard input. An argument would be visible in
+    process lists and the shell's history.
+    """
     if sys.stdin.isatty():
         return check_password(getpass.getpass("Password: "))
     line = sys.stdin.buffer.readline(_LONGEST_LINE)
@@ -78,9 +80,9 @@ def _password() -> str:
 
 def _list(options: argparse.Namespace) -> int:
     found = leaf.with_hub(options, lambda hub: by_operator.every_user(hub.accounts))
-    said = [named.described_user(user) for user in found]
+    values = [named.described_user(user) for user in found]
     cells = [[user.name, user.email, iso(user.created_at)[:10], _state(user)] for user in found]
-    return leaf.show(options, said, ["NAME", "E-MAIL", "CREATED", "STATE"], cells)
+    return leaf.show(options, values, ["NAME", "E-MAIL", "CREATED", "STATE"], cells)
 
 
 def _state(user: User) -> str:
@@ -108,7 +110,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _changed(options: argparse.Namespace, change: Callable[[Accounts, User], Awaitable[None]]) -> User:
-    """The account after the change."""
+    """Change a user and return the changed user."""
 
     async def work(hub: Hub) -> User:
         await change(hub.accounts, await named.user(hub, options.name))
@@ -123,8 +125,8 @@ def _reset_password(options: argparse.Namespace) -> int:
         link = await by_operator.send_reset(hub.accounts, user)
         return {"name": user.name, "email": user.email, "link": link, "expiresAt": iso(expires_at)}
 
-    made = leaf.with_hub(options, work)
-    return leaf.say(options, made, f"Mailed to {made['email']}, good for an hour: {made['link']}")
+    reset = leaf.with_hub(options, work)
+    return leaf.say(options, reset, f"Mailed to {reset['email']}, good for an hour: {reset['link']}")
 
 
 def _delete(options: argparse.Namespace) -> int:
@@ -134,4 +136,4 @@ def _delete(options: argparse.Namespace) -> int:
         return user
 
     user = leaf.with_hub(options, work)
-    return leaf.say(options, {"deleted": user.name, "id": user.id}, f"Deleted {user.name}. The name stays reserved.")
+    return leaf.say(options, {"deleted": user.name, "id": user.id}, f"Deleted {user.name}.")

@@ -1,1 +1,1 @@
-"""The user's commands, over the client library: they work wherever `pip install hubgate` does, without the server."""
+"""Commands for users, on top of the client library. They need `pip install hubgate`, but not the server."""

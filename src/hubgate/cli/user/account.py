@@ -41,8 +41,8 @@ def _login(options: argparse.Namespace, hub: Hub) -> int:
     me = hub.login(prompt)
     if os.environ.get("HUBGATE_TOKEN"):
         print("! HUBGATE_TOKEN is set and goes before this sign-in.", file=sys.stderr)
-    said = {"endpoint": hub.endpoint, "name": me.name}
-    return common.say(options, said, f"✓ Signed in as {washed(me.name, 60)}. Try: hubgate webhooks list")
+    value = {"endpoint": hub.endpoint, "name": me.name}
+    return common.say(options, value, f"✓ Signed in as {washed(me.name, 60)}. Try: hubgate webhooks list")
 
 
 def _logout(options: argparse.Namespace, hub: Hub) -> int:

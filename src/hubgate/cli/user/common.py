@@ -1,4 +1,4 @@
-"""What every user's command takes, and how its result is told."""
+"""Shared parts of user commands: common arguments, output, error messages and confirmation."""
 
 import argparse
 import json
@@ -55,14 +55,14 @@ def add_type(parser: argparse.ArgumentParser) -> None:
 
 
 def perform(options: argparse.Namespace) -> int:
-    # Who waits at a terminal wants to hear soon that nobody is there.
+    # Few retries: a user at a terminal should soon see that the hub is unreachable.
     with Hub(options.endpoint, retries=2) as hub:
         status: int = options.run(options, hub)
     return status
 
 
 def refusal(error: HubgateError, endpoint: str | None) -> str:
-    """One line with the cure. `endpoint` is the one that was said with the command."""
+    """An error message of one line that says how to fix the problem. `endpoint` is the command's --endpoint."""
     text = " ".join(str(error).split())
     if isinstance(error, NotSignedIn):
         if not text.endswith("hubgate login"):
@@ -86,7 +86,7 @@ def show(options: argparse.Namespace, value: object, headings: Sequence[str], ro
 
 
 def confirm(options: argparse.Namespace, consequence: str) -> None:
-    """Before something is gone for good. Nobody is asked where nobody could answer."""
+    """Ask for confirmation before a permanent deletion. Without a terminal, --yes is required."""
     if options.yes:
         return
     if not sys.stdin.isatty():
@@ -97,12 +97,12 @@ def confirm(options: argparse.Namespace, consequence: str) -> None:
 
 
 def named_repo(hub: Hub, repo: str) -> str:
-    """With its namespace: one's own where none was said."""
+    """The repo with its namespace, by default the user's own."""
     return repo if "/" in repo else f"{hub.whoami().name}/{repo}"
 
 
 def moment(text: str) -> datetime:
-    """For argparse: 2h, 30m, 1d, or a time such as 2026-11-15T08:00Z; without a zone it is UTC."""
+    """Argparse type for times: 2h, 30m or 1d ago, or a time such as 2026-11-15T08:00Z. The default zone is UTC."""
     try:
         if match := _AGO.match(text):
             return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
@@ -113,14 +113,14 @@ def moment(text: str) -> datetime:
 
 
 def at_least_one(text: str) -> int:
-    """For argparse."""
+    """Argparse type for positive integers."""
     if not re.fullmatch(r"0*[1-9]\d{0,8}", text, re.ASCII):
         raise argparse.ArgumentTypeError(f"say how many, at least 1, not {text!r}")
     return int(text)
 
 
 def age(when: datetime | None) -> str:
-    """As short as a table wants it."""
+    """The age of a time in a short form for tables, such as 5m."""
     if when is None:
         return "-"
     seconds = max((datetime.now(UTC) - when).total_seconds(), 0)

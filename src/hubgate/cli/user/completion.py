@@ -25,8 +25,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _words() -> Iterator[tuple[str, list[str]]]:
-    """For each command, as it is typed, what may come next. The hub's own commands need the server and are left at
-    their names.
+    """For each command, the words that may follow it. Server commands have only their names: their arguments need the
+    server.
     """
     yield "", [command.name for command in COMMANDS] + ["--help", "--version"]
     for command in COMMANDS:

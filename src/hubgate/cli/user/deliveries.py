@@ -1,4 +1,4 @@
-"""Commands that look at what was sent to a webhook, and send again."""
+"""Commands that show, test and replay the deliveries of a webhook."""
 
 import argparse
 import sys
@@ -27,9 +27,9 @@ class _Try:
     response: str = ""
 
     def __str__(self) -> str:
-        """Of what the receiver said the beginning."""
-        said = self.error or f"{self.status} {self.response}"
-        return f"{_utc(self.at)}  {self.duration_ms} ms  {washed(said, 200)}"
+        """The result of the attempt, with the beginning of the receiver's response."""
+        text = self.error or f"{self.status} {self.response}"
+        return f"{_utc(self.at)}  {self.duration_ms} ms  {washed(text, 200)}"
 
 
 def configure(commands: common.Subparsers) -> None:
@@ -62,58 +62,58 @@ def _rate(text: str) -> float:
 
 
 def _test(options: argparse.Namespace, hub: Hub) -> int:
-    return _told(options, hub, hub.test_webhook(options.id, organization=options.org))
+    return _report(options, hub, hub.test_webhook(options.id, organization=options.org))
 
 
 def _activity(options: argparse.Namespace, hub: Hub) -> int:
     if options.delivery is not None:
-        return _in_full(options, hub)
+        return _show_delivery(options, hub)
     found = hub.webhook_activity(options.id, state=options.state, limit=options.limit, organization=options.org)
     if not found and not options.json:
         print("No deliveries.")
         return 0
     headings = ["DELIVERY", "STATE", "EVENT", "REPO", "STATUS", "TRIES", "AGE"]
-    return common.show(options, found, headings, [_logged(one) for one in found])
+    return common.show(options, found, headings, [_logged(delivery) for delivery in found])
 
 
-def _logged(one: Delivery) -> list[str]:
-    state = f"{one.state} ({one.reason})" if one.reason else one.state
+def _logged(delivery: Delivery) -> list[str]:
+    state = f"{delivery.state} ({delivery.reason})" if delivery.reason else delivery.state
     return [
-        washed(one.id, 60),
+        washed(delivery.id, 60),
         washed(state, 60),
-        washed(f"{one.event.scope} {one.event.action}", 60) + _why(one),
-        washed(one.repo.name, 120),
-        "-" if one.status is None else str(one.status),
-        str(one.attempts),
-        common.age(one.at),
+        washed(f"{delivery.event.scope} {delivery.event.action}", 60) + _origin(delivery),
+        washed(delivery.repo.name, 120),
+        "-" if delivery.status is None else str(delivery.status),
+        str(delivery.attempts),
+        common.age(delivery.at),
     ]
 
 
-def _why(one: Delivery) -> str:
-    if one.replay_of is not None:
+def _origin(delivery: Delivery) -> str:
+    if delivery.replay_of is not None:
         return " (replay)"
-    # A test is of no event but its own.
-    return " (test)" if one.event.id == one.id else ""
+    # The event of a test has the delivery's own id.
+    return " (test)" if delivery.event.id == delivery.id else ""
 
 
 def _utc(when: datetime | None) -> str:
     return "-" if when is None else f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
-def _in_full(options: argparse.Namespace, hub: Hub) -> int:
+def _show_delivery(options: argparse.Namespace, hub: Hub) -> int:
     if options.state is not None:
         raise ValueError("--state goes with a list. Leave it out, or the delivery.")
     found = hub.get_delivery(options.id, options.delivery, organization=options.org)
-    one, tries = shaped(Delivery, found), shaped_list(_Try, member(found, "tries"))
-    delivery_id, state, event, repo, *_ = _logged(one)
+    delivery, tries = shaped(Delivery, found), shaped_list(_Try, member(found, "tries"))
+    delivery_id, state, event, repo, *_ = _logged(delivery)
     lines = [
         f"id       {delivery_id}",
         f"state    {state}",
         f"event    {event}",
         f"repo     {repo}",
-        f"queued   {_utc(one.at)}",
-        f"next try {_utc(one.next_attempt_at)}",
-        *(f"try {number:<4} {tried}" for number, tried in enumerate(tries, 1)),
+        f"queued   {_utc(delivery.at)}",
+        f"next try {_utc(delivery.next_attempt_at)}",
+        *(f"try {number:<4} {attempt}" for number, attempt in enumerate(tries, 1)),
     ]
     return common.say(options, found, "\n".join(lines))
 
@@ -122,7 +122,7 @@ def _replay(options: argparse.Namespace, hub: Hub) -> int:
     if options.since is None:
         if options.state is not None or options.rate is not None:
             raise ValueError("--state and --rate go with --since. Leave them out, or the delivery.")
-        return _told(options, hub, hub.replay_webhook(options.id, options.delivery, organization=options.org))
+        return _report(options, hub, hub.replay_webhook(options.id, options.delivery, organization=options.org))
     refused: list[Refused] = []
     with Counter("replayed") as counter:
         sent = hub.replay_webhook_since(
@@ -146,36 +146,36 @@ def _replay(options: argparse.Namespace, hub: Hub) -> int:
 def _summary(options: argparse.Namespace, hub: Hub, sent: list[Sent]) -> str:
     if not sent:
         return "Nothing to send again."
-    arrived = sum(_arrived(one) for one in sent)
+    arrived = sum(_arrived(delivery) for delivery in sent)
     if arrived == len(sent):
         return f"✓ {arrived} sent again, and arrived."
-    if sent[0].status is None and _became(options, hub, sent[0])[0] == "stored":
+    if sent[0].status is None and _current_state(options, hub, sent[0])[0] == "stored":
         return f"✓ {len(sent)} kept again: {_FETCHED}"
     return f"! {len(sent)} sent again, {arrived} arrived so far. {_see(options)}"
 
 
-def _told(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
-    state, attempts = _became(options, hub, sent) if sent.status is None else ("", 1)
-    good = _arrived(sent) or state == "stored"
+def _report(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
+    state, attempts = _current_state(options, hub, sent) if sent.status is None else ("", 1)
+    succeeded = _arrived(sent) or state == "stored"
     if options.json:
         common.say(options, sent, "")
     elif state == "stored":
         print(f"✓ Kept: {_FETCHED}")
     elif sent.status is not None:
-        print(f"{'✓' if good else '✕'} The receiver answered {sent.status}.")
+        print(f"{'✓' if succeeded else '✕'} The receiver answered {sent.status}.")
     elif state in ("pending", "parked") and not attempts:
         print(f"! It is on its way: no try was made yet. {_see(options)}")
     else:
         raise HubgateError(f"no answer from the address. {_see(options)}")
-    return 0 if good else 1
+    return 0 if succeeded else 1
 
 
-def _became(options: argparse.Namespace, hub: Hub, sent: Sent) -> tuple[str, int]:
-    """State and tries of what got no answer."""
+def _current_state(options: argparse.Namespace, hub: Hub, sent: Sent) -> tuple[str, int]:
+    """The state and the number of attempts of a delivery without a response."""
     try:
         found = hub.get_delivery(options.id, sent.id, organization=options.org)
     except Refused:
-        # A token may be good for sending alone.
+        # The token may permit only sending.
         return "", 1
     return found["state"], found.get("attempts", 0)
 

@@ -61,7 +61,7 @@ def _upload(options: argparse.Namespace, hub: Hub) -> int:
 
 
 def planned(given: list[Path], to: str) -> dict[str, Path | bytes]:
-    """Where in the repo each local file goes."""
+    """Map paths in the repo to local files."""
     folder = to if to.endswith("/") or not to else to + "/"
     found: dict[str, Path | bytes] = {}
     for path in given:

@@ -1,4 +1,4 @@
-"""What the commands on webhooks have in common."""
+"""Shared parts of the commands on webhooks."""
 
 import argparse
 
@@ -22,5 +22,5 @@ def add_one(
 
 
 def said_org(options: argparse.Namespace) -> str:
-    """As the next command wants it."""
+    """The --org option for a suggested command."""
     return f" --org {options.org}" if options.org else ""

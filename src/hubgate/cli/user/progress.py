@@ -1,4 +1,4 @@
-"""Progress on standard error, on a terminal; in a pipe there is none."""
+"""Progress display on standard error, only if it is a terminal."""
 
 import shutil
 import sys
@@ -11,7 +11,7 @@ _CELLS = 10
 
 
 class _Line:
-    """One line that is written over."""
+    """A line that is overwritten in place."""
 
     def __init__(self) -> None:
         self._on = sys.stderr is not None and sys.stderr.isatty()
@@ -42,7 +42,7 @@ class _Line:
 
 
 class Bar(_Line):
-    """Of one file after another: `model.bin ███████░░░ 70% 38 MB/s 3s`."""
+    """A progress bar for one file after another: `model.bin ███████░░░ 70% 38 MB/s 3s`."""
 
     def __init__(self) -> None:
         super().__init__()

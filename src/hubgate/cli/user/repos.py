@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listed = common.add(commands, "list", "list repos, yours unless another owner is named", _list, example)
     listed.add_argument("--owner", metavar="O", help="a user or organization")
     listed.add_argument("--type", choices=TYPES, help="only this kind")
-    delete = common.add(commands, "delete", "delete a repo for good", _delete, "  hubgate repos delete acme/vision")
+    delete = common.add(commands, "delete", "delete a repo permanently", _delete, "  hubgate repos delete acme/vision")
     delete.add_argument("name", metavar="NAME", help="with a namespace, or your own without one")
     common.add_type(delete)
     delete.add_argument("--yes", action="store_true", help="do not ask")
@@ -31,8 +31,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _create(options: argparse.Namespace, hub: Hub) -> int:
-    made = hub.create_repo(options.name, type=options.type, private=options.private, sdk=options.sdk)
-    return common.say(options, made, f"✓ {washed(made.url)}")
+    created = hub.create_repo(options.name, type=options.type, private=options.private, sdk=options.sdk)
+    return common.say(options, created, f"✓ {washed(created.url)}")
 
 
 def _list(options: argparse.Namespace, hub: Hub) -> int:

@@ -44,7 +44,7 @@ def _configure_changing(commands: common.Subparsers) -> None:
     for verb, summary, run in (("enable", "switch a webhook on", _enable), ("disable", "switch it off", _disable)):
         add_one(commands, verb, summary, run, f"  hubgate webhooks {verb} 6530c2a1b2c3d4e5f6071829")
     example = "  hubgate webhooks delete 6530c2a1b2c3d4e5f6071829 --yes"
-    delete = add_one(commands, "delete", "delete a webhook for good", _delete, example)
+    delete = add_one(commands, "delete", "delete a webhook permanently", _delete, example)
     delete.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -80,7 +80,7 @@ def _watch(text: str) -> str:
 
 
 def _given(text: str) -> str:
-    """A variable that is not set would leave a webhook without a secret, and nobody would know."""
+    """Reject an empty secret: an unset variable would silently create a webhook without a secret."""
     if not text.isascii() or not text.isprintable() or not text:
         raise argparse.ArgumentTypeError("say a secret of printable ASCII characters")
     return text
@@ -97,7 +97,7 @@ _MOST_READ = 4096
 
 
 def _read_secret() -> str:
-    """One line, and no wait for more: whoever wrote it may keep the pipe open, and in a terminal Enter ends it."""
+    """Read one line, without waiting for the end of input: the writer may leave the pipe open."""
     read = b""
     while b"\n" not in read and len(read) < _MOST_READ and (part := os.read(sys.stdin.fileno(), _MOST_READ)):
         read += part
@@ -113,7 +113,7 @@ def _read_secret() -> str:
 
 
 def _create(options: argparse.Namespace, hub: Hub) -> int:
-    made = hub.create_webhook(
+    created = hub.create_webhook(
         options.url,
         watched=options.watch,
         domains=options.domain,
@@ -121,12 +121,14 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
         organization=options.org,
         pull=options.pull,
     )
-    return common.say(options, made, f"✓ Made {_id(made)}. Try: hubgate webhooks test {_id(made)}{said_org(options)}")
+    return common.say(
+        options, created, f"✓ Made {_id(created)}. Try: hubgate webhooks test {_id(created)}{said_org(options)}"
+    )
 
 
 def _update(options: argparse.Namespace, hub: Hub) -> int:
-    said = (options.url, options.watch, options.domain, options.secret)
-    if all(one is None for one in said) and not (options.secret_stdin or options.no_secret):
+    changes = (options.url, options.watch, options.domain, options.secret)
+    if all(one is None for one in changes) and not (options.secret_stdin or options.no_secret):
         can = "--url, --watch, --domain, --secret-stdin or --no-secret; --overlap goes with a secret"
         raise ValueError(f"nothing to change. Say {can}.")
     if options.overlap is not None and options.secret is None and not options.secret_stdin:
@@ -170,18 +172,18 @@ def _list(options: argparse.Namespace, hub: Hub) -> int:
 
 def _row(hub: Hub, webhook: Webhook, organization: str | None) -> list[str]:
     url = "(pull)" if webhook.url is None else washed(webhook.url, 120)
-    return [_id(webhook), _state(webhook), url, *_today(hub, webhook, organization)]
+    return [_id(webhook), _state(webhook), url, *_recent_activity(hub, webhook, organization)]
 
 
-def _today(hub: Hub, webhook: Webhook, organization: str | None) -> tuple[str, str]:
-    """How many deliveries in the last day, tests and replays too, and the age of the newest, which may be older."""
+def _recent_activity(hub: Hub, webhook: Webhook, organization: str | None) -> tuple[str, str]:
+    """The number of deliveries in the last day, including tests and replays, and the age of the newest delivery."""
     since = datetime.now(UTC) - timedelta(days=1)
-    # Of most there is nothing to count: one line tells.
+    # Most webhooks have no recent deliveries, which one entry shows.
     logged = hub.webhook_activity(webhook.id, limit=1, organization=organization)
     if logged and logged[0].at >= since:
         logged = hub.webhook_activity(webhook.id, limit=_COUNTED, organization=organization)
     count = sum(one.at >= since for one in logged)
-    # Deliveries are not kept for ever; when the last event came is.
+    # Deliveries are deleted after a while; the time of the last event is retained.
     newest = logged[0].at if logged else webhook.last_trigger_at
     return f"{count}+" if count == _COUNTED else str(count), common.age(newest)
 

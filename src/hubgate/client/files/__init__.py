@@ -1,1 +1,1 @@
-"""Contents of files, up and down. No file is ever held in memory whole."""
+"""Uploads and downloads of files, without loading whole files into memory."""

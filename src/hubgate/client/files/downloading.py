@@ -1,4 +1,4 @@
-"""Files out of a repo: resumed where they broke off, verified, and in place only when they are whole."""
+"""Downloads files from a repo: resumes interrupted downloads, and moves only verified files into place."""
 
 import os
 from collections.abc import Callable
@@ -18,32 +18,32 @@ from hubgate.client.wire import Flow, Response, sleep, work
 
 
 def download(session: Session, target: Target, path: str, to: Path | None, *, progress: Progress | None) -> Flow[Path]:
-    """To `to`, a file; without it to the file's own name in the working folder. Where it is now."""
+    """Download a file to `to`, by default under its own name in the working folder, and return its path."""
     place = Path(local_parts(checked_name(path).rsplit("/", 1)[-1], windows=os.name == "nt")) if to is None else to
-    yield from _fetched(session, target, path, place, progress)
+    yield from _fetch(session, target, path, place, progress)
     return place
 
 
 def snapshot(session: Session, target: Target, to: Path, *, progress: Progress | None) -> Flow[Path]:
-    """Every file at one commit, below `to`."""
+    """Download all files of a commit into the folder `to`."""
     about = yield from repos.info(session, target.repo, target.type, target.revision)
     if not about.sha:
         return to
     pinned = replace(target, revision=about.sha)
     entries = yield from repos.files(session, target.repo, target.type, about.sha, "", recursive=True)
-    # All of them before the first: a repo with a foul name puts nothing here.
+    # Check all names before the first download: a repo with an unsafe name must not write anything.
     places = {
         entry.path: to / local_parts(entry.path, windows=os.name == "nt") for entry in entries if entry.type == "file"
     }
     for path, place in places.items():
-        yield from _fetched(session, pinned, path, place, progress)
+        yield from _fetch(session, pinned, path, place, progress)
     return to
 
 
-def _fetched(session: Session, target: Target, path: str, place: Path, progress: Progress | None) -> Flow[None]:
+def _fetch(session: Session, target: Target, path: str, place: Path, progress: Progress | None) -> Flow[None]:
     address = f"{page_path(target.repo, target.type)}/resolve/{segment(target.revision)}/{file_path(path)}"
     head = yield from session.answered(Call("HEAD", address, stays=True))
-    name, size = _announced(session, head)
+    name, size = _expected_content(session, head)
     if (yield from work(lambda: is_whole(place, name, size))):
         if progress is not None:
             progress(path, size, size)
@@ -54,42 +54,42 @@ def _fetched(session: Session, target: Target, path: str, place: Path, progress:
     part = yield from work(lambda: Part(place, name, size, report))
     try:
         if not part.is_complete:
-            # At the commit that was announced: a branch may move between the two questions.
+            # From the commit in the HEAD response: a branch may move between the two requests.
             commit = head.headers.get("x-repo-commit", target.revision)
             address = f"{page_path(target.repo, target.type)}/resolve/{segment(commit)}/{file_path(path)}"
-            yield from _received(session, address, part)
+            yield from _receive(session, address, part)
         yield from work(part.finish)
     finally:
         part.close()
 
 
-def _received(session: Session, address: str, part: Part) -> Flow[None]:
-    """Goes on where it broke off. Tries are counted anew whenever something arrived."""
-    # Each try asks for another range: the session's own retries would ask for the first one again.
+def _receive(session: Session, address: str, part: Part) -> Flow[None]:
+    """Download the rest of a file, resuming after failures. The retry count restarts after any progress."""
+    # Each attempt needs another range; the session's retries would repeat the first range.
     once, tries = replace(session, retries=0), 0
     while not part.is_complete:
         before = part.done
         headers = {"Range": f"bytes={before}-"} if before else {}
         failed: HubgateError = ConnectionLost("The connection ended before the file did.")
-        asked = None
+        retry_after = None
         try:
             yield from once.call(Call("GET", address, headers=headers, sink=part, leaves=True))
         except (ConnectionLost, Unreachable) as error:
             failed = error
         except (RateLimited, HubFailure) as error:
-            failed, asked = error, error.retry_after
+            failed, retry_after = error, error.retry_after
         if part.is_complete:
             return
         tries = 1 if part.done > before else tries + 1
-        pause = wait(tries, asked, session.jitter)
+        pause = wait(tries, retry_after, session.jitter)
         if tries > session.retries or pause is None:
             raise failed
         yield from sleep(pause)
 
 
-def _announced(session: Session, head: Response) -> tuple[str, int]:
-    """What the content must be and how long it is. Where the file lies elsewhere the hub itself says it, in
-    X-Linked-…, with the redirect.
+def _expected_content(session: Session, head: Response) -> tuple[str, int]:
+    """The expected hash and size of a file. For a file on another host, they are in the X-Linked-… headers of the hub's
+    redirect.
     """
     if not 200 <= head.status < 300 and not (300 <= head.status < 400 and "x-linked-etag" in head.headers):
         raise refusal(head, session.clock())

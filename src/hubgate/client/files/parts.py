@@ -1,6 +1,6 @@
-"""A download on its way: a part beside its destination, named for its content, renamed only when it is right.
+"""Partial downloads: a file next to the destination, which is renamed when its content is verified.
 
-The name carries the hash, so what is found there belongs to the same file and is gone on with, whoever began it.
+The hash is part of the file's name, so an existing partial file has the same content and any process can resume it.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})\Z")
 
 
 def hash_from(etag: str) -> str:
-    """The git id of a regular file, the SHA-256 of a large one; the hub says which by its length."""
+    """The hash in an ETag: the git id of a regular file or the SHA-256 of a large one, distinguished by length."""
     name = etag.removeprefix("W/").strip('"')
     if not _HASH.match(name):
         raise UnexpectedAnswer("The hub does not say what the file's content must be, so it was not downloaded.")
@@ -30,12 +30,12 @@ def hash_from(etag: str) -> str:
 def digest_for(name: str, size: int) -> Any:
     if len(name) == 64:
         return hashlib.sha256()
-    # Git's own name for a file; that SHA-1 is broken for forgers helps nobody who may not write to the repo.
+    # The git blob id. SHA-1 collisions help only attackers who can write to the repo.
     return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
 
 
 def is_whole(path: Path, name: str, size: int) -> bool:
-    """Whether the file is there already."""
+    """Whether the file already exists with the expected content."""
     try:
         if path.stat().st_size != size:
             return False
@@ -49,18 +49,18 @@ def is_whole(path: Path, name: str, size: int) -> bool:
 
 
 class Part:
-    """A sink that appends. `done` bytes are on disk and in the hash."""
+    """A sink that appends to a partial file. `done` bytes are written and hashed."""
 
     def __init__(self, target: Path, name: str, size: int, report: Callable[[int], object] | None) -> None:
         self._target, self._name, self.size = target, name, size
         self._report = report
-        self._path, self._file, self._shared = _opened(target, name)
+        self._path, self._file, self._shared = _open_part(target, name)
         self._digest, self.done = digest_for(name, size), 0
         while piece := self._file.read(MIB):
             self._digest.update(piece)
             self.done += len(piece)
         if self.done > size:
-            self._begin_again()
+            self._restart()
 
     @property
     def is_complete(self) -> bool:
@@ -69,7 +69,7 @@ class Part:
     def begin(self, answer: Response) -> bool:
         if answer.status == 200:
             if self.done:
-                self._begin_again()
+                self._restart()
             return True
         if answer.status != 206:
             return False
@@ -88,7 +88,7 @@ class Part:
             self._report(self.done)
 
     def finish(self) -> None:
-        """Into place, if it is what was announced."""
+        """Verify the hash and move the file into place."""
         if not self.is_complete:
             raise ConnectionLost("The connection ended before the file did.")
         if self._digest.hexdigest() != self._name:
@@ -101,31 +101,31 @@ class Part:
         try:
             self._path.replace(self._target)
         except FileNotFoundError:
-            # Whoever had the part before us has put it into place between our opening and our locking it.
+            # Another process moved the part into place after this one opened it and before it had the lock.
             if not is_whole(self._target, self._name, self.size):
                 raise
 
     def close(self) -> None:
-        """What arrived stays, to go on with, unless nobody would find it."""
+        """Close the partial file, and retain it for a later resume if its name is predictable."""
         with contextlib.suppress(OSError):
             self._file.close()
             if not self._shared:
                 self._path.unlink(missing_ok=True)
 
-    def _begin_again(self) -> None:
+    def _restart(self) -> None:
         self._file.seek(0)
         self._file.truncate()
         self._digest, self.done = digest_for(self._name, self.size), 0
 
 
-def _opened(target: Path, name: str) -> tuple[Path, IO[bytes], bool]:
+def _open_part(target: Path, name: str) -> tuple[Path, IO[bytes], bool]:
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Names of files have at most 255 bytes; the hash says enough.
+    # File names are limited to 255 bytes, so only the hash is used.
     path = target.parent / f".{name[:40]}.part"
     file = path.open("a+b")
     shared = try_lock(file)
     if not shared:
-        # Another process downloads the same: this one starts for itself.
+        # Another process is downloading the same content: use a separate file.
         file.close()
         path = target.parent / f".{name[:40]}.{os.getpid()}.{os.urandom(4).hex()}.part"
         file = path.open("a+b")

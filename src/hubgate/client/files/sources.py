@@ -1,4 +1,4 @@
-"""Local files as they are read for an upload: in pieces, and refused if they change under our hands."""
+"""Local files for an upload, read in pieces. An upload fails if its file changes while it is read."""
 
 import hashlib
 import io
@@ -18,7 +18,7 @@ Progress = Callable[[str, int, int], object]
 
 @dataclass(frozen=True)
 class Source:
-    """`path` is where it goes in the repo."""
+    """A file to upload. `path` is its path in the repo."""
 
     path: str
     content: Path | bytes
@@ -32,7 +32,7 @@ class Source:
             return file.read(_SAMPLE)
 
     def pieces(self, start: int = 0, length: int | None = None, step: int = PIECE) -> Iterator[bytes]:
-        """Exactly so many bytes: a request whose length was announced cannot end otherwise."""
+        """Yield exactly `length` bytes or raise FileChanged, because the request's Content-Length is fixed."""
         left = self.size - start if length is None else length
         to_the_end = start + left == self.size
         with self.opened() as file:
@@ -53,14 +53,14 @@ class Source:
         return digest.hexdigest()
 
     def git_id(self) -> str:
-        """The name git has for it: what the hub compares with."""
+        """The git blob id, which the hub uses to detect unchanged files."""
         digest = hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
         for piece in self.pieces():
             digest.update(piece)
         return digest.hexdigest()
 
     def upload(self, start: int, length: int, report: Callable[[int], object] | None) -> Upload:
-        """`report` hears how far into the file this is."""
+        """The request body for a range of the file. `report` receives the position in the file."""
 
         def pieces() -> Iterator[bytes]:
             done = start

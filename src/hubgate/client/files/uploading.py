@@ -1,4 +1,4 @@
-"""Files into a repo: ask how each goes, send the large ones ahead, then one commit that names them all."""
+"""Uploads files to a repo: queries the upload mode of each file, sends large files first, then creates one commit."""
 
 import base64
 import json
@@ -17,9 +17,9 @@ from hubgate.client.session import Call, Session, json_call
 from hubgate.client.shaping import member, shaped
 from hubgate.client.wire import Flow, Upload, work
 
-_ASKED_AT_ONCE = 200
+_BATCH_SIZE = 200
 _LFS = "application/vnd.git-lfs+json"
-# A large file is hashed by the hub before it answers.
+# The hub hashes a large file before it responds.
 _SEND_SECONDS = 600.0
 _MOST_PARTS = 100_000
 
@@ -45,32 +45,32 @@ def upload(
     if not files:
         raise ValueError("Name at least one file.")
     sources = yield from work(lambda: [_checked(path, content) for path, content in files.items()])
-    modes = yield from _modes(session, target, sources, create_pr=create_pr)
+    modes = yield from _upload_modes(session, target, sources, create_pr=create_pr)
     regular: list[Source] = []
     large: list[tuple[Source, str]] = []
     unchanged: list[str] = []
-    ignored = [one.path for one in sources if modes[one.path].get("shouldIgnore") is True]
-    for one in sources:
-        mode = modes[one.path]
-        if one.path in ignored:
+    ignored = [file.path for file in sources if modes[file.path].get("shouldIgnore") is True]
+    for file in sources:
+        mode = modes[file.path]
+        if file.path in ignored:
             continue
-        is_large = mode.get("uploadMode") == "lfs" and one.size > 0
-        # Only what the hub has something like is read for a comparison; a large file is read for its name anyway.
+        is_large = mode.get("uploadMode") == "lfs" and file.size > 0
+        # Regular files are hashed only if the hub has a file at that path; large files need their hash anyway.
         name = None
         if is_large:
-            name = yield from work(one.sha256)
+            name = yield from work(file.sha256)
         elif "oid" in mode:
-            name = yield from work(one.git_id)
+            name = yield from work(file.git_id)
         if name is not None and name == mode.get("oid"):
-            unchanged.append(one.path)
+            unchanged.append(file.path)
         elif is_large and name is not None:
-            large.append((one, name))
+            large.append((file, name))
         else:
-            regular.append(one)
+            regular.append(file)
     if not regular and not large:
         return Uploaded(None, [], unchanged, ignored)
     yield from _send_large(session, target, large, progress)
-    sent = [one.path for one in regular] + [one.path for one, _ in large]
+    sent = [file.path for file in regular] + [file.path for file, _ in large]
     summary = message or f"Upload {sent[0] if len(sent) == 1 else f'{len(sent)} files'}"
     header = {"summary": summary, "description": description or "", "parentCommit": parent}
     call = Call(
@@ -89,13 +89,13 @@ def _checked(path: str, content: Path | bytes) -> Source:
     return source(path, content)
 
 
-def _modes(
+def _upload_modes(
     session: Session, target: Target, sources: Sequence[Source], *, create_pr: bool
 ) -> Flow[dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, Any]] = {}
-    for start in range(0, len(sources), _ASKED_AT_ONCE):
-        some = sources[start : start + _ASKED_AT_ONCE]
-        files = yield from work(partial(_described, some))
+    for start in range(0, len(sources), _BATCH_SIZE):
+        batch = sources[start : start + _BATCH_SIZE]
+        files = yield from work(partial(_described, batch))
         call = json_call(
             "POST",
             f"{api_path(target.repo, target.type)}/preupload/{segment(target.revision)}",
@@ -103,127 +103,131 @@ def _modes(
             query={"create_pr": 1 if create_pr else None},
             repeatable=True,
         )
-        said = member((yield from session.json(call)), "files")
-        for item in said if isinstance(said, list) else []:
+        value = member((yield from session.json(call)), "files")
+        for item in value if isinstance(value, list) else []:
             if isinstance(item, dict) and isinstance(item.get("path"), str):
                 found[item["path"]] = item
-    if missing := [one.path for one in sources if one.path not in found]:
+    if missing := [file.path for file in sources if file.path not in found]:
         raise UnexpectedAnswer(f"The hub does not say how to send {missing[0]!r}.")
     return found
 
 
 def _described(sources: Sequence[Source]) -> list[dict[str, Any]]:
-    return [{"path": one.path, "size": one.size, "sample": base64.b64encode(one.sample()).decode()} for one in sources]
+    return [
+        {"path": file.path, "size": file.size, "sample": base64.b64encode(file.sample()).decode()} for file in sources
+    ]
 
 
 def _send_large(
     session: Session, target: Target, large: Sequence[tuple[Source, str]], progress: Progress | None
 ) -> Flow[None]:
     path = f"{page_path(target.repo, target.type)}.git/info/lfs/objects/batch"
-    for start in range(0, len(large), _ASKED_AT_ONCE):
-        # Two files of the same content are one object.
-        by_oid = {oid: one for one, oid in large[start : start + _ASKED_AT_ONCE]}
-        asked = {
+    for start in range(0, len(large), _BATCH_SIZE):
+        # Files with the same content share an object.
+        by_oid = {oid: file for file, oid in large[start : start + _BATCH_SIZE]}
+        content = {
             "operation": "upload",
             "transfers": ["basic", "multipart"],
             "hash_algo": "sha256",
-            "objects": [{"oid": oid, "size": one.size} for oid, one in by_oid.items()],
+            "objects": [{"oid": oid, "size": file.size} for oid, file in by_oid.items()],
         }
-        call = json_call("POST", path, asked, headers={"Content-Type": _LFS, "Accept": _LFS}, repeatable=True)
+        call = json_call("POST", path, content, headers={"Content-Type": _LFS, "Accept": _LFS}, repeatable=True)
         objects = member((yield from session.json(call)), "objects")
         answers = {item.get("oid"): item for item in objects if isinstance(item, dict)}
-        for oid, one in by_oid.items():
+        for oid, file in by_oid.items():
             if oid not in answers:
-                raise UnexpectedAnswer(f"The hub does not say where to send {one.path!r}.")
-            yield from _send_one(session, one, oid, answers[oid], progress)
+                raise UnexpectedAnswer(f"The hub does not say where to send {file.path!r}.")
+            yield from _send_one(session, file, oid, answers[oid], progress)
 
 
-def _send_one(session: Session, one: Source, oid: str, answer: dict[str, Any], progress: Progress | None) -> Flow[None]:
+def _send_one(
+    session: Session, file: Source, oid: str, answer: dict[str, Any], progress: Progress | None
+) -> Flow[None]:
     if isinstance(error := answer.get("error"), dict):
-        raise BadRequest(f"The hub does not take {one.path}: {str(error.get('message', ''))[:200]}", status=422)
+        raise BadRequest(f"The hub does not take {file.path}: {str(error.get('message', ''))[:200]}", status=422)
     actions = answer.get("actions")
     if not isinstance(actions, dict) or "upload" not in actions:
-        # It is there already.
+        # The hub already has the content.
         if progress is not None:
-            progress(one.path, one.size, one.size)
+            progress(file.path, file.size, file.size)
         return
     action, header = _action(actions["upload"])
     if "chunk_size" in header:
-        yield from _send_parts(session, one, oid, action, header, progress)
+        yield from _send_parts(session, file, oid, action, header, progress)
     else:
-        body = one.upload(0, one.size, _reporting(one, progress))
+        body = file.upload(0, file.size, _reporting(file, progress))
         call = Call("PUT", url=action, headers=header, body=body, signed=False, patience=_SEND_SECONDS)
         yield from session.call(call)
     if "verify" in actions:
         address, more = _action(actions["verify"])
         headers = {**more, "Content-Type": _LFS, "Accept": _LFS}
-        # The token goes along if it is the hub's own address, and only then (session).
-        asked = {"oid": oid, "size": one.size}
-        yield from session.call(json_call("POST", "", asked, url=address, headers=headers, repeatable=True))
+        # `session` sends the token only if this is the hub's own origin.
+        content = {"oid": oid, "size": file.size}
+        yield from session.call(json_call("POST", "", content, url=address, headers=headers, repeatable=True))
 
 
 def _send_parts(
-    session: Session, one: Source, oid: str, action: str, header: dict[str, str], progress: Progress | None
+    session: Session, file: Source, oid: str, action: str, header: dict[str, str], progress: Progress | None
 ) -> Flow[None]:
     text = header["chunk_size"]
     length = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-    count = -(-one.size // length) if length else 0
+    count = -(-file.size // length) if length else 0
     if not 0 < count <= _MOST_PARTS:
         raise UnexpectedAnswer("The hub asks for parts of a size that cannot be.")
     parts = []
     for number in range(1, count + 1):
         start = (number - 1) * length
-        # Five digits on the wire; a hub may write fewer.
+        # Part numbers have five digits, but a hub may omit leading zeros.
         address = told_address(header.get(f"{number:05d}") or header.get(str(number)))
-        body = one.upload(start, min(length, one.size - start), _reporting(one, progress))
+        body = file.upload(start, min(length, file.size - start), _reporting(file, progress))
         call = Call("PUT", url=address, body=body, signed=False, patience=_SEND_SECONDS)
         answer = yield from session.call(call)
         if "etag" not in answer.headers:
             raise UnexpectedAnswer("The hub took a part of a file without saying which.")
         parts.append({"partNumber": number, "etag": answer.headers["etag"]})
-    asked = {"oid": oid, "parts": parts}
+    content = {"oid": oid, "parts": parts}
     more: dict[str, Any] = {"headers": {"Accept": _LFS}, "signed": False, "repeatable": True, "patience": _SEND_SECONDS}
-    yield from session.call(json_call("POST", "", asked, url=action, **more))
+    yield from session.call(json_call("POST", "", content, url=action, **more))
 
 
-def _action(said: object) -> tuple[str, dict[str, str]]:
-    header = said.get("header") if isinstance(said, dict) else None
+def _action(value: object) -> tuple[str, dict[str, str]]:
+    header = value.get("header") if isinstance(value, dict) else None
     known = header if isinstance(header, dict) else {}
     plain = {str(name): str(value) for name, value in known.items() if str(name).isascii() and str(value).isprintable()}
-    return told_address(member(said, "href")), plain
+    return told_address(member(value, "href")), plain
 
 
-def _reporting(one: Source, progress: Progress | None) -> Any:
-    return None if progress is None else lambda done: progress(one.path, done, one.size)
+def _reporting(file: Source, progress: Progress | None) -> Any:
+    return None if progress is None else lambda done: progress(file.path, done, file.size)
 
 
 def _commit_body(
     header: dict[str, Any], regular: Sequence[Source], large: Sequence[tuple[Source, str]], progress: Progress | None
 ) -> Upload:
-    """One JSON line each; contents are encoded while they are read."""
+    """The commit request: one JSON line per file. Contents are encoded while they are read."""
     before = [json.dumps({"key": "header", "value": header}).encode() + b"\n"]
-    for one, oid in large:
-        value = {"path": one.path, "algo": "sha256", "oid": oid, "size": one.size}
+    for file, oid in large:
+        value = {"path": file.path, "algo": "sha256", "oid": oid, "size": file.size}
         before.append(json.dumps({"key": "lfsFile", "value": value}).encode() + b"\n")
     head = b"".join(before)
     opened = [
-        b'{"key":"file","value":{"encoding":"base64","path":' + json.dumps(one.path).encode() + b',"content":"'
-        for one in regular
+        b'{"key":"file","value":{"encoding":"base64","path":' + json.dumps(file.path).encode() + b',"content":"'
+        for file in regular
     ]
     closed = b'"}}\n'
 
     def pieces() -> Iterator[bytes]:
         yield head
-        for one, opening in zip(regular, opened, strict=True):
+        for file, opening in zip(regular, opened, strict=True):
             yield opening
             done = 0
-            # A multiple of three: the pieces of base64 then join without padding between them.
-            for piece in one.pieces(step=PIECE * 3 // 4 // 3 * 3):
+            # Multiples of three bytes, so that the base64 pieces join without padding.
+            for piece in file.pieces(step=PIECE * 3 // 4 // 3 * 3):
                 yield base64.b64encode(piece)
                 done += len(piece)
                 if progress is not None:
-                    progress(one.path, done, one.size)
+                    progress(file.path, done, file.size)
             yield closed
 
-    contents = sum(len(opening) + -(-one.size // 3) * 4 for one, opening in zip(regular, opened, strict=True))
+    contents = sum(len(opening) + -(-file.size // 3) * 4 for file, opening in zip(regular, opened, strict=True))
     return Upload(len(head) + contents + len(closed) * len(regular), pieces)

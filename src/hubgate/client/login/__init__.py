@@ -1,1 +1,1 @@
-"""Signing in: with a code typed elsewhere, or by a browser on this machine. The result is stored by origin."""
+"""Sign-in with a device code or with a browser on this machine. Sign-ins are stored by origin."""

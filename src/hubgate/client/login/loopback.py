@@ -1,4 +1,4 @@
-"""A port on this machine, for one answer of the browser (RFC 8252, section 7.3)."""
+"""A loopback listener that receives the browser's redirect after a sign-in (RFC 8252, section 7.3)."""
 
 import contextlib
 import socket
@@ -10,7 +10,7 @@ from hubgate.client.login.request import has_state
 
 PATH = "/callback"
 _LONGEST_HEAD = 16 * 1024
-# For one visitor to say what it wants; it is not to hold up the next.
+# The time to read one request, so that a slow client does not block the next.
 _READ_SECONDS = 2.0
 _DONE = "Done. Return to your terminal or notebook; this window can be closed."
 _NOT_HERE = "Nothing here. A sign-in is being waited for."
@@ -18,14 +18,14 @@ _NOT_HERE = "Nothing here. A sign-in is being waited for."
 
 class Listener:
     def __init__(self) -> None:
-        # The address itself, not a name: `localhost` may be somebody else's by the hosts file.
+        # The IP address, because the hosts file may map `localhost` to another machine.
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._socket.settimeout(0.2)
         self._closed = False
         self.redirect_uri = f"http://127.0.0.1:{self._socket.getsockname()[1]}{PATH}"
 
     def wait(self, state: str, seconds: float) -> str:
-        """The query of the request that carries our state. Whatever else comes is turned away and waited on."""
+        """Wait for the request with our state and return its query. Other requests get 404 and are ignored."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not self._closed:
             try:
@@ -66,7 +66,7 @@ def _query_of(visitor: socket.socket) -> str | None:
 
 
 def _page(status: str, text: str) -> bytes:
-    """Nothing that was sent comes back, and the code does not leave as a Referer."""
+    """A response that echoes nothing of the request, and does not leak the code as a Referer."""
     return (
         f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(text)}\r\n"
         "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"

@@ -1,4 +1,4 @@
-"""The authorization request and what comes back: PKCE, state and issuer (RFC 7636, 6749, 9207). Pure."""
+"""Builds the authorization request and checks its response: PKCE, state and issuer (RFC 7636, 6749, 9207). No I/O."""
 
 import base64
 import hashlib
@@ -36,17 +36,17 @@ def begin(endpoint: str, client_id: str, redirect_uri: str, scopes: Sequence[str
 
 
 def has_state(query: str, state: str) -> bool:
-    """Whether a request to the loopback port is the answer to ours: any page can send a browser there."""
+    """Whether a redirect has our state. Any web page can send a browser to the loopback port."""
     given = parse_qs(query, keep_blank_values=True).get("state", [])
     return len(given) == 1 and hmac.compare_digest(given[0].encode(), state.encode())
 
 
-def code_from(query: str, asked: Asked, endpoint: str) -> str:
+def code_from(query: str, request: Asked, endpoint: str) -> str:
     fields = parse_qs(query, keep_blank_values=True)
-    if not has_state(query, asked.state):
+    if not has_state(query, request.state):
         raise UnexpectedAnswer("The answer to the sign-in is not to our question. Sign in again.")
     if fields.get("iss", [endpoint]) != [endpoint]:
-        # Another server's code, to be redeemed here (RFC 9207, section 2.4).
+        # Mix-up attack: a code of another server (RFC 9207, section 2.4).
         raise UnexpectedAnswer("The answer to the sign-in comes from another hub. Sign in again.")
     if "error" in fields:
         error = washed(fields["error"][0], 60)

@@ -1,4 +1,4 @@
-"""From nothing to a stored sign-in, and back."""
+"""Signs in with a device code or a browser, stores the sign-in, and signs out."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ def by_device(
     code = yield from oauth.start_device(session, client_id, scopes)
     yield from work(lambda: show(code))
     token = yield from oauth.wait_for_device(session, client_id, code)
-    return (yield from _kept(session, store, token, client_id))
+    return (yield from _store_sign_in(session, store, token, client_id))
 
 
 def by_browser(
@@ -38,43 +38,41 @@ def by_browser(
     scopes: Sequence[str],
     seconds: float,
 ) -> Flow[WhoAmI]:
-    """The authorization code flow of an app on this machine (RFC 8252), with PKCE and state."""
+    """Sign in with the authorization code flow for native apps (RFC 8252), with PKCE and state."""
     listener = Listener()
     try:
-        asked = begin(session.endpoint, client_id, listener.redirect_uri, scopes)
-        yield from work(lambda: (open_browser or _opened)(asked.address))
-        query = yield from work(lambda: listener.wait(asked.state, seconds))
+        request = begin(session.endpoint, client_id, listener.redirect_uri, scopes)
+        yield from work(lambda: (open_browser or _open_in_browser)(request.address))
+        query = yield from work(lambda: listener.wait(request.state, seconds))
     finally:
         listener.close()
-    code = code_from(query, asked, session.endpoint)
-    token = yield from oauth.redeem(session, client_id, code, asked.redirect_uri, asked.verifier)
-    return (yield from _kept(session, store, token, client_id))
+    code = code_from(query, request, session.endpoint)
+    token = yield from oauth.redeem(session, client_id, code, request.redirect_uri, request.verifier)
+    return (yield from _store_sign_in(session, store, token, client_id))
 
 
 def out(session: Session, store: Store) -> Flow[bool]:
-    """Whether there was a sign-in to forget. The hub is told, so that the tokens end; if it cannot be told, they are
-    forgotten here all the same.
-    """
-    kept = (yield from work(store.load)).hubs.get(session.endpoint)
-    if kept is None:
+    """Revoke the tokens and delete the stored sign-in, even if the revocation fails. False if there was none."""
+    stored = (yield from work(store.load)).hubs.get(session.endpoint)
+    if stored is None:
         return False
     with contextlib.suppress(HubgateError):
-        yield from oauth.revoke(session, kept.client_id, kept.refresh_token or kept.access_token)
+        yield from oauth.revoke(session, stored.client_id, stored.refresh_token or stored.access_token)
     yield from changed(store, lambda everything: without_hub(everything, session.endpoint))
     return True
 
 
-def _opened(address: str) -> None:
+def _open_in_browser(address: str) -> None:
     import webbrowser
 
     webbrowser.open(address)
 
 
-def _kept(session: Session, store: Store, token: Token, client_id: str) -> Flow[WhoAmI]:
-    fresh = signed_in(token, session.clock(), client_id, "")
-    known = replace(session, credentials=Given(fresh.access_token))
+def _store_sign_in(session: Session, store: Store, token: Token, client_id: str) -> Flow[WhoAmI]:
+    new = signed_in(token, session.clock(), client_id, "")
+    known = replace(session, credentials=Given(new.access_token))
     me = yield from people.whoami(known)
-    fresh = replace(fresh, name=me.name)
-    yield from changed(store, lambda kept: with_hub(kept, session.endpoint, fresh))
-    session.credentials = Stored(store, fresh)
+    new = replace(new, name=me.name)
+    yield from changed(store, lambda stored: with_hub(stored, session.endpoint, new))
+    session.credentials = Stored(store, new)
     return me

@@ -1,4 +1,4 @@
-"""What can be asked of a hub, one file per subject: functions that take a session and are flows of effects.
+"""The operations of a hub, one file per subject: functions that take a session and return a flow of effects.
 
-They know paths and shapes; how a request travels is `session`'s affair, and who waits for it a face's.
+Operations know paths and data types. `session` runs the requests, and `Hub` or `AsyncHub` performs the effects.
 """

@@ -1,4 +1,4 @@
-"""The token endpoint and its neighbours: exchange, refresh, revoke, device codes. Never with the caller's own token."""
+"""OAuth requests: token exchange, refresh, revocation and device codes. The caller's token is never sent with them."""
 
 import base64
 import time
@@ -12,39 +12,41 @@ from hubgate.client.session import Call, Session
 from hubgate.client.shaping import shaped
 from hubgate.client.wire import Flow, Response, sleep
 
-# Known to every hub without registration.
+# Every hub knows this client without registration.
 CLI_CLIENT_ID = "hubgate-cli"
 USER_EMAIL = "urn:service:token-type:user-email"
 
 _DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _TOKEN_PATH = "/oauth/token"  # noqa: S105 (a path)
-_SLOWER = 5.0
+_SLOW_DOWN_SECONDS = 5.0
 _LONGEST_INTERVAL = 60.0
 
 
 def exchange(
     session: Session, client_id: str, client_secret: str, email: str, scopes: Sequence[str] | None
 ) -> Flow[Token]:
-    """A token for a member of the app's organization (RFC 8693)."""
+    """Get a token for a member of the app's organization (RFC 8693)."""
     if not (client_id and client_secret and email):
         raise ValueError("Say client_id, client_secret and the e-mail address.")
     fields = {"grant_type": _EXCHANGE, "subject_token": email, "subject_token_type": USER_EMAIL}
     if scopes is not None:
         fields["scope"] = " ".join(scopes)
-    return (yield from _granted(session, _TOKEN_PATH, fields, basic=(client_id, client_secret)))
+    return (yield from _request_token(session, _TOKEN_PATH, fields, basic=(client_id, client_secret)))
 
 
 def refresh(session: Session, client_id: str, refresh_token: str) -> Flow[Token]:
-    # Sent twice it gives the same successor, so a lost answer may be asked for again.
+    # A repeated request returns the same successor, so a retry after a lost response is safe.
     fields = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": client_id}
-    return (yield from _granted(session, _TOKEN_PATH, fields, repeatable=True))
+    return (yield from _request_token(session, _TOKEN_PATH, fields, repeatable=True))
 
 
 def redeem(session: Session, client_id: str, code: str, redirect_uri: str, verifier: str) -> Flow[Token]:
     fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
-    # Never repeated: a code that comes twice ends the tokens of the first time.
-    return (yield from _granted(session, _TOKEN_PATH, {**fields, "code_verifier": verifier, "client_id": client_id}))
+    # Not retried: a replayed code revokes the tokens of its first use.
+    return (
+        yield from _request_token(session, _TOKEN_PATH, {**fields, "code_verifier": verifier, "client_id": client_id})
+    )
 
 
 def revoke(session: Session, client_id: str, token: str) -> Flow[None]:
@@ -59,7 +61,7 @@ def start_device(session: Session, client_id: str, scopes: Sequence[str] | None)
 
 
 def wait_for_device(session: Session, client_id: str, code: DeviceCode) -> Flow[Token]:
-    """Asks until the user has decided (RFC 8628, section 3.5)."""
+    """Poll until the user has approved or denied the request (RFC 8628, section 3.5)."""
     deadline = time.monotonic() + min(max(code.expires_in, 1), 3600)
     interval = min(max(float(code.interval), 1.0), _LONGEST_INTERVAL)
     fields = {"grant_type": _DEVICE, "device_code": code.device_code, "client_id": client_id}
@@ -68,18 +70,18 @@ def wait_for_device(session: Session, client_id: str, code: DeviceCode) -> Flow[
         try:
             answer = yield from session.answered(_form(_TOKEN_PATH, fields))
         except (ConnectionLost, Unreachable):
-            # A laptop that slept, a hub that restarts: the code is still good.
+            # The laptop slept or the hub restarts: the code is still valid.
             continue
         error, _ = answers.oauth_error(answer)
         if error == "slow_down":
-            interval = min(interval + _SLOWER, _LONGEST_INTERVAL)
+            interval = min(interval + _SLOW_DOWN_SECONDS, _LONGEST_INTERVAL)
         elif error != "authorization_pending" and answer.status < 500:
             _check(session, answer)
             return shaped(Token, answers.json_of(answer))
     raise SignInExpired("The code was not used in time. Sign in again.", error="expired_token")
 
 
-def _granted(
+def _request_token(
     session: Session,
     path: str,
     fields: Mapping[str, str],
@@ -97,7 +99,7 @@ def _form(
 ) -> Call:
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
     if basic is not None:
-        # Each half is form-encoded first (RFC 6749, section 2.3.1).
+        # Both parts are form-encoded first (RFC 6749, section 2.3.1).
         pair = ":".join(quote(half, safe="") for half in basic)
         headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
     return Call("POST", path, headers=headers, body=urlencode(fields).encode(), signed=False, repeatable=repeatable)

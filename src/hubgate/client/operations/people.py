@@ -1,4 +1,4 @@
-"""Who one is, personal tokens, organizations and their audit log."""
+"""The signed-in user, personal tokens, and organizations with their audit log."""
 
 from hubgate.client.addresses import segment
 from hubgate.client.models import AccessToken, AuditEntry, Member, Organization, WhoAmI
@@ -6,7 +6,7 @@ from hubgate.client.session import Call, Session, json_call
 from hubgate.client.shaping import shaped, shaped_list
 from hubgate.client.wire import MIB, Flow
 
-# A hundred thousand entries, the most a hub exports at once.
+# Enough for a hundred thousand entries, the maximum of an export.
 _MOST_EXPORT = 512 * MIB
 _EXPORT_SECONDS = 300.0
 

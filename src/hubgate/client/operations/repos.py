@@ -1,4 +1,4 @@
-"""Repos and what is in them, but for the files' contents."""
+"""Repos, their files and commits, without file contents."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from hubgate.client.shaping import shaped, shaped_list
 from hubgate.client.wire import Flow
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
-# A commit of many files is put together before it is answered.
+# The hub builds the whole commit before it responds.
 COMMIT_SECONDS = 600.0
 
 
@@ -26,7 +26,7 @@ def create(
     sdk: str | None,
     exist_ok: bool,
 ) -> Flow[RepoMade]:
-    """`name` may have a namespace; without one it is one's own."""
+    """Create a repo. A `name` without a namespace is created in the user's own."""
     namespace, own = _split(name)
     kind = checked_type(repo_type)
     body: dict[str, Any] = {"name": own, "organization": namespace, "type": kind}
@@ -35,16 +35,16 @@ def create(
         body["sdk"] = sdk
     answer = yield from session.answered(json_call("POST", "/api/repos/create", body))
     if answer.status == 409 and exist_ok:
-        said = json_of(answer)
-        if isinstance(said, dict) and isinstance(said.get("url"), str):
-            return RepoMade(said["url"], name)
+        value = json_of(answer)
+        if isinstance(value, dict) and isinstance(value.get("url"), str):
+            return RepoMade(value["url"], name)
     if not 200 <= answer.status < 300:
         raise refusal(answer, session.clock())
     return shaped(RepoMade, json_of(answer))
 
 
 def _split(name: str) -> tuple[str | None, str]:
-    """An empty namespace is one that is not set: it does not mean one's own."""
+    """Split a repo name. An empty namespace is rejected, because it is probably an unset variable."""
     if "/" not in checked_name(name):
         return None, name
     namespace, _, own = checked_repo(name).partition("/")
@@ -89,7 +89,7 @@ def delete_files(
     session: Session, repo: str, paths: Sequence[str], repo_type: str | None, revision: str, message: str | None
 ) -> Flow[Commit]:
     if isinstance(paths, str) or not paths:
-        # Text alone would be taken for files of one letter each.
+        # A string would be treated as a list of one-letter files.
         raise ValueError("Name the files to delete as a list.")
     summary = message or f"Delete {paths[0] if len(paths) == 1 else f'{len(paths)} files'}"
     lines: list[object] = [{"key": "header", "value": {"summary": summary}}]
@@ -104,7 +104,7 @@ def delete_files(
     return shaped(Commit, (yield from session.json(call)))
 
 
-def _repo(said: object, repo_type: str | None) -> Repo:
-    if not isinstance(said, dict):
+def _repo(value: object, repo_type: str | None) -> Repo:
+    if not isinstance(value, dict):
         raise UnexpectedAnswer("The hub answered with something else than a repo.")
-    return shaped(Repo, {**said, "type": checked_type(repo_type)})
+    return shaped(Repo, {**value, "type": checked_type(repo_type)})

@@ -1,4 +1,4 @@
-"""Webhooks, one's own or an organization's. A list is bare, one alone is wrapped: so it is on the wire."""
+"""Webhooks of the user or of an organization. On the wire a list is a bare array, a single webhook is wrapped."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,11 +14,11 @@ from hubgate.client.wire import Flow, sleep
 
 Watchable = Watched | Mapping[str, str] | Sequence[str]
 
-# The hub waits twenty seconds for the receiver before it answers.
+# The hub waits up to twenty seconds for the receiver before it responds.
 _SEND_SECONDS = 60.0
 _PAGE = 200
-# Those come by themselves.
-_ON_THE_WAY = ("pending", "retrying", "parked")
+# States of deliveries that the hub will still send.
+_IN_PROGRESS = ("pending", "retrying", "parked")
 
 
 def create(
@@ -59,7 +59,7 @@ def update(
     ordered: bool | None,
     organization: str | None,
 ) -> Flow[Webhook]:
-    """What is None stays; an empty secret is taken away."""
+    """Change a webhook. None leaves a setting unchanged; an empty secret removes the secret."""
     changed = None if watched is None else [_watched(item) for item in watched]
     body = _given(
         url=url,
@@ -73,7 +73,7 @@ def update(
 
 
 def switch(session: Session, webhook_id: str, verb: str, organization: str | None) -> Flow[Webhook]:
-    """`verb` is enable or disable; either may be said twice."""
+    """Enable or disable a webhook; `verb` is "enable" or "disable". Both are idempotent."""
     call = Call("POST", f"{_path(organization, webhook_id)}/{verb}", repeatable=True)
     return _one((yield from session.json(call)))
 
@@ -104,10 +104,10 @@ def activity(
 
 
 def delivery(session: Session, webhook_id: str, delivery_id: str, organization: str | None) -> Flow[dict[str, Any]]:
-    """As the hub tells it: with payload, request and tries."""
-    said = yield from session.json(Call("GET", f"{_path(organization, webhook_id)}/logs/{segment(delivery_id)}"))
-    shaped(Delivery, said)
-    found: dict[str, Any] = said
+    """A delivery as the hub describes it, with payload, request and attempts."""
+    value = yield from session.json(Call("GET", f"{_path(organization, webhook_id)}/logs/{segment(delivery_id)}"))
+    shaped(Delivery, value)
+    found: dict[str, Any] = value
     return found
 
 
@@ -127,38 +127,38 @@ def replay_since(
     progress: Callable[[int, int], object] | None,
     refused: Callable[[Delivery, Refused], object] | None,
 ) -> Flow[list[Sent]]:
-    """Each event once, the oldest first. What is on its way still, and earlier replays and tests, are left alone."""
+    """Replay each event since a time once, oldest first. Unfinished deliveries, replays and tests are skipped."""
     if rate is not None and not rate > 0:
         raise ValueError(f"rate is how many a second, more than 0, not {rate}.")
     moment = since if since.tzinfo else since.replace(tzinfo=UTC)
     query = {"state": state, "limit": _PAGE}
     call = Call("GET", f"{_path(organization, webhook_id)}/logs", query=query)
     logged = shaped_list(Delivery, (yield from session.pages(call, None)))
-    wanted = [one for one in reversed(logged) if one.at >= moment and _is_to_replay(one)]
+    selected = [entry for entry in reversed(logged) if entry.at >= moment and _is_replayable(entry)]
     sent: list[Sent] = []
-    for number, one in enumerate(wanted, 1):
+    for number, entry in enumerate(selected, 1):
         started = time.monotonic()
         try:
-            sent.append((yield from replay(session, webhook_id, one.id, organization)))
+            sent.append((yield from replay(session, webhook_id, entry.id, organization)))
         except (Forbidden, NotFound, Conflict) as error:
-            # A conflict from the start is the webhook's own, and that of all that would follow.
+            # A conflict on the first replay concerns the webhook, so all others would fail too.
             if refused is None or (isinstance(error, Conflict) and not sent):
                 raise
-            refused(one, error)
+            refused(entry, error)
         if progress is not None:
-            progress(number, len(wanted))
-        if rate is not None and number < len(wanted):
+            progress(number, len(selected))
+        if rate is not None and number < len(selected):
             yield from sleep(max(0.0, 1 / rate - (time.monotonic() - started)))
     return sent
 
 
-def _is_to_replay(one: Delivery) -> bool:
-    # A test is of no event but its own.
-    return one.replay_of is None and one.event.id != one.id and one.state not in _ON_THE_WAY
+def _is_replayable(entry: Delivery) -> bool:
+    # The event of a test has the delivery's own id.
+    return entry.replay_of is None and entry.event.id != entry.id and entry.state not in _IN_PROGRESS
 
 
-def _one(said: object) -> Webhook:
-    return shaped(Webhook, member(said, "webhook"))
+def _one(value: object) -> Webhook:
+    return shaped(Webhook, member(value, "webhook"))
 
 
 def _list_path(organization: str | None) -> str:
@@ -184,8 +184,8 @@ def _watched(item: Watchable) -> dict[str, str]:
     return {"type": kind, "name": name}
 
 
-def _listed(words: Sequence[str] | None) -> list[str] | None:
-    return None if words is None else list(words)
+def _listed(values: Sequence[str] | None) -> list[str] | None:
+    return None if values is None else list(values)
 
 
 def _given(**members: object) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""Deliveries that were answered and are still to be worked on: an SQLite file beside the program.
+"""The inbox: an SQLite file with deliveries that were acknowledged and still have to be processed.
 
-Owns: the file, which process works through it, when a failed delivery is tried again. Does not own: who may put
-something in (`verification`), what a handler is (`calling`). Called by `server`.
+Owns: the file, which process works on it, and retries of failed deliveries. Does not own: who may add a delivery
+(`verification`), what a handler is (`calling`). Called by `server`.
 """

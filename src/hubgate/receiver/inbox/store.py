@@ -1,6 +1,6 @@
-"""The inbox's file. A delivery is `waiting`, `running`, `done` or `failed`; rows are never changed by two at once.
+"""The inbox's SQLite file. A delivery is `waiting`, `running`, `done` or `failed`; writes to a row are serialized.
 
-Every function is one transaction, made durable before it returns.
+Every function is one transaction, which is durable when the function returns.
 """
 
 import contextlib
@@ -47,10 +47,10 @@ class Kept:
 
 
 class Store:
-    """One connection, used by one thread at a time."""
+    """A connection to the file, for one thread at a time."""
 
     def __init__(self, file: Path) -> None:
-        self._db = _opened(file, timeout=30)
+        self._db = _open_private(file, timeout=30)
         try:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
@@ -74,8 +74,8 @@ class Store:
             raise
 
     def put(self, path: str, delivery_id: str, headers: RawHeaders, body: bytes, now: float) -> str:
-        """The state in which it is now; `waiting` for a new one. One that failed waits again."""
-        given = {"path": path, "id": delivery_id, "now": now, "headers": _written(headers), "body": body}
+        """Add a delivery and return its state: `waiting` for a new one. A failed delivery is reset to `waiting`."""
+        given = {"path": path, "id": delivery_id, "now": now, "headers": _encode_headers(headers), "body": body}
         with self._unit():
             self._db.execute(
                 """
@@ -93,11 +93,11 @@ class Store:
         return str(row[0])
 
     def recover(self) -> int:
-        """Whoever ran these is gone. Only for the one process that works through the file."""
+        """Reset deliveries that a dead process left as running. Only for the process that has the turn."""
         return self._db.execute("UPDATE deliveries SET state = 'waiting' WHERE state = 'running'").rowcount
 
     def claim(self, most: int, now: float) -> list[Kept]:
-        """Oldest first, marked as running. (Without RETURNING: it needs a newer SQLite than some systems have.)"""
+        """Claim due deliveries, oldest first, and mark them as running. RETURNING would need a newer SQLite."""
         with self._unit():
             rows = self._db.execute(
                 """
@@ -111,7 +111,8 @@ class Store:
                 [row[:1] for row in rows],
             )
         return [
-            Kept(number, path, key, starts, _read(headers), body) for number, path, key, starts, headers, body in rows
+            Kept(number, path, key, starts, _decode_headers(headers), body)
+            for number, path, key, starts, headers, body in rows
         ]
 
     def next_due(self) -> float | None:
@@ -119,7 +120,7 @@ class Store:
         return None if row is None else row[0]
 
     def pending(self, now: float) -> int:
-        """How many run, or could."""
+        """The number of deliveries that are running or due."""
         row = self._db.execute(
             "SELECT count(*) FROM deliveries WHERE state = 'running' OR (state = 'waiting' AND due_at <= :now)",
             {"now": now},
@@ -127,7 +128,7 @@ class Store:
         return int(row[0])
 
     def done(self, number: int, now: float) -> None:
-        """Its id is kept, what it said is not."""
+        """Mark a delivery as done. Its id is retained, its content is deleted."""
         self._db.execute(
             """
             UPDATE deliveries SET state = 'done', ended_at = :now, headers = NULL, body = NULL, error = NULL
@@ -153,16 +154,16 @@ class Store:
 
 
 class Turn:
-    """The right to work through a file, held by one process at a time and let go by the system when it dies.
+    """The lock of the process that works on the file. The system releases it when the process dies.
 
-    An open transaction on a second file: SQLite's own locks, so that it is the same on every system.
+    The lock is an open transaction on a second file: SQLite's locks work the same way on every system.
     """
 
     def __init__(self, file: Path) -> None:
-        self._db = _opened(Path(f"{file}.turn"), timeout=0)
+        self._db = _open_private(Path(f"{file}.turn"), timeout=0)
 
     def taken(self) -> bool:
-        """Whether it is ours now."""
+        """Try to take the lock; True if this process has it."""
         if self._db.in_transaction:
             return True
         try:
@@ -179,8 +180,11 @@ class Turn:
         self._db.close()
 
 
-def _opened(file: Path, timeout: float) -> sqlite3.Connection:
-    """Payloads of private repos are in it: nobody else on the machine reads it, nor what SQLite puts beside it."""
+def _open_private(file: Path, timeout: float) -> sqlite3.Connection:
+    """Open a file that only its owner can read, because it contains payloads of private repos.
+
+    SQLite gives the files that it creates next to it the same permissions.
+    """
     try:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -189,9 +193,9 @@ def _opened(file: Path, timeout: float) -> sqlite3.Connection:
     return sqlite3.connect(file, timeout=timeout, isolation_level=None, check_same_thread=False)
 
 
-def _written(headers: RawHeaders) -> str:
+def _encode_headers(headers: RawHeaders) -> str:
     return json.dumps([(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers])
 
 
-def _read(text: str) -> RawHeaders:
+def _decode_headers(text: str) -> RawHeaders:
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in json.loads(text)]

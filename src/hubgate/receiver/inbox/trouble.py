@@ -1,4 +1,4 @@
-"""What the log says of a file that cannot be used: one line when that begins, none while it lasts."""
+"""Logs persistent errors once: one line when an error begins, none while it lasts."""
 
 import logging
 
@@ -9,13 +9,13 @@ logger = logging.getLogger("hubgate.receiver")
 
 class Trouble:
     def __init__(self, what: str) -> None:
-        self._what, self._said = what, ""
+        self._what, self._last_logged = what, ""
 
     def tell(self, error: Exception) -> None:
-        if str(error) != self._said:
-            self._said = str(error)
-            logger.error("%s: %s", self._what, plain(self._said))
+        if str(error) != self._last_logged:
+            self._last_logged = str(error)
+            logger.error("%s: %s", self._what, plain(self._last_logged))
 
     def is_over(self) -> None:
-        """The next is told again."""
-        self._said = ""
+        """Reset, so that the next error is logged again."""
+        self._last_logged = ""

@@ -1,4 +1,4 @@
-"""Putting deliveries into the inbox, and working through it on the loop that serves."""
+"""Adds deliveries to the inbox, and processes them on the server's event loop."""
 
 import asyncio
 import contextlib
@@ -19,11 +19,11 @@ from hubgate.receiver.recent import plain
 T = TypeVar("T")
 
 MOST_AT_ONCE = 8
-# After a handler failed so often, so many seconds pass; after the last it is given up.
+# Seconds before each retry of a failed handler. After the last retry the delivery fails permanently.
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0)
-# One that takes the process down with it is not started for ever.
+# A delivery that crashes the process is not restarted more often than this.
 MOST_STARTS = 12
-# What other processes put in, and their deaths, are noticed this often.
+# How often to check for deliveries that other processes added, and for processes that died.
 LOOK_SECONDS = 1.0
 SWEEP_SECONDS = 3600.0
 STOP_SECONDS = 10.0
@@ -32,11 +32,11 @@ logger = logging.getLogger("hubgate.receiver")
 
 
 class Inbox:
-    """`work` runs one delivery and says whether it succeeded. Usable from several loops; one of them works."""
+    """The inbox. `work` runs a delivery and returns whether it succeeded. Several loops may add, one of them works."""
 
     def __init__(self, file: Path, work: Callable[[Kept], Awaitable[bool]]) -> None:
         self.file, self._work = file, work
-        # SQLite waits for the disk, so it has a thread of its own, one, in which its transactions never meet.
+        # SQLite blocks on the disk, so it runs in a separate thread; a single one, which serializes transactions.
         self._thread: ThreadPoolExecutor | None = None
         self._store: Store | None = None
         self._turn: Turn | None = None
@@ -45,16 +45,16 @@ class Inbox:
         weakref.finalize(self, _close_all, self._opened)
 
     def check(self) -> None:
-        """Raises OSError where there can be no such file, before anybody is told that deliveries are taken."""
+        """Raise OSError if the file cannot be used, before the receiver announces that it accepts deliveries."""
         try:
             Store(self.file).close()
         except sqlite3.Error as error:
             folder = self.file.parent
-            cure = "Say another with inbox=" if folder.is_dir() else f"Make its folder: mkdir -p {folder}"
-            raise OSError(f"The inbox {self.file} cannot be used: {error}. {cure}") from None
+            fix = "Say another with inbox=" if folder.is_dir() else f"Make its folder: mkdir -p {folder}"
+            raise OSError(f"The inbox {self.file} cannot be used: {error}. {fix}") from None
 
     async def put(self, path: str, delivery_id: str, headers: RawHeaders, body: bytes) -> str:
-        """The state it is in then, on disk. Raises sqlite3.Error where it could not be written."""
+        """Store a delivery durably and return its state. Raises sqlite3.Error if it could not be written."""
         state = await self.with_store(Store.put, path, delivery_id, headers, body, time.time())
         if self._worker is not None:
             self._worker.wake()
@@ -80,29 +80,29 @@ class Inbox:
 
         return await self.with_store(look)
 
-    def _let_go(self, _: Store) -> None:
+    def _release_turn(self, _: Store) -> None:
         if self._turn is not None:
             self._turn.let_go()
 
     def start(self) -> None:
-        """Work through it on this loop, unless a loop that still runs does."""
+        """Start processing on this loop, unless another running loop does it."""
         if self._worker is None or not self._worker.alive:
             self._worker = _Worker(self, self._work)
 
     async def stop(self) -> None:
-        """Running handlers get a while to end; what does not is run again next time."""
+        """Stop processing. Handlers that do not finish within STOP_SECONDS are cancelled and run again next time."""
         worker, self._worker = self._worker, None
         if worker is not None and worker.here:
             await worker.stop()
-            await self.with_store(self._let_go)
+            await self.with_store(self._release_turn)
 
     async def settle(self) -> None:
-        """Until nothing runs and nothing that is due waits."""
+        """Wait until no delivery is running or due."""
         while await self.with_store(Store.pending, time.time()):  # noqa: ASYNC110 (other processes give no event)
             await asyncio.sleep(0.02)
 
     def close(self) -> None:
-        """It opens again when it is used again."""
+        """Close the files. Further use opens them again."""
         if self._thread is not None:
             self._thread.shutdown()
         _close_all(self._opened)
@@ -117,8 +117,8 @@ class _Worker:
         self._stopping = False
         self._running: set[asyncio.Task[None]] = set()
         self._trouble = Trouble(f"The inbox {inbox.file} cannot be used; trying again")
-        self._trouble_noting = Trouble("The end of a delivery could not be noted; trying again")
-        self._task = self._loop.create_task(self._go_on(), name="hubgate-inbox")
+        self._record_trouble = Trouble("The end of a delivery could not be noted; trying again")
+        self._task = self._loop.create_task(self._run_forever(), name="hubgate-inbox")
 
     @property
     def alive(self) -> bool:
@@ -129,7 +129,7 @@ class _Worker:
         return self._loop is asyncio.get_running_loop()
 
     def wake(self) -> None:
-        # Its loop may have ended.
+        # The worker's loop may be closed.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._woken.set)
 
@@ -143,16 +143,16 @@ class _Worker:
             task.cancel()
         await asyncio.gather(self._task, *self._running, return_exceptions=True)
 
-    async def _go_on(self) -> None:
+    async def _run_forever(self) -> None:
         while not self._stopping:
             try:
-                await self._work_through()
+                await self._process()
             except sqlite3.Error as error:
                 self._trouble.tell(error)
                 self._woken.clear()
                 await self._pause(LOOK_SECONDS)
 
-    async def _work_through(self) -> None:
+    async def _process(self) -> None:
         while not await self._inbox.has_turn():
             if self._stopping:
                 return
@@ -166,21 +166,21 @@ class _Worker:
             if time.monotonic() - swept > SWEEP_SECONDS:
                 await self._inbox.with_store(Store.sweep, time.time())
                 swept = time.monotonic()
-            if not await self._begin_some():
+            if not await self._start_due():
                 due = await self._inbox.with_store(Store.next_due)
                 self._trouble.is_over()
                 full = len(self._running) >= MOST_AT_ONCE
                 await self._pause(LOOK_SECONDS if due is None or full else due - time.time())
 
-    async def _begin_some(self) -> bool:
+    async def _start_due(self) -> bool:
         self._woken.clear()
         room = MOST_AT_ONCE - len(self._running)
-        kept = await self._inbox.with_store(Store.claim, room, time.time()) if room else []
-        for one in kept:
-            task = self._loop.create_task(self._run(one))
+        claimed = await self._inbox.with_store(Store.claim, room, time.time()) if room else []
+        for delivery in claimed:
+            task = self._loop.create_task(self._run(delivery))
             self._running.add(task)
             task.add_done_callback(self._ended)
-        return bool(kept)
+        return bool(claimed)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
@@ -193,36 +193,36 @@ class _Worker:
             async with asyncio.timeout(min(max(seconds, 0.0), LOOK_SECONDS)):
                 await self._woken.wait()
 
-    async def _run(self, one: Kept) -> None:
-        if one.starts > MOST_STARTS:
-            logger.error("%s was cut short %d times and is given up", plain(one.delivery_id), one.starts - 1)
-            await self._note(Store.failed, one.number, time.time(), "cut short too often")
-        elif await self._worked(one):
-            await self._note(Store.done, one.number, time.time())
-        elif one.starts <= len(DELAYS):
-            await self._note(Store.again, one.number, time.time() + DELAYS[one.starts - 1], "failed")
+    async def _run(self, delivery: Kept) -> None:
+        if delivery.starts > MOST_STARTS:
+            logger.error("%s was cut short %d times and is given up", plain(delivery.delivery_id), delivery.starts - 1)
+            await self._record(Store.failed, delivery.number, time.time(), "cut short too often")
+        elif await self._succeeds(delivery):
+            await self._record(Store.done, delivery.number, time.time())
+        elif delivery.starts <= len(DELAYS):
+            await self._record(Store.again, delivery.number, time.time() + DELAYS[delivery.starts - 1], "failed")
         else:
-            logger.error("%s failed %d times and is given up", plain(one.delivery_id), one.starts)
-            await self._note(Store.failed, one.number, time.time(), "failed")
+            logger.error("%s failed %d times and is given up", plain(delivery.delivery_id), delivery.starts)
+            await self._record(Store.failed, delivery.number, time.time(), "failed")
 
-    async def _worked(self, one: Kept) -> bool:
-        """Whatever goes wrong has an end that is written down: left as running it would wait for the next start."""
+    async def _succeeds(self, delivery: Kept) -> bool:
+        """Run a delivery. Any exception is a failure: otherwise the delivery would stay running until a restart."""
         try:
-            return await self._work(one)
+            return await self._work(delivery)
         except Exception:
-            logger.exception("%s could not be run", plain(one.delivery_id))
+            logger.exception("%s could not be run", plain(delivery.delivery_id))
             return False
 
-    async def _note(self, use: Callable[..., None], *given: object) -> None:
-        """A full disk must not make it run twice, so this is tried for as long as the process lives."""
+    async def _record(self, use: Callable[..., None], *given: object) -> None:
+        """Record the outcome of a delivery, and retry indefinitely: a full disk must not make a delivery run twice."""
         while True:
             try:
                 await self._inbox.with_store(use, *given)
             except sqlite3.Error as error:
-                self._trouble_noting.tell(error)
+                self._record_trouble.tell(error)
                 await asyncio.sleep(LOOK_SECONDS)
             else:
-                self._trouble_noting.is_over()
+                self._record_trouble.is_over()
                 return
 
 

@@ -1,4 +1,4 @@
-"""For tests of your handlers: signed sample deliveries of every kind, and a way to send them to a receiver.
+"""Test your handlers: signed sample deliveries of every kind, and a client that sends them to a receiver.
 
     from hubgate.receiver.testing import Deliverer
 
@@ -7,7 +7,7 @@
             answer = deliver("repo.content.update", type="dataset")
         assert answer.status == 200
 
-Owns: samples, signatures, the sending. Importing it keeps `@webhook_endpoint` from starting a server at exit.
+Owns: samples, signatures, sending. Importing this package prevents `@webhook_endpoint` from starting a server at exit.
 """
 
 from hubgate.receiver.endpoint import never_at_exit

@@ -1,4 +1,4 @@
-"""Sending deliveries to a receiver in the same process, as a server would: one loop, started and stopped around it."""
+"""Sends deliveries to a receiver in the same process, on an event loop with the app's lifespan, as a server does."""
 
 import asyncio
 import json
@@ -28,11 +28,11 @@ class Answer:
 
 
 class Deliverer:
-    """`with Deliverer(app) as deliver: deliver("repo.create")`.
+    """Sends deliveries to an app: `with Deliverer(app) as deliver: deliver("repo.create")`.
 
-    app: a WebhooksServer, or any ASGI app one is mounted in; without one that of `@webhook_endpoint`.
-    to: the address; without it the only one that is registered.
-    secret, key: what to sign with; without them a WebhooksServer's own secret.
+    app: a WebhooksServer, or an ASGI app that mounts one. Default: the shared receiver of `@webhook_endpoint`.
+    to: the address. Default: the only registered address.
+    secret, key: sign deliveries with these. Default: the secret of the WebhooksServer.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class Deliverer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._life = _Life(self._app)
+        self._lifespan = _Lifespan(self._app)
         try:
-            self._run(self._life.start())
+            self._run(self._lifespan.start())
         except BaseException:
             self._end()
             raise
@@ -59,7 +59,7 @@ class Deliverer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._run(self._life.stop())
+            self._run(self._lifespan.stop())
         finally:
             self._end()
 
@@ -71,7 +71,7 @@ class Deliverer:
             self._app.close()
 
     def __call__(self, what: str | dict[str, Any] | Signed, *, to: str | None = None, **more: Any) -> Answer:
-        """Send a kind, a payload or a delivery made with `signed`. `more` goes to `signed`."""
+        """Send a delivery: a kind, a payload, or the result of `signed`. `more` is passed to `signed`."""
         delivery = what if isinstance(what, Signed) else self.signed(what, **more)
         return self.post(to or self._address(), delivery.headers, delivery.body)
 
@@ -79,7 +79,7 @@ class Deliverer:
         return signed(what, **{"secret": self._secret, "key": self._key, **more})
 
     def post(self, path: str, headers: dict[str, str], body: bytes) -> Answer:
-        """Anything at all, as it is."""
+        """Send a POST with any headers and body, unchanged."""
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         return self.raw("POST", path, raw, body)
 
@@ -91,7 +91,7 @@ class Deliverer:
         return self._run(_request(self._app, method, path, lowered, body))
 
     def settle(self) -> None:
-        """With `ack="before"`: wait until the inbox has been worked through."""
+        """With `ack="before"`: wait until no delivery is running or due."""
         if isinstance(self._app, WebhooksServer):
             self._run(self._app.settle())
 
@@ -107,41 +107,43 @@ class Deliverer:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
 
 
-class _Life:
-    """The app's lifespan, where it has one."""
+class _Lifespan:
+    """Runs the app's lifespan, if the app has one."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     async def start(self) -> None:
-        self._told: asyncio.Queue[Message] = asyncio.Queue()
-        self._said: asyncio.Queue[Message] = asyncio.Queue()
+        self._incoming: asyncio.Queue[Message] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[Message] = asyncio.Queue()
         scope: Scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
-        self._task = asyncio.create_task(_quietly(self._app, scope, self._told, self._said))
-        await self._tell("lifespan.startup")
+        self._task = asyncio.create_task(_quietly(self._app, scope, self._incoming, self._outgoing))
+        await self._notify("lifespan.startup")
 
     async def stop(self) -> None:
-        await self._tell("lifespan.shutdown")
+        await self._notify("lifespan.shutdown")
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _tell(self, kind: str) -> None:
+    async def _notify(self, kind: str) -> None:
         if self._task.done():
             return
-        self._told.put_nowait({"type": kind})
-        answer = asyncio.create_task(self._said.get())
+        self._incoming.put_nowait({"type": kind})
+        answer = asyncio.create_task(self._outgoing.get())
         await asyncio.wait((answer, self._task), return_when=asyncio.FIRST_COMPLETED)
         if answer.done() and answer.result()["type"].endswith(".failed"):
             raise RuntimeError(answer.result().get("message", "The app did not start."))
         answer.cancel()
 
 
-async def _quietly(app: App, scope: Scope, told: "asyncio.Queue[Message]", said: "asyncio.Queue[Message]") -> None:
-    """An app without a lifespan may raise, and is served all the same."""
+async def _quietly(
+    app: App, scope: Scope, incoming: "asyncio.Queue[Message]", outgoing: "asyncio.Queue[Message]"
+) -> None:
+    """Run the lifespan. An app without lifespan support may raise, and is served anyway."""
     try:
-        await app(scope, told.get, said.put)
+        await app(scope, incoming.get, outgoing.put)
     except Exception:
-        if not told.empty():
+        if not incoming.empty():
             return
         raise
 
@@ -161,15 +163,15 @@ async def _request(app: App, method: str, path: str, headers: list[tuple[bytes, 
         "client": ("127.0.0.1", 50000),
         "server": ("127.0.0.1", 80),
     }
-    told: asyncio.Queue[Message] = asyncio.Queue()
-    told.put_nowait({"type": "http.request", "body": body, "more_body": False})
-    said: list[Message] = []
+    incoming: asyncio.Queue[Message] = asyncio.Queue()
+    incoming.put_nowait({"type": "http.request", "body": body, "more_body": False})
+    outgoing: list[Message] = []
 
     async def send(message: Message) -> None:
-        said.append(message)
+        outgoing.append(message)
 
-    await app(scope, told.get, send)
-    start = next(one for one in said if one["type"] == "http.response.start")
-    content = b"".join(one.get("body", b"") for one in said if one["type"] == "http.response.body")
+    await app(scope, incoming.get, send)
+    start = next(one for one in outgoing if one["type"] == "http.response.start")
+    content = b"".join(one.get("body", b"") for one in outgoing if one["type"] == "http.response.body")
     shown = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
     return Answer(start["status"], shown, content)

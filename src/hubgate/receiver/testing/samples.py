@@ -1,4 +1,4 @@
-"""A payload of every kind of event, as the hub sends it."""
+"""Sample payloads of every kind of event, as the hub sends them."""
 
 import copy
 from typing import Any
@@ -16,7 +16,7 @@ _COMMENT = {
     "url": {"web": ""},
 }
 
-# Beside event, repo and webhook.
+# The members other than event, repo, discussion and webhook.
 _MORE: dict[str, dict[str, Any]] = {
     "repo.create": {},
     "repo.delete": {},
@@ -37,7 +37,7 @@ KINDS = tuple(_MORE)
 
 
 def sample(kind: str, *, type: str = "model", name: str = "ada/tiny", **more: Any) -> dict[str, Any]:  # noqa: A002
-    """`kind` is one of KINDS; `more` replaces or adds members of the payload. Raises ValueError for another kind."""
+    """A sample payload. `kind` is one of KINDS, otherwise ValueError is raised. `more` replaces or adds members."""
     if kind not in _MORE:
         raise ValueError(f"There is no kind {kind!r}, but {', '.join(KINDS)}.")
     scope, _, action = kind.rpartition(".")

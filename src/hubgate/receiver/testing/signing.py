@@ -1,4 +1,4 @@
-"""Deliveries as they arrive: body and headers, with the secret and the signatures a hub would put on them."""
+"""Creates deliveries as a hub sends them: body and headers, with secret and signatures."""
 
 import base64
 import hashlib
@@ -28,7 +28,7 @@ class Signed:
 
 @dataclass(frozen=True)
 class Key:
-    """A webhook's own key pair. `public` is what a receiver is given as its public_key."""
+    """The key pair of a webhook. `public` is the receiver's public_key."""
 
     public: str
     private: Any
@@ -39,12 +39,12 @@ class Key:
 
 
 def new_secret() -> str:
-    """As the hub's page makes them."""
+    """A random secret in the format that the hub's page generates."""
     return "whsec_" + base64.b64encode(os.urandom(24)).decode()
 
 
 def new_key() -> Key:
-    """Needs `hubgate[ed25519]`."""
+    """A random key pair. Needs `hubgate[ed25519]`."""
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     except ImportError as error:
@@ -67,10 +67,10 @@ def signed(
     test: bool = False,
     **more: Any,
 ) -> Signed:
-    """A delivery of a kind (`more` goes to `sample`) or of a payload of your own.
+    """A delivery of a sample of this kind (`more` is passed to `sample`), or of your own payload.
 
-    With a secret it carries the secret and a `v1` signature, and one more with `old_secret` as during a change; else
-    with a key a `v1a` signature. A second delivery with the same `id` is the same delivery, tried again.
+    With `secret`, the delivery has the secret and a `v1` signature, and a second one with `old_secret`, as during a
+    rotation. With `key` alone, the delivery has a `v1a` signature. Use the same `id` again to simulate a retry.
     """
     payload = sample(what, **more) if isinstance(what, str) else {**what, **more}
     body = json.dumps(payload).encode()
@@ -90,8 +90,8 @@ def signed(
     }
     if secret is not None:
         headers["X-Webhook-Secret"] = secret
-        made_with = [one for one in (secret, old_secret) if one is not None]
-        headers["webhook-signature"] = " ".join(_v1(one, content) for one in made_with)
+        secrets = [one for one in (secret, old_secret) if one is not None]
+        headers["webhook-signature"] = " ".join(_v1(one, content) for one in secrets)
     elif key is not None:
         headers["webhook-signature"] = "v1a," + base64.b64encode(key.sign(content)).decode()
     return Signed(headers, body)

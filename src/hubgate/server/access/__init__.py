@@ -1,12 +1,12 @@
-"""Who is calling, and whether they may do a thing: one pure function over three frozen values.
+"""Access control: whether an identity may perform an action on a resource, decided by one pure function.
 
-Owns: the caller of a request (`caller`), what limits a credential carries (`identity`), what can be touched
-(`resource`), the registry of actions with the role and scopes each asks for (`actions`), the judgement (`policy`) and
-how a refusal is answered (`decision`).
+Owns: the caller of a request (`caller`), the limits of its credential (`identity`), resources (`resource`), the
+registry of actions with the role and scopes that each requires (`actions`), the decision (`policy`) and its error
+response (`decision`).
 
-Does not own: the rows of credentials (`accounts`, `oauth/tokens`), how a caller is found behind a cookie or a token
-(`edge/guard`), the scopes' names and consent texts (`scopes`), or which address needs which action (its `Route`).
+Does not own: the rows of credentials (`accounts`, `oauth/tokens`), authentication by cookie or token (`edge/guard`),
+the names and consent texts of scopes (`scopes`), or which action a route requires (its `Route`).
 
-Called by: `edge`, which judges every request before its handler runs; pages and the API where an answer depends on what
-else the caller may do; units of work that judge again. Nothing here is kept between requests.
+Called by: `edge`, which checks every request before its handler runs; pages and the API where a response depends on the
+caller's other permissions; transactions that check again. Nothing here is stored between requests.
 """

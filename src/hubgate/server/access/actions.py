@@ -1,4 +1,4 @@
-"""The registry of actions. Adding one is one row; the access matrix then demands its expectations."""
+"""The registry of actions. To add an action, add a row; the access matrix tests then require its expectations."""
 
 from enum import Enum, unique
 
@@ -26,7 +26,7 @@ _JOBS = ("jobs",)
 
 @unique
 class Action(Enum):
-    """Each member carries its row as `rule`."""
+    """An action; `rule` is its row."""
 
     rule: Rule
 
@@ -35,7 +35,7 @@ class Action(Enum):
 
     # Probes, discovery, keys, static files, overviews of users and organizations.
     HUB_PUBLIC = Rule("hub.public", _HUB, "read this", Credential.NONE, read=True, public=True)
-    # A list leaves out what the caller may not see (`access/sight.py`), so anyone may ask for it.
+    # Anyone may list: the list leaves out repos that the caller may not see (`access/sight.py`).
     REPO_LIST = Rule("repo.list", _HUB, "list repos", Credential.NONE, read=True, public=True)
     OPERATOR_USE = Rule("operator.use", _HUB, "use the operator's pages", Credential.OPERATOR)
 
@@ -63,11 +63,11 @@ class Action(Enum):
         gate=("gated-repos",),
     )
     REPO_WRITE = Rule("repo.write", _REPO, "change this repo", role=_WRITER, scopes=_WRITE, created=_CREATED)
-    # Settings that decide neither who sees the repo nor where it is.
+    # Settings other than visibility and location.
     REPO_CONFIGURE = Rule(
         "repo.configure", _REPO, "change these settings", role=_WRITER, scopes=_WRITE, created=_CREATED
     )
-    # Visibility, gate, move (which also needs repo.create at the target) and deletion.
+    # Visibility, gate, move (which also requires repo.create at the target) and deletion.
     REPO_MANAGE = Rule("repo.manage", _REPO, "manage this repo", role=_WRITER, scopes=_MANAGE)
     REPO_READ_ACCESS_REQUESTS = Rule(
         "repo.read_access_requests", _REPO, "see requests for access", role=_WRITER, read=True, scopes=_MANAGE
@@ -75,22 +75,22 @@ class Action(Enum):
     REPO_HANDLE_ACCESS_REQUESTS = Rule(
         "repo.handle_access_requests", _REPO, "handle requests for access", role=_WRITER, scopes=_MANAGE
     )
-    # Asking shares the user's name and e-mail with the repo's owner: no app may do it for them.
+    # A request shares the user's name and e-mail with the repo's owner, so apps may not send it.
     REPO_ASK_ACCESS = Rule("repo.ask_access", _REPO, "ask for access", _PERSONAL)
-    # Any token may ask; the list leaves out what it may not see.
+    # Any token may list; the list leaves out repos that the token may not see.
     REPO_LIST_OWNED = Rule("repo.list_owned", _NAMESPACE, "list the repos here with their sizes", _ANY, read=True)
     REPO_CREATE = Rule("repo.create", _NAMESPACE, "create repos here", role=_CONTRIBUTOR, scopes=_CREATE)
 
-    # Lets the name of a moved repo lead out of its namespace. An app's grant ends; the redirect would outlive it.
+    # A redirect from a moved repo's old name to another namespace. No apps: the redirect would outlive the app's grant.
     REPO_LEAVE_REDIRECT = Rule(
         "repo.leave_redirect", _NAMESPACE, "leave a redirect to another namespace", _PERSONAL, role=_ADMIN
     )
 
-    # Open also covers a commit that makes its own pull request; comment covers reactions.
+    # Open also covers a commit that creates a pull request; comment covers reactions.
     DISCUSSION_OPEN = Rule("discussion.open", _REPO, "open discussions", scopes=_DISCUSS)
     DISCUSSION_COMMENT = Rule("discussion.comment", _REPO, "comment", scopes=_DISCUSS)
     DISCUSSION_EDIT = Rule("discussion.edit", _POST, "edit this", author=True, scopes=_DISCUSS)
-    # Commits to the pull request's ref by its author; whoever has repo.write needs no such right.
+    # Commits to the pull request's ref by its author; callers with repo.write do not need this action.
     DISCUSSION_PUSH = Rule("discussion.push", _POST, "push to this pull request", author=True, scopes=_DISCUSS)
     # Status, title, hiding a comment.
     DISCUSSION_CLOSE = Rule(
@@ -116,7 +116,7 @@ class Action(Enum):
         "collection.write", _COLLECTION, "change this collection", role=_WRITER, scopes=_WRITE_COLLECTIONS
     )
 
-    # Who the token's user is lies on neither side of a fence: the organization named that user itself.
+    # The user's identity is outside the fence of an exchanged token: the organization named that user itself.
     ACCOUNT_IDENTIFY = Rule(
         "account.identify", _ACCOUNT, "see who you are", _ANY, role=_MEMBER, read=True, fenced=False
     )
@@ -145,15 +145,15 @@ class Action(Enum):
         "account.read_webhooks", _ACCOUNT, "see webhooks", role=_ADMIN, read=True, scopes=_WEBHOOKS
     )
     ACCOUNT_WRITE_WEBHOOKS = Rule("account.write_webhooks", _ACCOUNT, "change webhooks", role=_ADMIN, scopes=_WEBHOOKS)
-    # Profile, apps, connected apps, tokens and sessions (list, revoke), founding and leaving organizations.
+    # Profile, apps, connected apps, tokens and sessions (list, revoke), creating and leaving organizations.
     ACCOUNT_READ_SETTINGS = Rule(
         "account.read_settings", _ACCOUNT, "see account settings", _PERSONAL, role=_ADMIN, read=True
     )
     ACCOUNT_WRITE_SETTINGS = Rule("account.write_settings", _ACCOUNT, "change account settings", _PERSONAL, role=_ADMIN)
-    # Password, e-mail, deletion of the account, new or refreshed tokens, consent: what would outlive a stolen token.
+    # Password, e-mail, account deletion, new or refreshed tokens, consent: changes that would outlive a stolen token.
     ACCOUNT_CREDENTIALS = Rule("account.credentials", _ACCOUNT, "change credentials", Credential.SESSION, role=_ADMIN)
 
-    # Plan and own role, in userinfo and whoami.
+    # The plan and the caller's role, in userinfo and whoami.
     ORG_IDENTIFY = Rule("org.identify", _ORG, "see your role here", _ANY, role=_MEMBER, read=True)
     ORG_READ_BILLING = Rule("org.read_billing", _ORG, "see the billing state", role=_MEMBER, read=True, scopes=_BILLING)
     ORG_READ_MEMBERS = Rule("org.read_members", _ORG, "see the members", _PERSONAL, role=_MEMBER, read=True)
@@ -168,7 +168,7 @@ class Action(Enum):
     ORG_READ_WEBHOOKS = Rule("org.read_webhooks", _ORG, "see webhooks", role=_ADMIN, read=True, scopes=_WEBHOOKS)
     ORG_WRITE_WEBHOOKS = Rule("org.write_webhooks", _ORG, "change webhooks", role=_ADMIN, scopes=_WEBHOOKS)
 
-    # Judged on the namespace that pays.
+    # Checked on the namespace that pays.
     INFERENCE_USE = Rule(
         "inference.use", _NAMESPACE, "send inference requests", role=_MEMBER, scopes=("inference-api",)
     )
@@ -177,4 +177,4 @@ class Action(Enum):
 
 
 MINTED_ONLY = frozenset({"openid"})
-"""Scopes no action asks for: they shape what is issued (the ID token), not what may be touched."""
+"""Scopes that no action requires: they affect which tokens are issued (the ID token), not permissions."""

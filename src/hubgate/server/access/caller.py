@@ -1,4 +1,4 @@
-"""Who is asking, with what was read to find that out: nothing of it outlives the request."""
+"""The caller of a request, with the rows that identified it. Valid for one request only."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Unauthorized
 from hubgate.server.http.request import HubRequest
 
-# Of what browsers say about themselves, this much is kept.
+# User-Agent headers are stored up to this length.
 LONGEST_USER_AGENT = 300
 
 
@@ -22,12 +22,18 @@ class AppCredential(msgspec.Struct, frozen=True):
 
     client_id: str
     expires_at: int
-    # Those it was requested for, as consent named them; empty where it is for this hub.
-    other_servers: str = ""
+    # The other servers that the token was requested for (RFC 8707); empty for this hub.
+    resources: tuple[str, ...] = ()
+    # Their names as shown at consent, for error messages.
+    resource_names: tuple[str, ...] = ()
+
+    @property
+    def is_for_this_hub(self) -> bool:
+        return not self.resources
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """`person` is None for an anonymous visitor; of the credentials at most one is set."""
+    """The caller of a request. `person` is None for an anonymous visitor; at most one of the credentials is set."""
 
     identity: Identity
     person: Person | None = None
@@ -46,7 +52,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def signed_in(self) -> Person:
-        """For handlers behind a rule that no anonymous visitor passes, and for those that ask to sign in first."""
+        """The signed-in person; Unauthorized for an anonymous visitor."""
         if self.person is None:
             raise Unauthorized("Sign in first.")
         return self.person
@@ -60,13 +66,13 @@ ANONYMOUS = Caller(Identity.anonymous())
 
 
 def caller_of(request: HubRequest) -> Caller:
-    """What the guard found; a visitor where it was not asked."""
+    """The caller that the guard found; ANONYMOUS on routes without authentication."""
     return request.caller or ANONYMOUS
 
 
 def share_of(request: HubRequest) -> str:
-    """Whose share a request takes of what there are few of: a user's, or that of an address. One customer with IPv6 has
-    billions of those, so they count as one.
+    """The key for fair sharing of limited resources: the user id, or the client address. IPv6 addresses are grouped by
+    network, because one customer has billions of them.
     """
     ip = request.client_ip
     return caller_of(request).identity.user_id or (network_of(ip) if ":" in ip else ip)
@@ -77,7 +83,7 @@ def visitor_of(request: HubRequest) -> Visitor:
 
 
 def actor_of(request: HubRequest) -> Actor:
-    """The caller as the audit log names them."""
+    """The caller as an actor for the audit log."""
     caller, visitor = caller_of(request), visitor_of(request)
     return Actor(
         name=caller.user.name,

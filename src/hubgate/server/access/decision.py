@@ -1,4 +1,4 @@
-"""The answer to "may this caller do that", and the error it becomes at the edge."""
+"""The result of a permission check, and the error that the edge raises for it."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -14,10 +14,11 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`reason` is safe to show and says what would help. `scopes`, in registry order, are those that would help a
-    token; a HIDE names none, for that would tell that there is something to see.
+    """The result of a permission check.
 
-    `sign_in`: the caller showed no credential, so the answer is 401 whatever the outcome.
+    reason      safe to show; says what the caller can do about it
+    scopes      scopes that would allow it, in registry order; empty for HIDE, which must not reveal the resource
+    sign_in     the caller presented no credential, so the response is 401 for HIDE and FORBID alike
     """
 
     outcome: Outcome
@@ -31,12 +32,12 @@ class Decision:
         return self.outcome is Outcome.ALLOW
 
     def enforce(self) -> None:
-        """Return when allowed, otherwise raise the refusal."""
+        """Return if allowed, otherwise raise the error."""
         if self.outcome is not Outcome.ALLOW:
             raise self.error()
 
     def error(self) -> HubError:
-        """The refusal as an error. Lack of a scope is 403: on 401 existing clients drop a good token."""
+        """The decision as an error. A missing scope is 403: on 401 existing clients drop a valid token."""
         if self.sign_in:
             return Unauthorized(self.reason, code=self.code)
         if self.outcome is Outcome.HIDE:
@@ -46,9 +47,10 @@ class Decision:
 
 ALLOWED = Decision(Outcome.ALLOW)
 
-# The code goes out on the anonymous 401 too: without it one client, on http, does not see "no such repo".
+# The code is sent with the anonymous 401 too: without it, an existing client on http does not report a missing repo.
 _REPO = "RepoNotFound"
-HIDDEN_REPO = Decision(Outcome.HIDE, "Repository not found.", code=_REPO)
+# Without a full stop: an existing client then recognizes its own message and prints it once.
+HIDDEN_REPO = Decision(Outcome.HIDE, "Repository not found", code=_REPO)
 HIDDEN_REPO_SIGN_IN = Decision(
     Outcome.HIDE, "Repository not found. If it is private, sign in.", code=_REPO, sign_in=True
 )

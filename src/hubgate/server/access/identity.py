@@ -1,7 +1,7 @@
-"""Who is asking, and within what limits.
+"""The identity behind a request, with the limits of its credential.
 
-The caller builds an identity for each request from rows read for that request and never keeps it: a member who was
-removed or demoted loses the rights of live tokens at the next request (attack O44).
+An identity is built for each request from rows read for that request and is never stored: a member who was removed or
+demoted loses the permissions of live tokens at the next request (attack O44).
 """
 
 from collections.abc import Collection, Mapping
@@ -25,9 +25,9 @@ NO_GRANTS: Mapping[str, frozenset[str]] = {}
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Made only by the constructors below: each takes exactly the limits its kind of credential has.
+    """An identity. Create it with the constructors below: each takes exactly the limits of its kind of credential.
 
-    The operator flag belongs to a session alone, so an operator's tokens cannot carry it.
+    Only a session has the operator flag, so an operator's tokens never carry it.
     """
 
     kind: Kind
@@ -46,12 +46,12 @@ class Identity(msgspec.Struct, frozen=True):
 
     @classmethod
     def session(cls, user_id: str, memberships: Mapping[str, Role], *, operator: bool = False) -> "Identity":
-        """The user at the hub's own pages."""
+        """A user signed in on the hub's pages."""
         return cls(Kind.SESSION, user_id, memberships, operator=operator)
 
     @classmethod
     def personal(cls, user_id: str, memberships: Mapping[str, Role], *, role: TokenRole) -> "Identity":
-        """A token the user made for scripts and git."""
+        """A token that the user created for scripts and git."""
         return cls(Kind.PERSONAL, user_id, memberships, token_role=role)
 
     @classmethod
@@ -64,8 +64,8 @@ class Identity(msgspec.Struct, frozen=True):
         scopes: Collection[str],
         organizations: Mapping[str, frozenset[str]],
     ) -> "Identity":
-        """A token the user allowed an app to have; `organizations` are the ids of those the user granted, each with the
-        scopes it was granted with.
+        """A token of an app that the user consented to; `organizations` maps the id of each granted organization to the
+        scopes granted there.
         """
         return cls(
             Kind.CONSENTED,
@@ -86,7 +86,9 @@ class Identity(msgspec.Struct, frozen=True):
         scopes: Collection[str],
         organization: str,
     ) -> "Identity":
-        """A token an organization's app took for a member without asking; `organization` is its fence."""
+        """A token that an organization's app obtained for a member by token exchange, without consent. `organization`
+        is its fence.
+        """
         return cls(
             Kind.EXCHANGED,
             user_id,
@@ -98,16 +100,16 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def is_app(self) -> bool:
-        """Whether an app is asking for the user, so that scopes limit it."""
+        """Whether an app acts for the user, so that scopes apply."""
         return self.client_id is not None
 
     @property
     def lapsed(self) -> bool:
-        """An exchanged token whose user has left the organization: good for what anyone may read, no more."""
+        """Whether the user of an exchanged token has left the organization: the token then allows only public reads."""
         return self.fence is not None and self.fence not in self.memberships
 
     def role_in(self, organization_id: str) -> Role | None:
-        """The user's role there as far as this credential reaches: none beyond its fence or its consent."""
+        """The user's role in an organization; None outside the fence or the consent of this credential."""
         if self.kind is Kind.EXCHANGED and organization_id != self.fence:
             return None
         if self.kind is Kind.CONSENTED and organization_id not in self.granted:
@@ -115,13 +117,13 @@ class Identity(msgspec.Struct, frozen=True):
         return self.memberships.get(organization_id)
 
     def scopes_in(self, organization_id: str) -> frozenset[str]:
-        """The scopes that apply in an organization: of a consent, only those it was granted with (attack O65)."""
+        """The scopes that apply in an organization; for a consent, only the scopes granted there (attack O65)."""
         if self.kind is Kind.CONSENTED:
             return self.scopes & self.granted.get(organization_id, frozenset())
         return self.scopes
 
     def owns(self, user_id: str) -> bool:
-        """Whether that user's personal things are in reach. They lie outside every fence (attack O43)."""
+        """Whether the credential reaches that user's personal namespace, which is outside every fence (attack O43)."""
         return self.user_id == user_id and self.kind is not Kind.EXCHANGED
 
 

@@ -1,8 +1,8 @@
-"""The judgement. Pure: the same three values always give the same decision.
+"""The permission check, a pure function of identity, action and resource.
 
-Order: what anyone may read, what must stay hidden, the fence of an exchanged token, the kind of credential, the
-role, the scope. Private things are hidden from those who may not know of them. A token that lacks a scope is refused
-with the scopes that would help, except that reading a private thing without one looks like absence.
+Order of checks: public reads, hidden resources, the fence of an exchanged token, the kind of credential, the role, the
+scope. Private resources are hidden from callers without access. A token without the required scope gets an error that
+names the scopes that would help, except that reading a private resource without a read scope looks like absence.
 """
 
 from collections.abc import Iterable
@@ -36,10 +36,10 @@ def decide(identity: Identity, action: Action, resource: Resource) -> Decision:
     if not isinstance(resource, rule.on):
         raise TypeError(f"{rule.name} is not judged on {type(resource).__name__}.")
     if isinstance(resource, Repo):
-        return _on_repo(identity, rule, resource, wrote=False)
+        return _on_repo(identity, rule, resource, is_author=False)
     if isinstance(resource, Post):
-        wrote = identity.user_id is not None and identity.user_id == resource.author_id
-        return _on_repo(identity, rule, resource.repo, wrote=wrote)
+        is_author = identity.user_id is not None and identity.user_id == resource.author_id
+        return _on_repo(identity, rule, resource.repo, is_author=is_author)
     if isinstance(resource, Collection):
         return _on_collection(identity, rule, resource)
     if isinstance(resource, (Account, Organization)):
@@ -48,14 +48,14 @@ def decide(identity: Identity, action: Action, resource: Resource) -> Decision:
 
 
 def require(identity: Identity, action: Action, resource: Resource) -> None:
-    """Return when allowed, otherwise raise what the edge answers."""
+    """Return if allowed, otherwise raise the error."""
     decide(identity, action, resource).enforce()
 
 
 def refuse_missing(identity: Identity, action: Action, stand_in: Repo | Collection) -> NoReturn:
-    """Raise, for a thing that is not there, what a private one in that namespace would give this caller.
+    """Raise, for a missing resource, the error that a private resource in that namespace would give this caller.
 
-    Otherwise a token without read-repos could learn the names of private repos by trying to write to them.
+    Otherwise a token without read-repos could discover the names of private repos by trying to write to them.
     """
     if isinstance(stand_in, Repo):
         see, hidden = Action.REPO_SEE, _hidden_repo(identity)
@@ -66,11 +66,11 @@ def refuse_missing(identity: Identity, action: Action, stand_in: Repo | Collecti
     raise hidden.error()
 
 
-def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, wrote: bool) -> Decision:
+def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> Decision:
     gate = repo.gated and not repo.private and bool(rule.gate)
     if rule.public and not repo.private and not gate:
         return ALLOWED
-    role = _standing(identity, repo.owner)
+    role = _role_on(identity, repo.owner)
     if repo.private and role is None:
         return _hidden_repo(identity)
     if role is Role.CONTRIBUTOR and repo.creator_id == identity.user_id:
@@ -80,49 +80,49 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, wrote: bool) -> Deci
         enough, see = enough + rule.created, see + _SEE_REPO.created
     if gate:
         return _at_gate(identity, rule, repo, role, enough)
-    # What anyone may do to a public repo, or to their own posts there, needs no grant of its organization.
-    anyone = not repo.private and (rule.role is None or (rule.author and wrote))
-    held = identity.scopes if anyone else _scopes_over(identity, repo.owner)
-    blind = repo.private and identity.is_app and held.isdisjoint(see)
-    if blind and rule.read:
+    # Actions open to anyone on a public repo, or to authors on their posts there, need no grant of the organization.
+    anyone = not repo.private and (rule.role is None or (rule.author and is_author))
+    scopes = identity.scopes if anyone else _scopes_on(identity, repo.owner)
+    cannot_read = repo.private and identity.is_app and scopes.isdisjoint(see)
+    if cannot_read and rule.read:
         return _hidden_repo(identity)
-    refusal = _refusal(identity, rule, repo.owner, role, wrote=wrote)
-    # A scope to act that is none to read, write-discussions, needs one to read beside it on a private repo.
-    beside = see if blind and set(enough).isdisjoint(see) else ()
-    return refusal or _with_scopes(identity, rule, held, enough, beside)
+    refusal = _refusal(identity, rule, repo.owner, role, is_author=is_author)
+    # On a private repo, a scope that does not include reading (write-discussions) also requires a read scope.
+    missing_read = see if cannot_read and set(enough).isdisjoint(see) else ()
+    return refusal or _check_scopes(identity, rule, scopes, enough, missing_read)
 
 
 def _at_gate(identity: Identity, rule: Rule, repo: Repo, role: Role | None, enough: tuple[str, ...]) -> Decision:
-    """Content of a public gated repo: the one thing beyond the public that an exchanged token reaches outside its
-    fence, and then only where the user was let in individually.
+    """Decide on the content of a public gated repo: the only non-public resource that an exchanged token reaches
+    outside its fence, and only if the user was granted access individually.
     """
     let_in = repo.granted and identity.kind is not Kind.ANONYMOUS and not identity.lapsed
     if role is None and not let_in:
         return gated(repo.label, sign_in=identity.kind is Kind.ANONYMOUS)
     members = enough if role is not None else ()
     guests = rule.gate if let_in else ()
-    held = _scopes_over(identity, repo.owner).intersection(members) | identity.scopes.intersection(guests)
-    return _with_scopes(identity, rule, held, members + guests)
+    scopes = _scopes_on(identity, repo.owner).intersection(members) | identity.scopes.intersection(guests)
+    return _check_scopes(identity, rule, scopes, members + guests)
 
 
 def _on_collection(identity: Identity, rule: Rule, collection: Collection) -> Decision:
     if rule.public and not collection.private:
         return ALLOWED
-    role = _standing(identity, collection.owner)
+    role = _role_on(identity, collection.owner)
     if collection.private:
-        blind = identity.is_app and _scopes_over(identity, collection.owner).isdisjoint(_SEE_COLLECTION.scopes)
-        if role is None or (blind and rule.read):
+        cannot_read = identity.is_app and _scopes_on(identity, collection.owner).isdisjoint(_SEE_COLLECTION.scopes)
+        if role is None or (cannot_read and rule.read):
             return _hidden_collection(identity)
     refusal = _refusal(identity, rule, collection.owner, role)
-    return refusal or _with_scopes(identity, rule, _scopes_over(identity, collection.owner), rule.scopes)
+    return refusal or _check_scopes(identity, rule, _scopes_on(identity, collection.owner), rule.scopes)
 
 
 def _in_namespace(identity: Identity, rule: Rule, namespace: Namespace) -> Decision:
-    role = _standing(identity, namespace)
+    role = _role_on(identity, namespace)
     if not rule.fenced and identity.user_id == namespace.id and not identity.lapsed:
         role = Role.ADMIN
     refusal = _refusal(identity, rule, namespace, role)
-    return refusal or _with_scopes(identity, rule, _scopes_over(identity, namespace), rule.scopes)
+    return refusal or _check_scopes(identity, rule, _scopes_on(identity, namespace), rule.scopes)
 
 
 def _on_hub(identity: Identity, rule: Rule) -> Decision:
@@ -135,22 +135,22 @@ def _on_hub(identity: Identity, rule: Rule) -> Decision:
     return ALLOWED
 
 
-def _standing(identity: Identity, owner: Namespace) -> Role | None:
-    """The caller's role over what `owner` has, as far as the credential reaches."""
+def _role_on(identity: Identity, owner: Namespace) -> Role | None:
+    """The caller's role on resources of `owner`, within the limits of the credential."""
     if isinstance(owner, Organization):
         return identity.role_in(owner.id)
     return Role.ADMIN if identity.owns(owner.id) else None
 
 
-def _scopes_over(identity: Identity, owner: Namespace) -> frozenset[str]:
-    """The caller's scopes for what `owner` has."""
+def _scopes_on(identity: Identity, owner: Namespace) -> frozenset[str]:
+    """The caller's scopes on resources of `owner`."""
     return identity.scopes_in(owner.id) if isinstance(owner, Organization) else identity.scopes
 
 
 def _refusal(
-    identity: Identity, rule: Rule, owner: Namespace, role: Role | None, *, wrote: bool = False
+    identity: Identity, rule: Rule, owner: Namespace, role: Role | None, *, is_author: bool = False
 ) -> Decision | None:
-    """All that can stand in the way but a scope."""
+    """The error for any missing requirement except scopes; None if all are met."""
     if identity.kind is Kind.ANONYMOUS:
         return ask_to_sign_in(rule.does)
     if identity.kind is Kind.EXCHANGED and role is None:
@@ -159,17 +159,17 @@ def _refusal(
         return forbid(f"No token can be used to {rule.does}. Sign in on the hub's pages.")
     if rule.credential is Credential.PERSONAL and identity.is_app:
         return forbid(f"No app can {rule.does}. Use the hub's pages or a personal token.")
-    if not (rule.author and wrote):
+    if not (rule.author and is_author):
         if rule.author and rule.role is None:
             return forbid(f"Only its author may {rule.does}.")
         if rule.role is not None and (role is None or role < rule.role):
-            return forbid(_role_wanted(identity, rule, owner, rule.role))
+            return forbid(_role_message(identity, rule, owner, rule.role))
     if identity.token_role is TokenRole.READ and not rule.read:
         return forbid(f"This token can only read. Use a token with the write role to {rule.does}.")
     return None
 
 
-def _role_wanted(identity: Identity, rule: Rule, owner: Namespace, wanted: Role) -> str:
+def _role_message(identity: Identity, rule: Rule, owner: Namespace, wanted: Role) -> str:
     if isinstance(owner, Account):
         return f"Only its owner may {rule.does}."
     if owner.id in identity.memberships and identity.role_in(owner.id) is None:
@@ -177,15 +177,17 @@ def _role_wanted(identity: Identity, rule: Rule, owner: Namespace, wanted: Role)
     return f"You need the {wanted.label} role in the organization to {rule.does}."
 
 
-def _with_scopes(
-    identity: Identity, rule: Rule, held: frozenset[str], enough: tuple[str, ...], beside: tuple[str, ...] = ()
+def _check_scopes(
+    identity: Identity, rule: Rule, scopes: frozenset[str], enough: tuple[str, ...], missing_read: tuple[str, ...] = ()
 ) -> Decision:
-    """Judge an app's token by the scopes `held` there: it needs one of `enough`, and lacks all of `beside`."""
+    """Check the scopes of an app's token: `scopes` must contain one of `enough`. `missing_read` lists read scopes that
+    the token needs and lacks.
+    """
     if not identity.is_app or rule.credential is Credential.ANY:
         return ALLOWED
-    lacking = [_in_order(beside)] if beside else []
-    # A rule that names no scope is disjoint from every token: it fails closed.
-    if held.isdisjoint(enough):
+    lacking = [_in_order(missing_read)] if missing_read else []
+    # A rule without scopes is disjoint from every token: it fails closed.
+    if scopes.isdisjoint(enough):
         lacking.insert(0, _in_order(enough))
     if not lacking:
         return ALLOWED

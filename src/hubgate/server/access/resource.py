@@ -1,6 +1,6 @@
-"""What is touched, described by the facts a judgement needs and nothing else.
+"""Resources, with only the facts that a permission check needs.
 
-A use case fills these from the rows it has read. Owners are named by id: names can be reused, ids cannot.
+Use cases build these from rows. Owners are identified by id: names can be reused, ids cannot.
 """
 
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ class Organization:
 
 
 Namespace = Account | Organization
-"""Where repos and collections live, and what jobs and inference are charged to."""
+"""The owner of repos and collections, and the account that jobs and inference are charged to."""
 
 NOBODY = Account("")
-"""Stands for a namespace that does not exist; no user has an empty id."""
+"""Represents a namespace that does not exist; no user has an empty id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """`granted`: this caller's own request for access was accepted; membership and ownership do not set it.
+    """A repo. `granted`: this caller's request for access was accepted; membership and ownership do not set it.
 
-    `creator_client` is the app through which the repo was made, None when it was made without one.
-    `label` is how a refusal names it, such as "model acme/tiny".
+    `creator_client` is the client id of the app that created the repo; None if no app was used.
+    `label` is the repo's name in error messages, such as "model acme/tiny".
     """
 
     owner: Namespace
@@ -45,13 +45,13 @@ class Repo:
 
     @classmethod
     def missing(cls, owner: Namespace = NOBODY) -> "Repo":
-        """A stand-in for a repo that is not there, for `policy.refuse_missing`."""
+        """A placeholder for a repo that does not exist, for `policy.refuse_missing`."""
         return cls(owner, private=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A discussion, a pull request or one comment, with its author; None when that user is deleted."""
+    """A discussion, a pull request or a comment. `author_id` is None if that user was deleted."""
 
     repo: Repo
     author_id: str | None
@@ -64,7 +64,7 @@ class Collection:
 
     @classmethod
     def missing(cls, owner: Namespace = NOBODY) -> "Collection":
-        """A stand-in for a collection that is not there, for `policy.refuse_missing`."""
+        """A placeholder for a collection that does not exist, for `policy.refuse_missing`."""
         return cls(owner, private=True)
 
 

@@ -1,4 +1,4 @@
-"""What a row of the action registry says."""
+"""The rule of an action: a row of the action registry."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,7 +7,7 @@ from hubgate.server.accounts.roles import Role
 
 
 class Credential(Enum):
-    """The credentials that can do it at all, before role and scope are asked."""
+    """The credentials that may perform an action at all, before role and scope are checked."""
 
     NONE = "none is needed"
     ANY = "any; an app's token needs no scope"
@@ -19,20 +19,20 @@ class Credential(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row.
+    """The rule of an action.
 
-    name        stable; logs and tests use it
-    on          the kinds of resource it is judged on
+    name        stable; used in logs and tests
+    on          the kinds of resources it applies to
     does        completes "You need ... to ..."
-    credential  see above
-    role        least role in the owning organization; an owner has every role in their own namespace; None asks none
-    author      whoever wrote the post may too, whatever their role; where `role` is None, only they
-    read        it changes nothing: a personal read token suffices, and without the scope a private thing is hidden
-    public      anyone may, where the thing is neither private nor behind a gate
-    scopes      one of them suffices for an app's token
-    created     one of these suffices too, on repos that the asking app created
-    gate        the gate of a public gated repo applies; these scopes suffice for one let through it individually
-    fenced      an exchanged token may only inside its organization
+    credential  the credentials that may perform it
+    role        minimum role in the owning organization; users have every role in their own namespace; None: no role
+    author      the author of the post may perform it, regardless of role; if `role` is None, only the author
+    read        read-only: a personal read token suffices, and a private resource is hidden if the scope is missing
+    public      anyone may perform it on a resource that is neither private nor gated
+    scopes      an app's token needs one of these scopes
+    created     on repos that the calling app created, one of these scopes suffices too
+    gate        the gate of a public gated repo applies; one of these scopes suffices for users let in individually
+    fenced      an exchanged token may perform it only inside its organization
     """
 
     name: str

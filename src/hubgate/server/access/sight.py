@@ -1,5 +1,6 @@
-"""Which private repos a caller may see, as far as a list can ask: the same judgement as `policy.decide` gives for each,
-in a form a statement can use. A test holds the two against each other.
+"""Which private repos a caller may see, in a form that SQL statements can use for lists.
+
+The result is the same as `policy.decide` for each repo; a test compares the two.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ _SEE = Action.REPO_SEE.rule
 
 @dataclass(frozen=True)
 class Sight:
-    """Private repos of `owners`; of `creators` only those created through the app `client_id`."""
+    """The visible private repos: all repos of `owners`, and repos of `creators` that the app `client_id` created."""
 
     owners: tuple[str, ...] = ()
     creators: tuple[str, ...] = ()

@@ -1,5 +1,4 @@
-"""Who people are: users, passwords, sessions, e-mail, personal tokens, organizations and their members.
+"""Accounts: users, passwords, sessions, e-mail addresses, personal tokens, organizations and their members.
 
-Owns identity and membership. What an identity may do is decided by `access`; apps that people sign in to belong to
-`oauth`.
+Owns identity and membership. Does not own permissions (`access`) or the apps that users sign in to (`oauth`).
 """

@@ -1,7 +1,7 @@
-"""That a visitor who opened a mailed link is the user of the account it is about: by a live session, or the password.
+"""Proof that a visitor who opened a mailed link is the user of its account: a live session or the password.
 
-The link proves the address alone. Whoever created an account with another's address must not have it confirmed by that
-person's click (attack O67).
+The link proves only the address. If an attacker created the account with another person's address, a click by that
+person must not confirm it (attack O67).
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,14 +15,15 @@ from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.errors import FieldErrors
 from hubgate.server.storage.database import Tx
 
-# In the unit that needed the proof: it still holds, and does until that unit ends.
+# Called in the transaction that needs the proof: checks that it is still valid, and locks it until the commit.
 HoldProof = Callable[[Tx], Awaitable[None]]
 
 _FIELD = "password"
 
 
 async def prove(accounts: Accounts, user: User, session: Session | None, password: str, visitor: Visitor) -> HoldProof:
-    """FieldErrors without either. Wrong passwords count as failed sign-ins, of the account and of the address."""
+    """Require a session or the password; FieldErrors otherwise. A wrong password counts as a failed sign-in, for the
+    account and for the client address."""
     if session is not None and session.user_id == user.id:
         return _with_session(session)
     if not password:

@@ -1,7 +1,7 @@
-"""Proving an e-mail address, and moving to another one: confirmed there, told here.
+"""Confirming and changing e-mail addresses: the new address is confirmed, the old address is notified.
 
 A link proves that its reader has the address; a session or the password proves that the account is theirs. Without that
-a new account's link leads to a reset, which ends what was created before (attack O67).
+proof, a new account's link leads to a password reset, which ends everything created before (attack O67).
 """
 
 from hubgate.server.accounts import store
@@ -22,12 +22,12 @@ from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.mail import texts
 from hubgate.server.storage.database import ConstraintViolated, Tx
 
-_TAKEN = "Another account has this address by now."
+_ADDRESS_TAKEN = "Another account has this address by now."
 _NOT_ITS_ADDRESS = "This link belongs to an address the account no longer has."
 
 
 async def ask_confirmation(accounts: Accounts, user: User) -> None:
-    """Once more, for a mail that was lost."""
+    """Send the confirmation mail again."""
     if user.email_verified_at is not None:
         return
     await accounts.limiter.take(CONFIRMATION_MAILS, user.email)
@@ -42,7 +42,7 @@ async def ask_confirmation(accounts: Accounts, user: User) -> None:
 
 
 async def look(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[Link, User]:
-    """What a link would do, for the page that asks before doing it."""
+    """The link and its user, for the page that asks for confirmation."""
     link = await mailed.look(accounts.db, secret, purpose, accounts.clock())
     user = await store.user(accounts.db, link.user_id)
     if user is None:
@@ -51,29 +51,30 @@ async def look(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[Link,
 
 
 async def has_password(accounts: Accounts, user: User) -> bool:
-    """False until a user whom an operator created has set one."""
+    """False for a user who was created by an operator and has not set a password yet."""
     return await store.password_hash(accounts.db, user.id) is not None
 
 
 async def confirm(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
-    """Nothing ends by it. A refused attempt leaves the link as it was."""
+    """Confirm the address of an account; sessions and tokens stay valid. A rejected attempt leaves the link usable."""
     link, user = await look(accounts, secret, Purpose.VERIFY)
-    hold_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
+    lock_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
         await hold(tx, user)
-        await hold_proof(tx)
+        await lock_proof(tx)
         await mailed.take(tx, secret, Purpose.VERIFY, now)
         if not await store.verify_email(tx, user.id, link.email, now):
             raise NotFound(_NOT_ITS_ADDRESS)
-        # Each of the others leads to a reset.
+        # Other confirmation links could still be exchanged for a reset.
         await link_store.remove_of(tx, user.id, Purpose.VERIFY)
 
     await accounts.db.write(unit)
 
 
 async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
-    """The secret of a reset link, for a reader of the mail who does not have the account. The link is used up."""
+    """Exchange a confirmation link for a reset link, for a reader of the mail without the account's password; returns
+    the secret of the reset link."""
     link, now = await mailed.look(accounts.db, secret, Purpose.VERIFY, accounts.clock()), accounts.clock()
 
     async def unit(tx: Tx) -> str:
@@ -87,7 +88,7 @@ async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
 
 
 async def ask_change(accounts: Accounts, user: User, new: str, password: str) -> None:
-    """Nothing changes until the link at the new address is used."""
+    """Request a change of address. Nothing changes until the link sent to the new address is used."""
     checking = Checking()
     new = checking.field("email", check_email, new)
     if new == user.email:
@@ -99,10 +100,10 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
 
     async def unit(tx: Tx) -> None:
         await hold_password(tx, user, "password", known_hash)
-        # An address that was mistyped before must not stay able to take the account over.
+        # An earlier link may have been sent to a mistyped address, which could take the account over.
         await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)
         if await store.user_by_email(tx, new):
-            # Told to the address, not to the asker: who has an account is nobody's business.
+            # Notify the address, not the requester, so that nobody learns which addresses have accounts.
             await accounts.outbox.add(tx, texts.address_in_use(new, accounts.link("/login")))
             return
         secret = await mailed.make(tx, Link(Purpose.CHANGE_EMAIL, user.id, new), now)
@@ -113,24 +114,24 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
 
 
 async def change(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
-    """Never without the account itself: the address may be mistyped, and its reader must not get the account."""
+    """Change the address. Requires proof of the account: a reader at a mistyped address must not get the account."""
     link, user = await look(accounts, secret, Purpose.CHANGE_EMAIL)
-    hold_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
+    lock_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
         before = await store.hold_user(tx, user.id)
-        await hold_proof(tx)
+        await lock_proof(tx)
         await mailed.take(tx, secret, Purpose.CHANGE_EMAIL, now)
         if before is None or not await store.move_email(tx, user.id, link.email, now):
-            raise Conflict(_TAKEN)
-        # Links mailed to the old address must not open the account any more.
+            raise Conflict(_ADDRESS_TAKEN)
+        # Links mailed to the old address must no longer work.
         await link_store.remove_all(tx, user.id)
         if before.email_verified_at is not None:
-            # An address that was never proven may be a stranger's, to whom the new one is not told.
+            # An unconfirmed address may be a stranger's, who must not learn the new address.
             await accounts.outbox.add(tx, texts.address_changed(before.email, link.email, accounts.base_url))
 
     try:
         await accounts.db.write(unit)
     except ConstraintViolated:
-        raise Conflict(_TAKEN) from None
+        raise Conflict(_ADDRESS_TAKEN) from None
     accounts.outbox.hurry()

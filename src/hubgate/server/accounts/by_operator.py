@@ -1,4 +1,4 @@
-"""What only the operator does to an account: switch it off and on, vouch for its address, help with its password."""
+"""Operator actions on accounts: disable, enable, verify the address, send a reset link, set billing."""
 
 import sys
 
@@ -8,31 +8,37 @@ from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.passwords_changed import mail_reset
 from hubgate.server.accounts.sessions import store as session_store
+from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.errors import Conflict
 from hubgate.server.storage.database import Tx
 
 
 async def every_user(accounts: Accounts) -> list[User]:
-    """Oldest first."""
+    """All users, oldest first."""
     return await accounts.db.read_long(lambda tx: store.list_users(tx, "", "", sys.maxsize))
 
 
 async def every_organization(accounts: Accounts) -> list[tuple[Organization, int]]:
-    """Oldest first, each with its number of members."""
+    """All organizations, oldest first, each with its number of members."""
     return await accounts.db.read_long(lambda tx: org_store.list_all(tx, "", "", sys.maxsize))
 
 
-async def disable(accounts: Accounts, user: User) -> None:
-    """Its tokens do not work until it is enabled again. Its sessions end and so do its mailed links, so that none comes
-    back with it: a thief may have asked to move the account to another address."""
+async def disable(accounts: Accounts, user: User, actor: Actor = SYSTEM) -> None:
+    """Disable an account. Its tokens do not work until it is enabled again. Its sessions and mailed links are deleted
+    permanently: a thief may have requested a change of address. Its invitations are withdrawn, so that a disabled admin
+    cannot let others in (attack O44)."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
         await store.set_disabled(tx, user.id, now)
         await store.count_up_credentials(tx, user.id)
+        # A concurrent invitation either commits before this point or fails because of the new version.
+        await org_store.begin_change_where_member(tx, user.id)
+        await invitations.withdraw_all_by(tx, user, actor, f"The account of {user.name} was disabled.", now)
         await session_store.remove_all(tx, user.id)
         await link_store.remove_all(tx, user.id)
 
@@ -44,8 +50,8 @@ async def enable(accounts: Accounts, user: User) -> None:
 
 
 async def verify(accounts: Accounts, user: User) -> None:
-    """The operator vouches for the address that the account has now. Nothing ends by it: where a stranger may have
-    created the account, `send_reset` is the way."""
+    """Mark the current address as verified. Nothing is revoked: if a stranger may have created the account, use
+    `send_reset`."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -57,7 +63,7 @@ async def verify(accounts: Accounts, user: User) -> None:
 
 
 async def send_reset(accounts: Accounts, user: User) -> str:
-    """The link, also mailed."""
+    """Mail a reset link, and return it."""
     if user.disabled_at is not None:
         raise Conflict(f"{user.name} is disabled. Enable the account first.")
     now = accounts.clock()

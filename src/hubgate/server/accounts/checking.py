@@ -1,4 +1,4 @@
-"""Checking the fields of a form together, so that the answer names every one that has to be mended."""
+"""Validates the fields of a form together, so that the response names every invalid field."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from hubgate.server.errors import FieldErrors, Unprocessable
 
 
 def check_field(name: str, check: Callable[[str], str], given: str) -> str:
-    """The checked value, where there is but one field to check."""
+    """Validate a single field and return its checked value."""
     checking = Checking()
     checked = checking.field(name, check, given)
     checking.done()
@@ -18,7 +18,7 @@ class Checking:
         self._errors: dict[str, str] = {}
 
     def field(self, name: str, check: Callable[[str], str], given: str) -> str:
-        """The checked value, or what was given if it has to be mended."""
+        """The checked value, or the given value if it is invalid."""
         try:
             return check(given)
         except Unprocessable as error:

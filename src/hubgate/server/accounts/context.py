@@ -1,9 +1,10 @@
-"""What every use case on accounts needs, in one value."""
+"""The dependencies of all use cases on accounts."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from hubgate.server.accounts.ended import Ended
+from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.secret import ServerSecret
@@ -25,15 +26,18 @@ class Accounts:
     base_url: str
     # open, invite or closed.
     signup: str
-    # What the owner of this id has beyond accounts goes in the unit that deletes it: its repos and webhooks.
+    # Deletes the repos and webhooks of an owner, in the transaction that deletes the owner.
     take_along: TakenAlong
-    # In the unit that renames it, after the old name and the new one: its repos, whose names begin with its own.
+    # Renames the repos of an owner from the old name to the new name, in the transaction that renames the owner.
     move_along: MovedAlong
-    # In the unit that sets a new password: the codes and tokens of every app that this user signed in to.
+    # Revokes the codes and tokens of all apps that a user signed in to, in the transaction that sets a new password.
     end_app_sign_ins: EndedAlong
-    # The same where the address was never proven, with the user's consents, and the apps and webhooks of these owners.
-    end_created: Callable[[Tx, str, Sequence[str], int], Awaitable[Ended]]
+    # The same for an account whose address was never verified; also deletes the user's consents, and the apps and
+    # webhooks of the given owners. Audit logs record the actor and the reason.
+    end_created: Callable[[Tx, str, Sequence[str], Actor, str, int], Awaitable[Ended]]
+    # Deletes redirects from names of the given owners to repos of others, in the same transaction; returns how many.
+    unlink_redirects: Callable[[Tx, Sequence[str], Actor, str, int], Awaitable[int]]
 
     def link(self, path: str) -> str:
-        """An address of ours for a mail."""
+        """An absolute URL of the hub, for a mail."""
         return f"{self.base_url}{path}"

@@ -1,4 +1,4 @@
-"""E-mail addresses: how they are written for storage, uniqueness and sign-in."""
+"""E-mail addresses: validation, and the normalized form for storage, uniqueness and sign-in."""
 
 import re
 import unicodedata
@@ -10,10 +10,9 @@ _SHAPE = re.compile(r"[^\s@<>()\[\],;:\"\\\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\],;:\
 
 
 def check_email(given: str) -> str:
-    """The stored form: trimmed, ASCII letters in lower case.
+    """The normalized address: trimmed, ASCII letters in lower case.
 
-    An address that NFKC would change only looks like another one: full-width or ligature letters are how a member is
-    impersonated by eye (attack O45).
+    Addresses that NFKC would change are rejected: full-width or ligature letters can impersonate a member (attack O45).
     """
     email = given.strip()
     local, _, host = email.rpartition("@")
@@ -28,5 +27,5 @@ def check_email(given: str) -> str:
 
 
 def email_key(email: str) -> str:
-    """Lower-cased in ASCII alone: Unicode case rules would make different addresses equal."""
+    """The address with only ASCII letters lower-cased: Unicode case rules would make different addresses equal."""
     return "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in email)

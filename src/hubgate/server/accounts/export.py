@@ -1,4 +1,4 @@
-"""All that the hub keeps about a user, for that user to take away; of credentials, what is listed of them."""
+"""Exports the data that the hub stores about a user; credentials are listed without their secrets."""
 
 from typing import Any
 

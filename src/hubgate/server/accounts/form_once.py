@@ -1,7 +1,7 @@
-"""Forms whose answer shows a secret: sent again, by a reload, they do nothing.
+"""Single-use forms, whose response shows a secret: submitting such a form again, by a reload, does nothing.
 
-The form carries a number under a MAC, good for its user and a day. That it was used stands in a bucket with one place,
-taken in the transaction of what the form does: of the same form sent twice at once, one wins.
+The form carries a number with a MAC, valid for its user for a day. Its use is recorded as a rate-limit bucket, in the
+transaction of the form's action: if the same form is sent twice concurrently, one wins.
 """
 
 import hashlib
@@ -29,14 +29,14 @@ class AlreadyUsed(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class OneUse:
-    """A checked number that is not yet used up."""
+    """A verified form number that has not been used."""
 
     bucket: bytes
     remembered_until: int
 
 
 def number_for(accounts: Accounts, user: User) -> str:
-    """For the form's hidden field."""
+    """A new number for the form's hidden field."""
     issued_at = f"{accounts.clock() // SECOND:x}"
     given = f"{issued_at}.{secrets.token_hex(16)}"
     return f"{given}.{accounts.secret.mac(_PURPOSE, _bound(user, given)).hex()}"
@@ -52,7 +52,7 @@ def check_number(accounts: Accounts, user: User, number: str) -> OneUse:
         fresh = False
     if not fresh:
         raise FieldErrors({FIELD: "This form is out of date. Send it again."})
-    # Longer than the number is good: once forgotten it is refused for its age.
+    # Recorded for longer than the number is valid: after that, it is rejected as expired.
     return OneUse(hashlib.sha256(_bound(user, given)).digest()[:16], now + LASTS)
 
 

@@ -1,39 +1,54 @@
-"""Changes of one account wait for one another, and an account that is gone by then is refused."""
+"""Row locks on accounts: changes of one account are serialized, and rejected if the account was deleted."""
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound, Unauthorized
 from hubgate.server.storage.database import Tx
 
+_GONE = "This account is gone."
 _SIGNED_OUT = "The password of this account was changed just now. Sign in again."
 
 
 async def hold(tx: Tx, user: User) -> str:
-    """The user's name as it is now; nobody deletes or renames the account until this unit ends.
+    """Lock an account against deletion and renames until the end of the transaction; returns its current name.
 
-    Before anything of an organization is waited for: so does the deletion of a user, and neither blocks the other.
+    Lock the user before any organization: the deletion of a user uses the same order, which avoids deadlocks.
     """
-    name = await store.hold_name(tx, user.id)
-    if name is None:
-        raise NotFound("This account is gone.")
-    return name
+    return (await hold_by_id(tx, user.id)).name
+
+
+async def hold_by_id(tx: Tx, user_id: str) -> User:
+    """Like `hold`, by user id; returns the user. Lock the user before any repo, too."""
+    locked = await store.hold_user(tx, user_id)
+    if locked is None:
+        raise NotFound(_GONE)
+    return locked
 
 
 async def hold_signed_in(tx: Tx, user_id: str | None, credentials_version: int | None) -> None:
-    """Rejects what was judged before a new password ended the sign-in, and holds off the next one until this unit ends.
+    """Reject a request authenticated before a password change, and block password changes until the transaction ends.
 
-    A caller is found before the body of a request is received, and that may take a minute: without this, an intruder
-    with a request under way would leave a token, an app or a webhook behind (attacks O67, O68). An account that is gone
-    passes: the statement that needs it finds out. The hub itself has no version.
+    The caller was authenticated before the transaction began: without this check, an intruder with a request in flight
+    could leave a token, an app or a webhook behind (attacks O67, O68). A deleted account passes: the statement that
+    needs it fails. The system actor has no version.
     """
     if user_id is None or credentials_version is None:
         return
-    if await store.hold_credentials_version(tx, user_id) not in (None, credentials_version):
+    locked = await store.hold_user(tx, user_id)
+    if locked is not None and locked.credentials_version != credentials_version:
+        raise Unauthorized(_SIGNED_OUT)
+
+
+async def hold_account(tx: Tx, user_id: str, credentials_version: int | None) -> None:
+    """Like `hold_signed_in`, but the account must exist. Also serializes additions to the account."""
+    locked = await hold_by_id(tx, user_id)
+    if credentials_version not in (None, locked.credentials_version):
         raise Unauthorized(_SIGNED_OUT)
 
 
 async def require_signed_in(tx: Tx, user_id: str | None, credentials_version: int | None) -> None:
-    """The same for what a new password does not end, such as a change of an organization: nothing is held."""
+    """Like `hold_signed_in`, but without a lock: for changes that a new password does not revoke, such as a change of
+    an organization."""
     if user_id is None or credentials_version is None:
         return
     if await store.credentials_version(tx, user_id) not in (None, credentials_version):

@@ -1,4 +1,4 @@
-"""How often is too often."""
+"""Rate limits on sign-ins, sign-ups, mails, invitations, new organizations and renames."""
 
 import ipaddress
 
@@ -8,7 +8,8 @@ _QUARTER, _HOUR, _DAY = 15 * 60, 60 * 60, 24 * 60 * 60
 
 
 def _mails(kind: str) -> Limit:
-    """To one recipient. Each kind counts for itself: mails that others cause must not use up a user's own (O73)."""
+    """A limit on mails of one kind to one recipient. Kinds are counted separately: mails caused by others must not use
+    up the user's own limit (O73)."""
     return Limit(f"mail {kind}", 5, _HOUR, "Too many mails to this address. Wait {minutes}.")
 
 
@@ -18,12 +19,15 @@ SIGN_UPS_FROM_ADDRESS = Limit("sign-up address", 20, _HOUR)
 INVITATIONS_BY_SENDER = Limit(
     "invitation sender", 50, _DAY, "You can send 50 invitations a day. Try again in {minutes}."
 )
+ORGANIZATIONS_BY_FOUNDER = Limit(
+    "organization founder", 20, _DAY, "You can create 20 organizations a day. Try again in {minutes}."
+)
 RENAMES_OF_ACCOUNT = Limit("rename account", 5, _DAY, "A name can be changed five times a day. Try again in {minutes}.")
 
-# What users ask for themselves.
+# Mails that users request for themselves.
 RESET_MAILS = _mails("reset")
 CONFIRMATION_MAILS = _mails("confirmation")
-# What others may cause.
+# Mails that others may cause.
 JOIN_MAILS = _mails("join")
 ADDRESS_CHANGE_MAILS = _mails("address change")
 INVITATION_MAILS = _mails("invitation")
@@ -32,7 +36,7 @@ OPERATOR_REQUEST_MAILS = _mails("operator request")
 
 
 def network_of(ip: str) -> str:
-    """Whose address it is: with IPv6 one customer has a whole /64."""
+    """The network of a client: an IPv4 address, or an IPv6 /64, which belongs to one customer."""
     try:
         address = ipaddress.ip_address(ip)
     except ValueError:

@@ -1,6 +1,6 @@
-"""People and organizations as the rest of the hub sees them: frozen, read for one request and never kept.
+"""Users, organizations and memberships: frozen values, read for each request and never cached.
 
-Structs rather than dataclasses where every request makes some: a frozen dataclass costs thirty times as much to make.
+Values that every request creates are Structs: creating a frozen dataclass takes thirty times as long.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ PLANS = ("free", "team", "enterprise")
 
 
 class User(msgspec.Struct, frozen=True):
-    """The order of the fields is that of `store.PERSON`."""
+    """A user. The fields are in the order of `store.PERSON`."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Organization(msgspec.Struct, frozen=True):
-    """The order of the fields is that of `store.PERSON`."""
+    """An organization. The fields are in the order of `store.PERSON`."""
 
     id: str
     name: str
@@ -56,7 +56,7 @@ class Membership(msgspec.Struct, frozen=True):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """A user with all memberships, as they were when the request came in."""
+    """A user with all memberships, read at the start of the request."""
 
     user: User
     memberships: Sequence[Membership]
@@ -66,28 +66,28 @@ class Person(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Where a request comes from, for the lists of sessions and for mails that warn."""
+    """The client of a request, for session lists and warning mails."""
 
     ip: str
     user_agent: str
 
 
-_USER = 11
-_ORGANIZATION = _USER + 7
+_USER_END = 11
+_ORGANIZATION_END = _USER_END + 7
 
 
 def person_of(rows: Sequence[Row]) -> Person:
-    """From rows that begin with `store.PERSON`: the user again and again, each time with one membership or none."""
+    """Build a person from rows that start with `store.PERSON`: each repeats the user, with at most one membership."""
     first = tuple(rows[0])
     memberships, roles = [], {}
     for row in rows:
         values = tuple(row)
-        if values[_USER] is not None:
-            role = roles[values[_USER]] = ROLES[values[_ORGANIZATION]]
-            memberships.append(Membership(Organization(*values[_USER:_ORGANIZATION]), role))
-    # Here, because engines have opinions of their own on where a dash belongs.
+        if values[_USER_END] is not None:
+            role = roles[values[_USER_END]] = ROLES[values[_ORGANIZATION_END]]
+            memberships.append(Membership(Organization(*values[_USER_END:_ORGANIZATION_END]), role))
+    # Sorted here, because database engines sort dashes differently.
     memberships.sort(key=_by_name)
-    return Person(User(*first[:_USER]), memberships, roles)
+    return Person(User(*first[:_USER_END]), memberships, roles)
 
 
 def _by_name(membership: Membership) -> str:
@@ -96,7 +96,7 @@ def _by_name(membership: Membership) -> str:
 
 @dataclass(frozen=True)
 class Owner:
-    """Of apps or webhooks: a user or an organization, one of the two."""
+    """The owner of an app or a webhook: either a user or an organization."""
 
     user_id: str | None = None
     org_id: str | None = None

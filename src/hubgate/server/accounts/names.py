@@ -1,4 +1,4 @@
-"""Names of users and organizations: one namespace, compared without case, shown as they were written."""
+"""Names of users and organizations: one namespace, compared case-insensitively, shown as written."""
 
 import re
 
@@ -7,7 +7,7 @@ from hubgate.server.errors import Unprocessable
 LONGEST = 42
 _SHAPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,41}\Z")
 
-# First segments of our own addresses, now and soon, and words that would make a name look official.
+# First path segments of the hub's routes, current and planned, and words that would make a name look official.
 RESERVED = frozenset(
     """
     about account accounts admin administrator api apps assets auth avatars billing blog buckets change-email chat
@@ -22,7 +22,7 @@ RESERVED = frozenset(
 
 
 def check_name(name: str) -> str:
-    """The name itself; Unprocessable says which rule it breaks."""
+    """Validate a name and return it; Unprocessable says which rule is broken."""
     if not _SHAPE.match(name):
         raise Unprocessable(
             f"A name has 1 to {LONGEST} letters, digits, dots, dashes or underscores and starts with a letter or digit."
@@ -35,5 +35,5 @@ def check_name(name: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """What is compared. Names are ASCII, so lower-casing has no surprises."""
+    """The key for comparison. Names are ASCII, so lower-casing is unambiguous."""
     return name.lower()

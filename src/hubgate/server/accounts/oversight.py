@@ -1,4 +1,4 @@
-"""What operators look at: everyone, every organization, and how many there are."""
+"""Lists and counts of users and organizations, for operators."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Counts:
     unverified: int
     disabled: int
     operators: int
-    # By plan, every plan named.
+    # By plan, including plans without organizations.
     organizations: dict[str, int]
     waiting_mails: int
 
@@ -41,12 +41,12 @@ async def counts(accounts: Accounts) -> Counts:
 
 
 async def users(accounts: Accounts, asked: PageRequest, search: str) -> Page[User]:
-    """Oldest first. `search` is part of a name, a full name or an address."""
+    """Users, oldest first. `search` is part of a name, a full name or an address."""
     found = await accounts.db.read_long(lambda tx: store.list_users(tx, search, asked.last_shown(), asked.fetch))
     return page_of(found, asked, lambda user: (user.id,))
 
 
 async def organizations(accounts: Accounts, asked: PageRequest, search: str) -> Page[tuple[Organization, int]]:
-    """Oldest first, each with its number of members. `search` is part of a name or a full name."""
+    """Organizations, oldest first, each with its number of members. `search` is part of a name or a full name."""
     found = await accounts.db.read_long(lambda tx: org_store.list_all(tx, search, asked.last_shown(), asked.fetch))
     return page_of(found, asked, lambda listed: (listed[0].id,))

@@ -1,4 +1,4 @@
-"""What users do with their own account: profile, rename, deletion."""
+"""Changes of a user's account: profile, rename, deletion."""
 
 from hubgate.server.accounts import renaming, store
 from hubgate.server.accounts.checking import Checking, check_field
@@ -23,7 +23,7 @@ async def set_profile(accounts: Accounts, user: User, fullname: str, website: st
 
 
 async def rename(accounts: Accounts, user: User, name: str) -> None:
-    """The old name stays with this account permanently, unless it was only passed through (O76)."""
+    """Rename a user. The old name stays reserved for the account permanently, unless it was used only briefly (O76)."""
     name, now = check_field("username", check_name, name), accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -40,13 +40,15 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
 
 
 async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
-    """For good; the name stays reserved. Organizations that only this user administers come first."""
+    """Delete a user permanently; the name stays reserved, unless it was used only briefly (O76). Conflict while the
+    user is the only admin of an organization.
+    """
     now = accounts.clock()
     await accounts.db.write_long(lambda tx: remove(tx, accounts, user, actor, now))
 
 
 async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int) -> None:
-    """The same inside a unit."""
+    """Delete a user inside a transaction."""
     name = await hold(tx, user)
     memberships = await org_store.begin_change_where_member(tx, user.id)
     orphans = await org_store.only_admin_of(tx, user.id)
@@ -60,5 +62,5 @@ async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int)
         await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
         await org_store.drop_invitations_by(tx, org_id, user.id)
     await accounts.take_along(tx, user.id, now)
-    await store.retire_name(tx, name)
+    await renaming.give_up_name(tx, name, now)
     await store.remove_user(tx, user.id)

@@ -1,4 +1,4 @@
-"""Deleting one's own account: what goes with it, then the name and the password as proof that it is meant."""
+"""Deletion of an account by its user: shows the consequences, then requires the name and the password."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from hubgate.server.storage.database import Tx
 class Consequences:
     tokens: int
     organizations: int
-    # By name; while there are any, the account stays.
+    # Names of organizations; while there are any, the account cannot be deleted.
     only_admin_of: list[str]
 
 
@@ -29,7 +29,7 @@ async def consequences(accounts: Accounts, person: Person) -> Consequences:
 
 
 async def delete_own(accounts: Accounts, user: User, typed: str, password: str, actor: Actor) -> None:
-    """Conflict while the user is the only admin somewhere."""
+    """Delete the caller's account; Conflict while the user is the only admin of an organization."""
     if typed.strip() != user.name:
         raise FieldErrors({"name": f"Type {user.name}, as it is written here."})
     known_hash, now = await require_password(accounts, user, "password", password), accounts.clock()

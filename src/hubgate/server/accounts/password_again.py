@@ -1,4 +1,4 @@
-"""The password once more, before what a borrowed browser must not do."""
+"""Requires the password again, before actions that a borrowed browser must not perform."""
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
@@ -12,9 +12,10 @@ NOT_YOURS = "This is not your password."
 
 
 async def require_password(accounts: Accounts, user: User, field: str, given: str) -> str:
-    """`field` is where the form asks for it. Failures count as failed sign-ins do (attack O54).
+    """Check the password from the form field `field`, and return the stored hash. Failures count as failed sign-ins
+    (attack O54).
 
-    Comparing takes long enough for another to change the password: hand the hash on to `hold_password`.
+    The password may change while it is compared: pass the hash to `hold_password`.
     """
     async with turn():
         place = await accounts.limiter.take(FAILED_SIGN_INS_OF_ACCOUNT, user.id)
@@ -26,7 +27,8 @@ async def require_password(accounts: Accounts, user: User, field: str, given: st
 
 
 async def hold_password(tx: Tx, user: User, field: str, known_hash: str) -> None:
-    """In the unit of what needed the password. A reset has shut out whoever knew the old one, and so has the operator
-    who disabled the account: what was on its way must not leave a way back."""
+    """Lock the password in the transaction of the action that required it; FieldErrors if it has changed or the account
+    was disabled. A request in flight must not let an intruder back in after a reset or after the account was
+    disabled."""
     if not await store.hold_password(tx, user.id, known_hash):
         raise FieldErrors({field: NOT_YOURS})

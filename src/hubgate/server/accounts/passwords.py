@@ -1,4 +1,4 @@
-"""Passwords: argon2id, in a thread, and the same work for accounts that do not exist."""
+"""Password hashing: argon2id in a thread, with the same work for accounts that do not exist."""
 
 import asyncio
 import os
@@ -16,22 +16,22 @@ LONGEST = 1024
 _MEMORY_KIB = 19 * 1024
 _ITERATIONS = 2
 _LANES = 1
-# A salt and a hash of zeros, which no password has.
-_NOBODYS_HASH = f"$argon2id$v=19$m={_MEMORY_KIB},t={_ITERATIONS},p={_LANES}${'A' * 22}${'A' * 43}"
+# A dummy hash: salt and hash are zeros, which no password produces.
+_DUMMY_HASH = f"$argon2id$v=19$m={_MEMORY_KIB},t={_ITERATIONS},p={_LANES}${'A' * 22}${'A' * 43}"
 
 
-# Each comparison takes 19 MiB and a core, and counts as a failure until it is over: more at once would let right
-# passwords of many browsers look like guesses, and guesses take the machine.
+# Each comparison uses 19 MiB and a core, and counts as a failure until it finishes: with more at once, many concurrent
+# sign-ins with the right password would hit the limit, and guesses could use up the machine.
 _AT_ONCE = 4
-_turns: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
+_semaphores: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
 
 
 def turn() -> asyncio.Semaphore:
-    """To be held from counting a try to knowing its outcome."""
+    """The semaphore to hold from counting an attempt until its result is known."""
     loop = asyncio.get_running_loop()
-    if loop not in _turns:
-        _turns[loop] = asyncio.Semaphore(_AT_ONCE)
-    return _turns[loop]
+    if loop not in _semaphores:
+        _semaphores[loop] = asyncio.Semaphore(_AT_ONCE)
+    return _semaphores[loop]
 
 
 def check_password(given: str) -> str:
@@ -45,8 +45,9 @@ async def hash_password(password: str) -> str:
 
 
 async def password_matches(password: str, stored: str | None) -> bool:
-    """Without a stored hash the same work is done in vain, so that time does not tell which accounts exist (O54)."""
-    matches = await asyncio.to_thread(_matches, password, stored or _NOBODYS_HASH)
+    """Whether a password matches. Without a stored hash a dummy is compared, so that timing does not reveal which
+    accounts exist (O54)."""
+    matches = await asyncio.to_thread(_matches, password, stored or _DUMMY_HASH)
     return matches and stored is not None
 
 

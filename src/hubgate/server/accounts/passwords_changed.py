@@ -1,8 +1,10 @@
-"""Changing a password, and setting a new one through a mailed link; with what ends by it.
+"""Password changes and resets, and what they revoke.
 
-A new password ends every sign-in: sessions, and the tokens and codes of apps (attack O68). Where the address was never
-verified, the account may have been created by a stranger, and all that was created with it ends (attack O67).
+A new password ends every sign-in: sessions, and the tokens and codes of apps (attack O68). If the address was never
+verified, the account may have been created by a stranger, so everything created with it is revoked (attack O67).
 """
+
+from collections.abc import Sequence
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.checking import check_field
@@ -14,6 +16,7 @@ from hubgate.server.accounts.links import mailed
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User, Visitor
+from hubgate.server.accounts.organizations import invitations, members
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.password_again import hold_password, require_password
 from hubgate.server.accounts.passwords import check_password, hash_password
@@ -21,16 +24,21 @@ from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.sessions.model import LASTS, Session
 from hubgate.server.accounts.tokens import store as token_store
+from hubgate.server.audit.model import Actor
 from hubgate.server.clock import iso
 from hubgate.server.errors import NotFound
 from hubgate.server.mail import texts
 from hubgate.server.storage.database import Tx
 
+# The reason recorded in the audit logs of organizations.
+NEVER_CONFIRMED = "Password reset; the address of this account was never confirmed before."
+
 
 async def change(
     accounts: Accounts, user: User, current: str, new: str, visitor: Visitor, session: Session | None = None
 ) -> tuple[str, Ended]:
-    """Ends every session; the value is for this browser's new cookie (attack O55). Its `session` is not counted."""
+    """Change the password and end every session; returns the new session cookie for this browser (attack O55) and the
+    counts, without the current `session`."""
     check_field("new_password", check_password, new)
     known_hash = await require_password(accounts, user, "current_password", current)
     password_hash, now = await hash_password(new), accounts.clock()
@@ -38,13 +46,13 @@ async def change(
     async def unit(tx: Tx) -> tuple[str, Ended]:
         await hold_password(tx, user, "current_password", known_hash)
         await store.set_password(tx, user.id, password_hash)
-        # Whoever knew the old password may have a link waiting that would take the account over.
+        # Someone who knew the old password may have requested a link that would take the account over.
         await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)
         await link_store.remove_of(tx, user.id, Purpose.RESET)
         ended = await _end_sign_ins(accounts, tx, user, now, session.id if session else "")
         if user.email_verified_at is not None:
-            said = await _sign_ins_ended(tx, user, ended.listed(other=True), "other sessions")
-            await _tell(accounts, tx, user, now, visitor, said)
+            text = await _ended_sign_ins_text(tx, user, ended.listed(other=True), "other sessions")
+            await _notify_user(accounts, tx, user, now, visitor, text)
         return await browsers.start(tx, user.id, visitor, now), ended
 
     outcome = await accounts.db.write(unit)
@@ -53,7 +61,7 @@ async def change(
 
 
 async def ask_reset(accounts: Accounts, email: str) -> None:
-    """The same for every address; an unknown one gets no mail."""
+    """Request a reset link. The response is the same for every address; an unknown address gets no mail."""
     email = check_field("email", check_email, email)
     place = await accounts.limiter.take(RESET_MAILS, email)
     now = accounts.clock()
@@ -63,7 +71,7 @@ async def ask_reset(accounts: Accounts, email: str) -> None:
         if user is not None and user.disabled_at is None:
             await mail_reset(accounts, tx, user, now)
         else:
-            # Saving takes most of the time, and time must not tell who has an account.
+            # A write takes most of the time, and timing must not reveal who has an account.
             await accounts.limiter.keep(tx, place)
 
     await accounts.db.write(unit)
@@ -71,7 +79,7 @@ async def ask_reset(accounts: Accounts, email: str) -> None:
 
 
 async def mail_reset(accounts: Accounts, tx: Tx, user: User, now: int) -> str:
-    """The link, which the operator's command line may show too."""
+    """Mail a reset link, and return it for the operator's command line."""
     secret = await mailed.make(tx, Link(Purpose.RESET, user.id, user.email), now)
     link = accounts.link(f"/reset/{secret}")
     await accounts.outbox.add(tx, texts.reset_password(user.email, link))
@@ -79,13 +87,13 @@ async def mail_reset(accounts: Accounts, tx: Tx, user: User, now: int) -> str:
 
 
 async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> User:
-    """The address is proven by it."""
+    """Set a new password through a mailed link, which also verifies the address."""
     check_field("password", check_password, new)
     link = await mailed.look(accounts.db, secret, Purpose.RESET, accounts.clock())
     password_hash, now = await hash_password(new), accounts.clock()
 
     async def unit(tx: Tx) -> User:
-        # Before anything else of the account: a confirmation at the same moment came before this, or is rejected.
+        # Lock the user first: a concurrent confirmation either commits before this or is rejected.
         user = await store.hold_user(tx, link.user_id)
         await mailed.take(tx, secret, Purpose.RESET, now)
         if user is None or not await store.verify_email(tx, user.id, link.email, now):
@@ -93,11 +101,11 @@ async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> 
         await store.set_password(tx, user.id, password_hash)
         await link_store.remove_all(tx, user.id)
         if user.email_verified_at is None:
-            said = _everything_ended((await _end_everything(accounts, tx, user, now)).listed())
+            text = await _end_everything(accounts, tx, user, visitor, now)
         else:
             ended = await _end_sign_ins(accounts, tx, user, now)
-            said = await _sign_ins_ended(tx, user, ended.listed(), "sessions")
-        await _tell(accounts, tx, user, now, visitor, said)
+            text = await _ended_sign_ins_text(tx, user, ended.listed(), "sessions")
+        await _notify_user(accounts, tx, user, now, visitor, text)
         return user
 
     user = await accounts.db.write_long(unit)
@@ -112,23 +120,36 @@ async def _end_sign_ins(accounts: Accounts, tx: Tx, user: User, now: int, own_se
     return Ended(sessions=sessions) + await accounts.end_app_sign_ins(tx, user.id, now)
 
 
-async def _end_everything(accounts: Accounts, tx: Tx, user: User, now: int) -> Ended:
-    """Repos and organizations stay: they are the account's content, and open it to nobody. Apps and webhooks of an
-    organization with no other member end as the account's own do.
+async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visitor, now: int) -> str:
+    """Revoke everything that a stranger may have created; returns the text for the mail.
+
+    Repos stay, and so do organizations without other members: they give nobody access to the account. Apps and webhooks
+    of such organizations are deleted like the account's own. The user leaves all other organizations: a stranger may
+    have created them or added members. The only admin of an organization stays, and the mail asks them to check its
+    members. The audit logs of organizations record what was revoked there.
     """
+    actor = Actor(user.name, user.id, visitor.ip, visitor.user_agent)
     await store.count_up_credentials(tx, user.id)
-    # What is being created in an organization right now is there before this goes on, or finds the new version.
+    # A concurrent change of an organization either commits before this point or fails because of the new version.
     await org_store.begin_change_where_member(tx, user.id)
     sessions = await session_store.count_others(tx, user.id, now - LASTS, "")
     await session_store.remove_all(tx, user.id)
     tokens = await token_store.remove_all(tx, user.id)
-    invitations = await org_store.drop_all_invitations_by(tx, user.id, now)
-    own = Ended(sessions=sessions, personal_tokens=tokens, invitations=invitations)
+    withdrawn = await invitations.withdraw_all_by(tx, user, actor, NEVER_CONFIRMED, now)
     owners = [user.id, *await org_store.with_only_member(tx, user.id)]
-    return own + await accounts.end_created(tx, user.id, owners, now)
+    left, kept = await members.leave_shared(tx, user, actor, NEVER_CONFIRMED, now)
+    own = Ended(
+        sessions=sessions,
+        personal_tokens=tokens,
+        invitations=withdrawn,
+        memberships=len(left),
+        redirects=await accounts.unlink_redirects(tx, owners, actor, NEVER_CONFIRMED, now),
+    )
+    ended = own + await accounts.end_created(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
+    return _ended_everything_text(ended.listed(), left, kept)
 
 
-async def _sign_ins_ended(tx: Tx, user: User, listed: str, sessions: str) -> str:
+async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -> str:
     ended = f"Ended: {listed}." if listed else f"No {sessions} or app tokens were active."
     match await token_store.count(tx, user.id):
         case 0:
@@ -139,12 +160,18 @@ async def _sign_ins_ended(tx: Tx, user: User, listed: str, sessions: str) -> str
             return f"{ended} {tokens} personal tokens still work."
 
 
-def _everything_ended(listed: str) -> str:
-    if not listed:
-        return "This address is now confirmed."
-    return f"This address was never confirmed before, so everything created until then ended: {listed}."
+def _ended_everything_text(listed: str, left: Sequence[str], kept: Sequence[str]) -> str:
+    sentences = ["This address is now confirmed."]
+    if listed:
+        sentences = [f"This address was never confirmed before, so everything created until then ended: {listed}."]
+    if left:
+        sentences.append(f"You left {', '.join(left)}. If you belong there, ask for an invitation.")
+    if kept:
+        names = ", ".join(kept)
+        sentences.append(f"You are still the only admin of {names}, which others are members of: check who they are.")
+    return " ".join(sentences)
 
 
-async def _tell(accounts: Accounts, tx: Tx, user: User, now: int, visitor: Visitor, ended: str) -> None:
+async def _notify_user(accounts: Accounts, tx: Tx, user: User, now: int, visitor: Visitor, ended: str) -> None:
     message = texts.password_changed(user.email, iso(now), visitor.ip, ended, accounts.link("/reset"))
     await accounts.outbox.add(tx, message)

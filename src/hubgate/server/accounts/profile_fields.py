@@ -1,4 +1,4 @@
-"""What people and organizations say about themselves."""
+"""Validates the profile fields of users and organizations: full name and website."""
 
 from urllib.parse import urlsplit
 
@@ -9,7 +9,7 @@ LONGEST_WEBSITE = 300
 
 
 def check_fullname(given: str) -> str:
-    """One line. What could turn the text around or hide in it is taken out where it is shown."""
+    """The full name as one line. Invisible and bidirectional characters are removed when it is shown."""
     name = " ".join(given.split())
     if len(name) > LONGEST_FULLNAME:
         raise Unprocessable(f"A full name has at most {LONGEST_FULLNAME} characters.")
@@ -19,15 +19,15 @@ def check_fullname(given: str) -> str:
 
 
 def check_website(given: str) -> str:
-    """Only http and https: the address becomes a link on our pages."""
+    """The website address; http and https only, because it becomes a link on the hub's pages."""
     address = given.strip()
     if not address:
         return ""
     try:
         parts = urlsplit(address)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
     except ValueError:
-        fine = False
-    if not fine or len(address) > LONGEST_WEBSITE or any(ord(c) <= 32 or c in '<>"\\' for c in address):
+        is_valid = False
+    if not is_valid or len(address) > LONGEST_WEBSITE or any(ord(c) <= 32 or c in '<>"\\' for c in address):
         raise Unprocessable("A website is an address such as https://example.org.")
     return address

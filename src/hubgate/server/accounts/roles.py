@@ -1,11 +1,11 @@
-"""The words for what a member of an organization, and a personal token, may do. `access` judges by them."""
+"""Roles of members in organizations and of personal tokens. `access` defines their permissions."""
 
 from enum import Enum, IntEnum
 from functools import cached_property
 
 
 class Role(IntEnum):
-    """A member's role in an organization. Each includes the ones before it."""
+    """A member's role in an organization. Each role includes the roles before it."""
 
     READ = 1
     CONTRIBUTOR = 2
@@ -25,12 +25,12 @@ class Role(IntEnum):
         raise ValueError(f"{label!r} is not a role.")
 
 
-# By stored value: a look-up here costs a tenth of asking the enumeration.
+# By stored value: a lookup here takes a tenth of the time of Role(value).
 ROLES = {role.value: role for role in Role}
 
 
 class TokenRole(Enum):
-    """What a personal token may do: all its user may read, or nearly all its user may do."""
+    """The role of a personal token: READ allows all that its user may read, WRITE nearly all that its user may do."""
 
     READ = "read"
     WRITE = "write"

@@ -1,4 +1,4 @@
-"""Signing in: name or e-mail and password, with failures counted by account and by address (attack O54)."""
+"""Sign-in with name or e-mail and password. Failures are counted by account and by client address (attack O54)."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ NO_MATCH = "Name and password do not match."
 
 
 class WrongPassword(Unprocessable):
-    """The one answer for an unknown account and for a wrong password."""
+    """The same error for an unknown account and for a wrong password."""
 
     def __init__(self) -> None:
         super().__init__(NO_MATCH)
@@ -27,15 +27,15 @@ class WrongPassword(Unprocessable):
 async def sign_in(
     accounts: Accounts, username: str, password: str, visitor: Visitor, old: Session | None = None
 ) -> str:
-    """The value for the session cookie. `old` is the session this browser had, which ends."""
+    """Sign in and return the session cookie. `old`, this browser's previous session, is ended."""
     async with turn():
-        user, known_hash = await _proven(accounts, username.strip(), password, visitor)
+        user, known_hash = await _check_password(accounts, username.strip(), password, visitor)
     if user.disabled_at is not None:
         raise Forbidden("This account is disabled. Ask whoever runs this hub.")
     now = accounts.clock()
 
     async def unit(tx: Tx) -> str | None:
-        # Changed or disabled while it was being compared, it opens nothing: that has ended all sessions.
+        # The password was changed or the account disabled during the comparison, which ended all sessions.
         if not await store.hold_password(tx, user.id, known_hash):
             return None
         return await browsers.replace(tx, old, user.id, visitor, now)
@@ -46,11 +46,11 @@ async def sign_in(
     return cookie
 
 
-async def _proven(accounts: Accounts, username: str, password: str, visitor: Visitor) -> tuple[User, str]:
-    """The user whose password it is, and the hash it was compared with. A failure stays counted."""
-    # The address first: one that is locked must not go on to lock accounts.
+async def _check_password(accounts: Accounts, username: str, password: str, visitor: Visitor) -> tuple[User, str]:
+    """Check the password; returns the user and the stored hash. A failure stays counted."""
+    # The address first: a blocked address must not be able to lock accounts.
     by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
-    user = await _named(accounts, username)
+    user = await _find_user(accounts, username)
     by_account = await accounts.limiter.take(
         FAILED_SIGN_INS_OF_ACCOUNT, user.id if user else f"nobody {name_key(username)}"
     )
@@ -62,12 +62,12 @@ async def _proven(accounts: Accounts, username: str, password: str, visitor: Vis
 
 
 async def admit(accounts: Accounts, user: User, visitor: Visitor, old: Session | None = None) -> str:
-    """Sign in whoever has just made this account: a link of ours proved who they are."""
+    """Sign in the user who has just created this account."""
     now = accounts.clock()
     return await accounts.db.write(lambda tx: browsers.replace(tx, old, user.id, visitor, now))
 
 
-async def _named(accounts: Accounts, username: str) -> User | None:
+async def _find_user(accounts: Accounts, username: str) -> User | None:
     if "@" in username:
         return await store.user_by_email(accounts.db, email_key(username))
     return await store.user_by_name(accounts.db, username)

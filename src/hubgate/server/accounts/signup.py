@@ -1,4 +1,4 @@
-"""Joining: by oneself, by invitation, by the operator's hand, and as the first operator through the set-up link."""
+"""Sign-up: open, by invitation, by the operator, and of the first operator through the set-up link."""
 
 import asyncio
 import base64
@@ -31,7 +31,7 @@ _SETUP = "setup link"
 
 @dataclass(frozen=True)
 class Candidate:
-    """The password is empty for a user who will set one by mail."""
+    """The data of a new user. The password is empty if the user will set it through a mailed link."""
 
     name: str
     email: str
@@ -40,7 +40,7 @@ class Candidate:
 
 
 class _EmailKnown(Exception):
-    """Undoes the claim on the name."""
+    """The address already has an account; raised to roll back the claim on the name."""
 
 
 def check_candidate(name: str, email: str, password: str) -> Candidate:
@@ -55,22 +55,22 @@ def check_candidate(name: str, email: str, password: str) -> Candidate:
 
 
 async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: Invitation | None = None) -> User | None:
-    """The new user, or None if the address has an account: its owner is told by mail, and the visitor is not.
+    """Create a user; None if the address already has an account: its owner is notified by mail, the visitor is not.
 
-    An invitation lets one person in: to the hub alone it is used up, into an organization it becomes the new user's.
-    The address it was mailed to is proven by it.
+    An invitation admits one person: an invitation to the hub is used up, an invitation to an organization is assigned
+    to the new user. An invitation verifies the address that it was mailed to.
     """
     if await store.name_was_claimed(accounts.db, candidate.name):
         raise _taken(candidate.name)
     sign_up = await accounts.limiter.take(SIGN_UPS_FROM_ADDRESS, network_of(ip))
     mail = await accounts.limiter.take(JOIN_MAILS, candidate.email)
-    # Also for a known address, so that time does not tell (the work is most of the answer).
+    # Also for a known address, so that timing does not reveal it: hashing takes most of the response time.
     password_hash = await hash_password(candidate.password)
     proven = invitation is not None and invitation.email == candidate.email
     try:
         return await _create(accounts, candidate, password_hash, verified=proven, invitation=invitation)
     except FieldErrors:
-        # Another was faster with the name. Nothing was mailed, so nothing counts.
+        # The name was claimed concurrently. Nothing was mailed, so nothing counts.
         await asyncio.gather(accounts.limiter.give_back(sign_up), accounts.limiter.give_back(mail))
         raise
     except _EmailKnown:
@@ -89,7 +89,7 @@ def require_open(accounts: Accounts, invitation: Invitation | None) -> None:
 
 
 async def open_to_join(accounts: Accounts, secret: str) -> Opened:
-    """An invitation that was mailed to an address. What was made out to a user lets nobody else in."""
+    """Open an invitation that was mailed to an address. An invitation to an existing user cannot be used to join."""
     opened = await invitations.open_link(accounts, secret)
     if opened.invitation.email is None:
         raise NotFound(invitations.GONE)
@@ -97,7 +97,7 @@ async def open_to_join(accounts: Accounts, secret: str) -> Opened:
 
 
 async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verified: bool, operator: bool) -> User:
-    """Whatever the sign-up setting. Without a password the user sets one through the reset page."""
+    """Create a user regardless of the sign-up setting. Without a password, the user sets it through the reset page."""
     checking = Checking()
     candidate = Candidate(
         checking.field("username", check_name, candidate.name),
@@ -118,7 +118,8 @@ async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verifi
 
 
 def setup_path(accounts: Accounts) -> str:
-    """The same from every process: a MAC under the server's key, good until the first operator exists."""
+    """The path of the set-up link: a MAC under the server's key, so it is the same in every process. Valid until the
+    first operator exists."""
     mac = accounts.secret.mac(_SETUP, b"")
     return f"/setup/{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
 
@@ -137,7 +138,7 @@ async def require_setup(accounts: Accounts, secret: str) -> None:
 
 
 async def create_first_operator(accounts: Accounts, candidate: Candidate) -> User:
-    """The caller has checked the link. Of several at once, one wins."""
+    """Create the first operator. The caller has checked the link; of several concurrent calls, one wins."""
     password_hash = await hash_password(candidate.password)
     try:
         return await _create(accounts, candidate, password_hash, verified=False, operator=True, first=True)

@@ -1,16 +1,27 @@
-"""Statements on names and users, look-ups by name, and how a person is read with all memberships in one go."""
+"""SQL statements on names and users, and the columns to read a person with all memberships in one statement."""
 
 from hubgate.server.accounts.model import Organization, Person, User, person_of
 from hubgate.server.accounts.names import name_key
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import containing
 
-# In the order of model.User, model.Organization and the role. Statements that read a credential begin with these.
+# In the order of model.User, model.Organization and the role. Statements that read a credential start with PERSON.
 USER = """u.id, u.name, u.fullname, u.email, u.email_verified_at, u.website, u.operator, u.can_pay, u.created_at,
     u.disabled_at, u.credentials_version"""
 ORGANIZATION = "o.id, o.name, o.fullname, o.website, o.plan, o.can_pay, o.created_at"
 PERSON = f"{USER}, {ORGANIZATION}, m.role"
 MEMBERSHIPS = "LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.org_id"
+
+
+def under_membership(consent: str = "c", granted: str = "co", member: str = "m") -> str:
+    """SQL condition: an organization was granted in a consent under the current membership. A member who left and
+    joined again must grant it again (attack O66). The parameters are table aliases.
+    """
+    return (
+        f"{member}.org_id = {granted}.org_id AND {member}.user_id = {consent}.user_id "
+        f"AND {member}.joined_at = {granted}.joined_at"
+    )
+
 
 _PERSON_BY_ID = f"SELECT {PERSON} FROM users u {MEMBERSHIPS} WHERE u.id = :id"
 
@@ -26,7 +37,7 @@ async def user(tx: Tx | Database, user_id: str) -> User | None:
 
 
 async def operators(tx: Tx) -> list[User]:
-    """Those who can sign in, the oldest first."""
+    """Operators whose accounts are not disabled, oldest first."""
     rows = await tx.all(f"SELECT {USER} FROM users u WHERE u.operator = 1 AND u.disabled_at IS NULL ORDER BY u.id")
     return [User(*row) for row in rows]
 
@@ -48,7 +59,7 @@ async def user_by_email(tx: Tx | Database, email: str) -> User | None:
 
 
 async def hold_user(tx: Tx, user_id: str) -> User | None:
-    """As it is now; nobody else changes the account until this unit ends."""
+    """Lock a user until the end of the transaction and return the current row; None if the user was deleted."""
     sql = f"UPDATE users SET name = name WHERE id = :id RETURNING {USER.replace('u.', '')}"
     row = await tx.one(sql, {"id": user_id})
     return User(*row) if row else None
@@ -76,7 +87,7 @@ async def password_hash(tx: Tx | Database, user_id: str) -> str | None:
 
 
 async def account_named(tx: Tx | Database, name: str) -> User | Organization | None:
-    """Whoever has this name or had it before a rename."""
+    """The account that has this name, or had it before a rename."""
     row = await tx.one("SELECT kind, owner_id FROM names WHERE key = :key", {"key": name_key(name)})
     if row is None:
         return None
@@ -84,7 +95,7 @@ async def account_named(tx: Tx | Database, name: str) -> User | Organization | N
 
 
 async def hold_password(tx: Tx, user_id: str, password_hash: str) -> bool:
-    """Whether the user still has it and is not disabled, and then keeps it until this unit ends."""
+    """Lock the password until the end of the transaction; False if it has changed or the user is disabled."""
     sql = """
         UPDATE users SET password_hash = password_hash
         WHERE id = :id AND password_hash = :password_hash AND disabled_at IS NULL
@@ -97,7 +108,7 @@ async def name_was_claimed(tx: Tx | Database, name: str) -> bool:
 
 
 async def claim_name(tx: Tx, name: str, kind: str, owner_id: str, now: int) -> bool:
-    """Take a name that nobody has or had; one's own former name may be taken again."""
+    """Claim a name that no other account has or had; False if it is taken. An account may reclaim its former name."""
     row = await tx.one(
         """
         INSERT INTO names (key, kind, owner_id, current, since, had_repos)
@@ -112,24 +123,24 @@ async def claim_name(tx: Tx, name: str, kind: str, owner_id: str, now: int) -> b
 
 
 async def retire_name(tx: Tx, name: str) -> None:
-    """Its account is renamed or deleted; the name stays reserved."""
+    """Mark a name as no longer current, after a rename or deletion; the name stays reserved."""
     await tx.exec("UPDATE names SET current = 0 WHERE key = :key", {"key": name_key(name)})
 
 
 async def free_name(tx: Tx, name: str, taken_after: int) -> bool:
-    """Forget a name that was taken after that moment and never had repos; False if it stays reserved."""
+    """Delete a name that was claimed after `taken_after` and never had repos; False if it stays reserved."""
     sql = "DELETE FROM names WHERE key = :key AND since > :taken_after AND had_repos = 0"
     return await tx.exec(sql, {"key": name_key(name), "taken_after": taken_after}) == 1
 
 
 async def names_of(tx: Tx, owner_id: str) -> list[str]:
-    """In lower case: the present one and all former ones."""
+    """The current and all former names of an account, in lower case."""
     rows = await tx.all("SELECT key FROM names WHERE owner_id = :owner_id ORDER BY key", {"owner_id": owner_id})
     return [row["key"] for row in rows]
 
 
 async def add_user(tx: Tx, user: User, password_hash: str | None) -> bool:
-    """False if the e-mail address has an account."""
+    """Insert a user; False if the e-mail address already has an account."""
     row = await tx.one(
         """
         INSERT INTO users (id, name, fullname, email, email_verified_at, password_hash, website, operator, can_pay,
@@ -161,15 +172,6 @@ async def set_profile(tx: Tx, user_id: str, fullname: str, website: str) -> None
     )
 
 
-async def hold_name(tx: Tx, user_id: str) -> str | None:
-    """The name as it is now, kept from changing until this unit ends. None if the user is gone.
-
-    Deletions and new memberships of one user wait for one another here, before they wait for an organization.
-    """
-    row = await tx.one("UPDATE users SET name = name WHERE id = :id RETURNING name", {"id": user_id})
-    return row["name"] if row else None
-
-
 async def set_name(tx: Tx, user_id: str, name: str) -> None:
     await tx.exec("UPDATE users SET name = :name WHERE id = :id", {"id": user_id, "name": name})
 
@@ -182,7 +184,7 @@ async def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
 
 
 async def count_up_credentials(tx: Tx, user_id: str) -> None:
-    """From here on, requests that were judged before are refused (`holding.hold_signed_in`)."""
+    """Increment the version, which rejects requests that were authenticated before (`holding.hold_signed_in`)."""
     sql = "UPDATE users SET credentials_version = credentials_version + 1 WHERE id = :id"
     await tx.exec(sql, {"id": user_id})
 
@@ -192,14 +194,8 @@ async def credentials_version(tx: Tx, user_id: str) -> int | None:
     return row["credentials_version"] if row else None
 
 
-async def hold_credentials_version(tx: Tx, user_id: str) -> int | None:
-    """The same, and no other password is set until this unit ends. None if the user is gone."""
-    row = await tx.one("UPDATE users SET name = name WHERE id = :id RETURNING credentials_version", {"id": user_id})
-    return row["credentials_version"] if row else None
-
-
 async def verify_email(tx: Tx, user_id: str, email: str, now: int) -> bool:
-    """False if the address is no longer the user's. True also when it was verified before."""
+    """Mark an address as verified; True also if it already was, False if the user has another address now."""
     changed = await tx.exec(
         """
         UPDATE users SET email_verified_at = coalesce(email_verified_at, :now) WHERE id = :id AND email = :email
@@ -210,7 +206,7 @@ async def verify_email(tx: Tx, user_id: str, email: str, now: int) -> bool:
 
 
 async def move_email(tx: Tx, user_id: str, email: str, now: int) -> bool:
-    """False if another account has the address by now."""
+    """Change the address of a user; False if another account has it."""
     row = await tx.one(
         """
         UPDATE users SET email = :email, email_verified_at = :now
@@ -231,13 +227,13 @@ async def set_user_can_pay(tx: Tx, user_id: str, can_pay: int) -> None:
 
 
 async def remove_user(tx: Tx, user_id: str) -> None:
-    # Apps that refresh hold a consent before they look whose it is: in the other order each would wait for the other.
+    # Token refreshes lock the consent before they read its user: the opposite order could deadlock.
     await tx.exec("DELETE FROM consents WHERE user_id = :id", {"id": user_id})
     await tx.exec("DELETE FROM users WHERE id = :id", {"id": user_id})
 
 
 async def list_users(tx: Tx, search: str, after: str, most: int) -> list[User]:
-    """By id, so by age. `search` is part of a name, a full name or an address."""
+    """Users by id, so oldest first. `search` is part of a name, a full name or an address."""
     rows = await tx.all(
         f"""
         SELECT {USER} FROM users u
@@ -263,7 +259,7 @@ async def count_users(tx: Tx) -> Row:
 
 
 async def reach(tx: Tx, milestone: str, now: int) -> bool:
-    """Whether it was reached just now, by this caller."""
+    """Record a milestone; False if it was reached before."""
     row = await tx.one(
         "INSERT INTO milestones (name, reached_at) VALUES (:name, :now) ON CONFLICT DO NOTHING RETURNING name",
         {"name": milestone, "now": now},

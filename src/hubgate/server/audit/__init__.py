@@ -1,6 +1,6 @@
-"""The organization's append-only log: who did what to membership, settings and apps.
+"""The audit log of an organization: an append-only record of changes to members, settings, apps, repos and webhooks.
 
-An entry is a plain insert in the transaction of the change it tells of, so the log never lies about what happened. A
-loop seals new entries in batches and links the batches by their hashes; `hubgate doctor` walks that chain. Owns
-recording, sealing, retention and reading; who may read it is judged by `access`.
+An entry is inserted in the transaction of the change it describes, so the log always matches the changes. A background
+loop seals new entries in batches, which form a hash chain; `hubgate doctor` verifies the chain. Owns recording,
+sealing, retention and reading; `access` decides who may read the log.
 """

@@ -1,8 +1,8 @@
-"""The format of the chain. Pure, and written down in docs/audit.md so that anyone can verify an export without us.
+"""The format of the hash chain. Pure, and documented in docs/audit.md so that anyone can verify an export.
 
-An entry is sealed as the canonical JSON (RFC 8785) of what the API shows of it, without what follows from elsewhere and
-may change: the author's avatar and whether author and token are still there. A batch is a text of lines, its hash their
-SHA-256:
+An entry is sealed as the canonical JSON (RFC 8785) of its API representation, without derived fields that may change:
+the author's avatar, and whether author and token still exist. A batch is a text, and its hash is the SHA-256 of that
+text:
 
     hubgate audit batch 1
     organization {id}
@@ -13,8 +13,8 @@ SHA-256:
     {SHA-256 of the first entry, in hex}
     ...
 
-The organization, number and place of each entry are in it, so that nothing can be moved or exchanged unseen. Whoever
-changes this changes the first line too: what was sealed before must verify for ever.
+The text contains the organization, the batch number and the position of each entry, so that moved or exchanged entries
+are detected. A change of the format must change the first line too: existing batches must verify forever.
 """
 
 import hashlib
@@ -26,27 +26,27 @@ from hubgate.server.audit.model import Batch, Entry, Head
 from hubgate.server.clock import SECOND, iso
 
 FIRST = bytes(32)
-"""Stands for the hash before the first batch."""
+"""The previous hash of the first batch."""
 
 SYSTEM_ID = "0" * 24
-"""Who did what no user did: the wire wants an id."""
+"""The author id of entries without a user: the wire format requires an id."""
 
-# Beyond it a reader in JavaScript sees another number (RFC 8785, section 3.2.2.3).
+# JavaScript cannot represent larger integers exactly (RFC 8785, section 3.2.2.3).
 LARGEST_INTEGER = 2**53 - 1
 
 
 def exact(moment: int) -> str:
-    """A time to the microsecond, as it is stored: one with less would leave room for changes."""
+    """A time with microseconds, as stored: a lower precision would leave some changes undetected."""
     return f"{iso(moment)[:19]}.{moment % SECOND:06d}Z"
 
 
 def canonical(value: Any) -> str:
-    """RFC 8785, for values that `check_plain` lets through and keys in ASCII."""
+    """Canonical JSON (RFC 8785), for values that `check_plain` accepts."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def check_plain(value: Any) -> None:
-    """TypeError for what languages write differently: fractions, huge numbers, keys that are no words."""
+    """Raise TypeError for values that languages serialize differently: fractions, huge numbers, non-ASCII keys."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             if not isinstance(key, str) or not key.isascii():
@@ -63,8 +63,8 @@ def check_plain(value: Any) -> None:
 
 
 def entry_text(entry: Entry) -> str:
-    """ValueError if a stored JSON text is none."""
-    shown: dict[str, Any] = {
+    """The canonical JSON of an entry; ValueError if a stored JSON text is invalid."""
+    fields: dict[str, Any] = {
         "_id": entry.id,
         "author": {
             "_id": entry.author_id or SYSTEM_ID,
@@ -82,8 +82,8 @@ def entry_text(entry: Entry) -> str:
         "token": _parsed(entry.token),
         "userAgent": entry.user_agent,
     }
-    shown |= {name: value for name, value in optional.items() if value is not None}
-    return canonical(shown)
+    fields |= {name: value for name, value in optional.items() if value is not None}
+    return canonical(fields)
 
 
 def author_type(entry: Entry) -> str:
@@ -109,7 +109,7 @@ def sealed_batch(org_id: str, seq: int, sealed_at: int, previous: bytes, entries
 
 
 def flaw(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> str | None:
-    """What is wrong with the stored entries of a batch, in order; None if they are those that were sealed."""
+    """What is wrong with the stored entries of a batch, given in order; None if they match the sealed hash."""
     if len(entries) > batch.entries:
         return f"holds {len(entries):,} entries, but was sealed with {batch.entries:,}"
     missing = set(range(1, batch.entries + 1)) - {entry.position for entry in entries}
@@ -117,21 +117,21 @@ def flaw(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> str | None:
         return f"lacks entry {missing.pop()} of {batch.entries:,}"
     if missing:
         return f"lacks {len(missing):,} of {batch.entries:,} entries"
-    if _hash_again(batch, previous, entries) != batch.hash:
+    if _recompute_hash(batch, previous, entries) != batch.hash:
         return "was changed: an entry, their order, or the batch itself"
     return None
 
 
-def _hash_again(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> bytes | None:
+def _recompute_hash(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> bytes | None:
     try:
         return sealed_batch(batch.org_id, batch.seq, batch.sealed_at, previous, entries).hash
     except (ValueError, TypeError, RecursionError, OverflowError, OSError):
-        # A JSON text or a time that is none; SQLite lets any column hold anything.
+        # Invalid JSON or an invalid time; SQLite accepts any value in any column.
         return None
 
 
 def head_text(head: Head) -> str:
-    """What the server secret vouches for."""
+    """The text of a head that the server secret authenticates."""
     return "\n".join(
         [
             "hubgate audit head 1",

@@ -1,4 +1,4 @@
-"""What a reader asks of the log: `author:ada type:org.add_user app:CLIENT_ID`, and words of the message. Pure."""
+"""Filters on the audit log, such as `author:ada type:org.add_user app:CLIENT_ID` and words of the message. Pure."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ LONGEST_FILTER = 500
 
 @dataclass(frozen=True)
 class Term:
-    """`author:ada`, or a word of the message: then without a key."""
+    """A term such as `author:ada`; for a word of the message, `key` is empty."""
 
     key: str
     value: str
@@ -22,7 +22,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Filter:
-    """All of it must hold; of terms with the same key, one."""
+    """A filter: terms with the same key are combined with OR, everything else with AND."""
 
     terms: tuple[Term, ...] = ()
 

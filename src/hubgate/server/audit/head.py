@@ -1,8 +1,8 @@
-"""The end of a chain under the server secret.
+"""The head of a chain, authenticated with a MAC under the server secret.
 
-A chain of hashes alone proves order, not truth: who can write SQL could cut its end off, or compute a new chain from
-the beginning. They cannot make the MAC of the new end. What remains possible is to put all of an older, genuine state
-back; whoever follows the stream or keeps exports notices that (docs/audit.md).
+A hash chain alone proves order, not truth: an attacker with SQL access could truncate the chain or compute a new chain
+from the start, but cannot create the MAC of the new head. Restoring a complete older state remains possible; readers
+who follow the stream or store exports can detect that (docs/audit.md).
 """
 
 from dataclasses import dataclass, replace

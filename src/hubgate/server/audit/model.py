@@ -1,4 +1,4 @@
-"""Who did something, and the entry that tells of it."""
+"""Actors, entries, batches and heads of the audit log."""
 
 import json
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 
 @unique
 class Kind(Enum):
-    """The types of entry. Existing readers of such logs know the spelling `subject.verb`."""
+    """The types of entries, spelled `subject.verb` as existing readers expect."""
 
     ORG_CREATE = "org.create"
     ORG_RENAME = "org.rename"
@@ -44,17 +44,17 @@ class Kind(Enum):
     WEBHOOK_DELETE = "webhook.delete"
     WEBHOOK_SET_SECRET = "webhook.set_secret"  # noqa: S105
     WEBHOOK_DELETE_SECRET = "webhook.delete_secret"  # noqa: S105
-    # An exchange, granted or refused.
+    # A token exchange, granted or rejected.
     OAUTH_TOKEN = "oauth.token"  # noqa: S105
     REVOKE_TOKENS = "oauth.revoke_tokens"
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who is acting, from where and with what. Names are kept as they were at that moment.
+    """The user who acts, with client address and credential. Names are stored as they were at the time of the change.
 
     `token` and `oauth` are the JSON objects of the wire: the personal token or the app that was used. Whether the token
-    is still there is found out by whoever reads the log.
+    still exists is looked up when the log is read.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Actor:
     user_agent: str | None = None
     token: dict[str, Any] | None = None
     oauth: dict[str, Any] | None = None
-    # The user's when the caller was found; not part of the log (accounts/holding.py).
+    # The user's version when the request was authenticated; not part of the log (accounts/holding.py).
     credentials_version: int | None = None
 
 
@@ -73,7 +73,7 @@ SYSTEM = Actor("system")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The order of the fields is that of `store.ENTRY`."""
+    """An entry. The fields are in the order of `store.ENTRY`."""
 
     id: str
     org_id: str
@@ -89,14 +89,14 @@ class Entry:
     token: str | None
     oauth: str | None
     token_id: str | None
-    # Where it was sealed; None until then.
+    # The batch that contains the entry, and the position there; None until sealed.
     batch: int | None = None
     position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An entry as it is shown: with what has become of its author and token since."""
+    """An entry as shown, with whether its author and token were deleted since."""
 
     entry: Entry
     author_gone: bool
@@ -105,7 +105,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The order of the fields is that of `store.BATCH`."""
+    """A sealed batch. The fields are in the order of `store.BATCH`."""
 
     org_id: str
     seq: int
@@ -117,25 +117,25 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where an organization's chain ends. The order of the fields is that of `store.HEAD`."""
+    """The end of an organization's chain. The fields are in the order of `store.HEAD`."""
 
     org_id: str
     seq: int
     hash: bytes
-    # The batches up to this one have lost their entries to retention.
+    # Retention has deleted the entries of all batches up to this number.
     dropped: int = 0
-    # The first batch that was sealed after the head before it had been tampered with.
+    # The first batch that was sealed after tampering with the head was detected.
     broken: int | None = None
     mac: bytes = b""
 
     @property
     def is_broken(self) -> bool:
-        """Until retention has dropped all that came before."""
+        """Whether tampering is on record. Reset once retention has dropped the batches up to `broken`."""
         return self.broken is not None and self.dropped < self.broken
 
 
 def stored_object(text: str) -> dict[str, Any]:
-    """A JSON text of an entry. One that was tampered with is shown as it is: the log must stay readable."""
+    """Parse a stored JSON text. An invalid text is returned as is: the log must stay readable after tampering."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Reading the log: the newest first, in pages or as a whole, and in the order of the chain for those who follow it."""
+"""Reads the audit log: newest first, in pages or as an export, and in chain order for readers who follow it."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ EXPORTED_AT_ONCE = 500
 MOST_COUNTED = 10_000
 
 Place = tuple[int, str]
-"""Time and id of an entry: its place among the newest first."""
+"""Time and id of an entry: its position in a list that is sorted newest first."""
 
 NOW: Place = (2**63 - 1, "")
 START = (0, 0)
-"""Before the first entry of the chain."""
+"""The position before the first entry of the chain."""
 
 
 async def older(db: Database, org_id: str, only: Filter, before: Place, most: int) -> list[Listed]:
@@ -25,18 +25,18 @@ async def older(db: Database, org_id: str, only: Filter, before: Place, most: in
 
 
 async def newer(db: Database, org_id: str, only: Filter, after: Place, most: int) -> list[Listed]:
-    """The newest first: those right before `after` in that order."""
+    """The `most` entries that directly follow `after` in time, newest first."""
     found = await db.read_long(lambda tx: store.newer(tx, org_id, only, after, most))
     return found[::-1]
 
 
 async def count(db: Database, org_id: str, only: Filter) -> int:
-    """MOST_COUNTED + 1 stands for more."""
+    """The number of matching entries; MOST_COUNTED + 1 means more than MOST_COUNTED."""
     return await db.read_long(lambda tx: store.count(tx, org_id, only, MOST_COUNTED + 1))
 
 
 async def export(db: Database, org_id: str, only: Filter) -> AsyncGenerator[list[Listed], None]:
-    """The newest first, a part at a time: a hundred thousand entries are never in memory together."""
+    """Up to MOST_EXPORTED entries, newest first, in parts, so that they are never in memory together."""
     before, left = NOW, MOST_EXPORTED
     while left > 0:
         part = await older(db, org_id, only, before, min(left, EXPORTED_AT_ONCE))
@@ -53,19 +53,19 @@ def place_of(listed: Listed) -> Place:
 
 @dataclass(frozen=True)
 class Followed:
-    """Sealed entries in the order of the chain, and the place from which to ask next."""
+    """Sealed entries in chain order, and the position to continue from."""
 
     entries: list[Listed]
     end: tuple[int, int]
 
 
 async def follow(db: Database, org_id: str, only: Filter, after: tuple[int, int], most: int) -> Followed:
-    """An entry gets its place when it is sealed, so nothing ever appears before a place that was passed."""
+    """Sealed entries after a position. Positions are assigned on sealing, so no entry ever appears before `after`."""
 
     async def unit(tx: Tx) -> Followed:
         found = await store.in_chain_order(tx, org_id, only, after, most)
         if len(found) < most and only.terms:
-            # The rest was looked at and does not match: nobody needs to look at it again.
+            # The remaining entries do not match: the next call can skip them.
             return Followed(found, max(after, await store.chain_end(tx, org_id) or START))
         return Followed(found, _sealed_place(found[-1]) if found else after)
 
@@ -77,7 +77,7 @@ def _sealed_place(listed: Listed) -> tuple[int, int]:
 
 
 async def batches(db: Database, org_id: str, after: int, most: int) -> list[tuple[Batch, list[str]]]:
-    """The links of the chain, each with the ids of its entries."""
+    """The batches of the chain, each with the ids of its entries."""
 
     async def unit(tx: Tx) -> list[tuple[Batch, list[str]]]:
         found = await store.batches(tx, org_id, after, most)

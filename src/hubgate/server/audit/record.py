@@ -1,4 +1,4 @@
-"""Writing an entry: one insert, in the transaction of the change."""
+"""Records an audit entry: one insert, in the transaction of the change."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from hubgate.server.storage.database import Tx
 async def record(
     tx: Tx, org_id: str, kind: Kind, message: str, actor: Actor, now: int, data: Mapping[str, Any] | None = None
 ) -> None:
-    """`message` is a sentence without its subject: "added ada as admin"."""
+    """Record an entry. `message` is a sentence without its subject, such as "added ada as admin"."""
     entry = Entry(
         id=new_id(now),
         org_id=org_id,
@@ -33,7 +33,7 @@ async def record(
 
 
 def _json(value: Mapping[str, Any] | None) -> str | None:
-    """As it is sealed, so that the text is the same wherever it is made."""
+    """The canonical JSON of a value, as it is sealed."""
     if value is None:
         return None
     check_plain(value)

@@ -1,4 +1,4 @@
-"""When the server secret is replaced: every chain's end under the new one."""
+"""Re-authenticates every chain's head after the server secret was replaced."""
 
 from functools import partial
 
@@ -7,17 +7,18 @@ from hubgate.server.audit.head import Heads
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database
 
-_AT_ONCE = 500
+_BATCH = 500
 
 
 async def reseal(db: Database, secret: ServerSecret) -> int:
-    """How many were changed. An end that no configured secret vouches for stays as it is, for the doctor to tell."""
-    vouching, changed, after = Heads(secret), 0, ""
-    while heads := await db.read_long(partial(store.heads, after=after, most=_AT_ONCE)):
+    """Create new MACs for all heads; returns how many changed. A head that matches no configured secret is left
+    unchanged, so that `hubgate doctor` reports it."""
+    macs, changed, after = Heads(secret), 0, ""
+    while heads := await db.read_long(partial(store.heads, after=after, most=_BATCH)):
         after = heads[-1].org_id
         for head in heads:
-            again = vouching.vouched(head)
-            if again.mac != head.mac and vouching.is_genuine(head):
-                # Moved meanwhile, it was vouched for by a hub that has the new secret already.
-                changed += await db.write(partial(store.put_head, new=again, old=head))
+            resealed = macs.vouched(head)
+            if resealed.mac != head.mac and macs.is_genuine(head):
+                # If this fails, another process moved the head concurrently and used the new secret.
+                changed += await db.write(partial(store.put_head, new=resealed, old=head))
     return changed

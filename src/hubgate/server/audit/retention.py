@@ -1,7 +1,7 @@
-"""Forgetting: entries go a batch at a time, oldest first; what was sealed of them stays, so that the chain holds.
+"""Retention: deletes old entries a batch at a time, oldest first. Batch rows stay, so that the chain remains intact.
 
-A batch goes when it was sealed more than the kept days ago: by then each of its entries is older. One that does not
-verify stays: it is evidence, and `hubgate doctor` names it.
+A batch is dropped once it was sealed longer ago than the retention period, so all of its entries are older than that.
+A batch that does not verify is retained as evidence, and `hubgate doctor` reports it.
 """
 
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("hubgate.audit")
 
 @dataclass(frozen=True)
 class Retention:
-    """`days` is at least 1: kept for ever, nothing runs."""
+    """The retention loop. `days` is at least 1; without a retention period the loop does not run."""
 
     db: Database
     clock: Clock
@@ -32,46 +32,46 @@ class Retention:
 
     @cached_property
     def _rounds(self) -> Rounds:
-        return Rounds(self._following, self._drop)
+        return Rounds(self._next_organization, self._drop_next)
 
     async def step(self) -> bool:
-        """A few organizations, a batch each."""
+        """Drop one batch each of a few organizations; True if more may be due."""
         return await self._rounds.step()
 
     @property
     def _sealed_before(self) -> int:
         return self.clock() - self.days * DAY
 
-    async def _following(self, after: str) -> str | None:
+    async def _next_organization(self, after: str) -> str | None:
         return await self.db.read_long(partial(store.next_droppable, sealed_before=self._sealed_before, after=after))
 
-    async def _drop(self, org_id: str) -> bool:
+    async def _drop_next(self, org_id: str) -> bool:
         found = await self.db.read_long(partial(self._droppable, org_id=org_id))
         if found is None:
             return False
-        # Overtaken by a sealer, its turn comes again.
+        # If a sealer moved the head concurrently, the next round tries again.
         with suppress(Overtaken):
-            await self.db.write_long(partial(self._forget, old=found[0], batch=found[1]))
+            await self.db.write_long(partial(self._drop_batch, old=found[0], batch=found[1]))
         return True
 
     async def _droppable(self, tx: Tx, org_id: str) -> tuple[Head, Batch] | None:
         head = await store.head(tx, org_id)
         if head is None or not Heads(self.secret).is_genuine(head):
             return None
-        kept = await store.batches(tx, org_id, head.dropped, 1)
-        if not kept or kept[0].sealed_at >= self._sealed_before or not await self._is_sound(tx, head, kept[0]):
+        oldest = await store.batches(tx, org_id, head.dropped, 1)
+        if not oldest or oldest[0].sealed_at >= self._sealed_before or not await self._verifies(tx, head, oldest[0]):
             return None
-        return head, kept[0]
+        return head, oldest[0]
 
-    async def _forget(self, tx: Tx, old: Head, batch: Batch) -> None:
+    async def _drop_batch(self, tx: Tx, old: Head, batch: Batch) -> None:
         await store.drop_entries(tx, batch.org_id, batch.seq)
         await store.mark_dropped(tx, batch.org_id, batch.seq, self.clock())
         if not await store.put_head(tx, Heads(self.secret).vouched(replace(old, dropped=batch.seq)), old):
             raise Overtaken
 
-    async def _is_sound(self, tx: Tx, head: Head, batch: Batch) -> bool:
+    async def _verifies(self, tx: Tx, head: Head, batch: Batch) -> bool:
         if head.is_broken and batch.dropped_at is not None:
-            # Dropped before the head was lost, which is on record.
+            # Dropped before the head was lost or changed, which is on record.
             return True
         before = await store.last_batch(tx, batch.org_id, batch.seq)
         entries = await store.in_batches(tx, batch.org_id, batch.seq, batch.seq, BATCH + 1)

@@ -1,8 +1,8 @@
 """Sealing: new entries of each organization become the next batch of its chain.
 
-Use cases insert entries and never wait for this. A transaction may commit long after others that began later: its entry
-belongs to the batch that finds it, whatever time it bears. One unit keeps a batch, so that a death at any moment leaves
-the chain as it was before or after; of two sealers at once, one finds the number taken and does nothing.
+Use cases insert entries and never wait for sealing. A transaction may commit long after others that started later: its
+entry belongs to the batch that finds it, regardless of its time. A batch is stored in one transaction, so a crash never
+leaves it half stored; of two concurrent sealers, the second finds the batch number taken and does nothing.
 """
 
 import logging
@@ -25,12 +25,12 @@ BATCH = 500
 
 
 class Overtaken(Exception):
-    """Somebody else moved the chain meanwhile; nothing of this unit remains."""
+    """Another process moved the head of the chain concurrently; raised to roll back the transaction."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A batch that fits behind the head `old`, and the head that it makes."""
+    """A batch that follows the head `old`, and the resulting head `new`."""
 
     entries: Sequence[Entry]
     batch: Batch
@@ -49,20 +49,20 @@ class Sealer:
         return Rounds(partial(store.next_unsealed, self.db), self._has_more)
 
     async def step(self) -> bool:
-        """A few organizations, a batch each."""
+        """Seal one batch each of a few organizations; True if more may be waiting."""
         return await self._rounds.step()
 
     async def _has_more(self, org_id: str) -> bool:
         return await self.seal(org_id) == BATCH
 
     async def seal(self, org_id: str) -> int:
-        """One batch. How many entries it holds."""
-        # Looked up and hashed first: whoever writes waits for the writing alone.
+        """Seal one batch; returns its number of entries."""
+        # Read and hash before the write transaction, so that other writers do not wait for it.
         draft = await self.db.read_long(lambda tx: self._draft(tx, org_id))
         if draft is None:
             return 0
         try:
-            await self.db.write_long(lambda tx: _keep(tx, draft))
+            await self.db.write_long(lambda tx: _store(tx, draft))
         except Overtaken:
             return 0
         return draft.batch.entries
@@ -78,7 +78,7 @@ class Sealer:
         return Draft(entries, batch, old, new)
 
     async def _end(self, tx: Tx, org_id: str, old: Head | None) -> Head:
-        """What to continue from. A head that is not ours is not healed by the next batch: it stays on record."""
+        """The head to continue from. If the stored head is not genuine, the new head records that in `broken`."""
         if old is not None and Heads(self.secret).is_genuine(old):
             return old
         last = await store.last_batch(tx, org_id)
@@ -95,8 +95,8 @@ class Sealer:
         )
 
 
-async def _keep(tx: Tx, draft: Draft) -> None:
-    """All of it, or nothing if the chain was moved since the draft was made."""
+async def _store(tx: Tx, draft: Draft) -> None:
+    """Store a draft; Overtaken if the chain was moved since the draft was created."""
     if not await store.add_batch(tx, draft.batch):
         raise Overtaken
     await store.put_in_batch(tx, draft.entries, draft.batch.seq)

@@ -1,4 +1,4 @@
-"""Statements on audit entries, batches and heads."""
+"""SQL statements on audit entries, batches and heads."""
 
 import json
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ NEXT_UNSEALED = (
 
 
 async def next_unsealed(db: Database, after: str) -> str | None:
-    """The next organization, by id, that has entries to seal. One step in the index, however long the logs are."""
+    """The next organization, by id, that has entries to seal. A single index lookup, however long the logs are."""
     row = await db.one(NEXT_UNSEALED, {"after": after})
     return row["org_id"] if row else None
 
@@ -65,7 +65,7 @@ async def head(tx: Tx | Database, org_id: str) -> Head | None:
 
 
 async def add_batch(tx: Tx, batch: Batch) -> bool:
-    """False if another sealer took the number."""
+    """Insert a batch; False if another sealer took the number."""
     row = await tx.one(
         """
         INSERT INTO audit_batches (org_id, seq, entries, hash, sealed_at, dropped_at)
@@ -78,7 +78,7 @@ async def add_batch(tx: Tx, batch: Batch) -> bool:
 
 
 async def put_in_batch(tx: Tx, entries: Sequence[Entry], seq: int) -> None:
-    """Each by its id: by time, a change that commits just now would slip in unhashed."""
+    """Assign entries to a batch, by id: a selection by time could include an entry that committed after hashing."""
     await tx.exec_many(
         "UPDATE audit_entries SET batch = :batch, position = :position WHERE id = :id AND batch IS NULL",
         [{"id": entry.id, "batch": seq, "position": position} for position, entry in enumerate(entries, 1)],
@@ -86,7 +86,7 @@ async def put_in_batch(tx: Tx, entries: Sequence[Entry], seq: int) -> None:
 
 
 async def put_head(tx: Tx, new: Head, old: Head | None) -> bool:
-    """False if somebody else has moved it since `old` was read."""
+    """Replace the head `old` by `new`; False if the head has changed since `old` was read."""
     values = as_params(new)
     if old is None:
         sql = """
@@ -110,7 +110,7 @@ async def heads(tx: Tx, after: str, most: int) -> list[Head]:
 
 
 async def next_organization(db: Database, after: str) -> str | None:
-    """By id, whatever of it there is: an organization without a log, or a log whose organization is gone."""
+    """The next organization by id, including organizations without a log and logs of deleted organizations."""
     row = await db.one(
         """
         SELECT min(found.org_id) AS org_id FROM (
@@ -153,7 +153,7 @@ async def batches(tx: Tx, org_id: str, after: int, most: int) -> list[Batch]:
 
 
 async def in_batches(tx: Tx, org_id: str, first: int, last: int, most: int) -> list[Entry]:
-    """The entries of some batches, in the order of the chain."""
+    """The entries of a range of batches, in chain order."""
     rows = await tx.all(
         f"""
         SELECT {ENTRY} FROM audit_entries e WHERE e.org_id = :org_id AND e.batch BETWEEN :first AND :last
@@ -165,7 +165,7 @@ async def in_batches(tx: Tx, org_id: str, first: int, last: int, most: int) -> l
 
 
 async def ids_in_batches(tx: Tx, org_id: str, first: int, last: int) -> list[tuple[int, str]]:
-    """Batch and id, in the order of the chain."""
+    """Batch and id of the entries of a range of batches, in chain order."""
     rows = await tx.all(
         """
         SELECT batch, id FROM audit_entries WHERE org_id = :org_id AND batch BETWEEN :first AND :last
@@ -177,7 +177,7 @@ async def ids_in_batches(tx: Tx, org_id: str, first: int, last: int) -> list[tup
 
 
 async def stray(tx: Tx, org_id: str, dropped: int, last: int) -> int | None:
-    """A batch that some entry claims to be in though it was dropped or never sealed."""
+    """The number of a batch that has an entry although the batch was dropped or never sealed."""
     row = await tx.one(
         """
         SELECT max(found.batch) AS batch FROM (
@@ -191,7 +191,7 @@ async def stray(tx: Tx, org_id: str, dropped: int, last: int) -> int | None:
 
 
 async def waiting(tx: Tx, org_id: str) -> tuple[int, int | None]:
-    """How many entries are not sealed yet, and since when the oldest waits."""
+    """The number of unsealed entries, and the time of the oldest."""
     row = await tx.one(
         "SELECT count(*) AS n, min(created_at) AS since FROM audit_entries WHERE org_id = :org_id AND batch IS NULL",
         {"org_id": org_id},
@@ -201,14 +201,14 @@ async def waiting(tx: Tx, org_id: str) -> tuple[int, int | None]:
 
 # Retention ----------------------------------------------------------------------------------------------------------
 
-_FIRST_KEPT = "(SELECT min(k.seq) FROM audit_batches k WHERE k.org_id = h.org_id AND k.seq > h.dropped)"
+_FIRST_RETAINED = "(SELECT min(k.seq) FROM audit_batches k WHERE k.org_id = h.org_id AND k.seq > h.dropped)"
 
 
 async def next_droppable(tx: Tx, sealed_before: int, after: str) -> str | None:
-    """The next organization, by id, whose first batch with entries is that old."""
+    """The next organization, by id, whose first retained batch was sealed before `sealed_before`."""
     row = await tx.one(
         f"""
-        SELECT h.org_id FROM audit_heads h JOIN audit_batches b ON b.org_id = h.org_id AND b.seq = {_FIRST_KEPT}
+        SELECT h.org_id FROM audit_heads h JOIN audit_batches b ON b.org_id = h.org_id AND b.seq = {_FIRST_RETAINED}
         WHERE h.org_id > :after AND b.sealed_at < :sealed_before ORDER BY h.org_id LIMIT 1
         """,
         {"after": after, "sealed_before": sealed_before},
@@ -233,7 +233,7 @@ async def mark_dropped(tx: Tx, org_id: str, seq: int, now: int) -> None:
 
 
 async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], most: int) -> list[Listed]:
-    """The newest first."""
+    """Entries before `before`, newest first."""
     where, values = _condition(only)
     rows = await tx.all(
         f"""
@@ -246,7 +246,7 @@ async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], most
 
 
 async def newer(tx: Tx, org_id: str, only: Filter, after: tuple[int, str], most: int) -> list[Listed]:
-    """The oldest first: those next to `after`."""
+    """Entries after `after`, oldest first."""
     where, values = _condition(only)
     rows = await tx.all(
         f"""
@@ -259,7 +259,7 @@ async def newer(tx: Tx, org_id: str, only: Filter, after: tuple[int, str], most:
 
 
 async def count(tx: Tx, org_id: str, only: Filter, most: int) -> int:
-    """Up to `most`, so that a long log is not read to its end."""
+    """The number of matching entries, up to `most`, so that a long log is not read completely."""
     where, values = _condition(only)
     row = await tx.one(
         f"""
@@ -273,7 +273,7 @@ async def count(tx: Tx, org_id: str, only: Filter, most: int) -> int:
 
 
 async def in_chain_order(tx: Tx, org_id: str, only: Filter, after: tuple[int, int], most: int) -> list[Listed]:
-    """Sealed ones alone: an entry that is not has no batch to compare."""
+    """Sealed entries after a position, in chain order. Unsealed entries have no batch and never match."""
     where, values = _condition(only)
     rows = await tx.all(
         f"""
@@ -286,7 +286,7 @@ async def in_chain_order(tx: Tx, org_id: str, only: Filter, after: tuple[int, in
 
 
 async def chain_end(tx: Tx, org_id: str) -> tuple[int, int] | None:
-    """Batch and place of the last sealed entry."""
+    """Batch and position of the last sealed entry."""
     row = await tx.one(
         """
         SELECT batch, position FROM audit_entries WHERE org_id = :org_id AND batch IS NOT NULL
@@ -297,9 +297,9 @@ async def chain_end(tx: Tx, org_id: str) -> tuple[int, int] | None:
     return (row["batch"], row["position"] or 0) if row else None
 
 
-# Some engines know the case of ASCII letters only, so a word is also looked for as it was written.
+# Some engines lower-case only ASCII letters, so a word is also searched as written.
 _TERMS = {
-    # The app that was used, by its id, which comes first in what is stored of it (chain.canonical).
+    # The app by its client id, which is the first key in the stored JSON (chain.canonical).
     "app": "lower(e.oauth) LIKE :{name} ESCAPE '!'",
     "author": "(lower(e.author_name) = :{name} OR e.author_id = :{name})",
     "ip": "lower(e.ip) = :{name}",
@@ -309,10 +309,10 @@ _TERMS = {
 
 
 def _condition(only: Filter) -> tuple[str, dict[str, str]]:
-    """A further condition on entries `e`, with its values."""
+    """The SQL condition of a filter on entries `e`, with its values."""
     values: dict[str, str] = {}
     groups: dict[str, list[str]] = {}
-    # In one order, so that a few hundred statements are all there can be.
+    # Sorted, so that there are at most a few hundred distinct statements.
     for number, term in enumerate(sorted(only.terms, key=lambda term: term.key)):
         name = f"term{number}"
         if term.key == "app":

@@ -1,6 +1,6 @@
-"""Walking every chain: what `hubgate doctor` says of the audit log, and what the page's badge shows.
+"""Verifies the chains, for `hubgate doctor` and for the badge on the audit log page.
 
-A stretch at a time, each as the database stood at one moment, so that memory stays bounded and neither sealing nor
+A chain is verified in sections, each read from one snapshot, so that memory stays bounded and neither sealing nor
 retention has to pause.
 """
 
@@ -26,23 +26,23 @@ class Report:
     organizations: int = 0
     batches: int = 0
     entries: int = 0
-    # Not sealed yet, and the time of the oldest of them.
+    # Unsealed entries, and the time of the oldest.
     waiting: int = 0
     waiting_since: int | None = None
-    # Sentences that name the organization and the batch: the first flaw of each organization.
+    # The first flaw of each organization, as a sentence that names the organization and the batch.
     flaws: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class _Stretch:
-    """A part of a chain that was walked: up to here it is sound, or has a flaw."""
+class _Section:
+    """A verified section of a chain: valid up to batch `seq`, unless `flaw` is set."""
 
     seq: int
     hash: bytes
     flaw: str | None = None
     batches: int = 0
     entries: int = 0
-    # At the chain's end: how many entries wait, and since when.
+    # Set at the end of the chain: the number of unsealed entries, and the time of the oldest.
     waiting: tuple[int, int | None] | None = None
 
 
@@ -50,7 +50,7 @@ async def verify(db: Database, secret: ServerSecret) -> Report:
     report, org_id = Report(), ""
     while (found := await store.next_organization(db, org_id)) is not None:
         org_id = found
-        flaw = await _organization(db, Heads(secret), org_id, report)
+        flaw = await _verify_organization(db, Heads(secret), org_id, report)
         if flaw is not None:
             report.flaws.append(f"{await store.organization_name(db, org_id) or org_id}: {flaw}.")
             if len(report.flaws) == MOST_FLAWS:
@@ -58,46 +58,46 @@ async def verify(db: Database, secret: ServerSecret) -> Report:
     return report
 
 
-async def _organization(db: Database, heads: Heads, org_id: str, report: Report) -> str | None:
+async def _verify_organization(db: Database, heads: Heads, org_id: str, report: Report) -> str | None:
     report.organizations += 1
-    walked = _Stretch(0, chain.FIRST)
-    while walked.waiting is None and walked.flaw is None:
-        walked = await db.read_long(partial(_walk, heads=heads, org_id=org_id, so_far=walked))
-        report.batches += walked.batches
-        report.entries += walked.entries
-    count, since = walked.waiting or (0, None)
+    section = _Section(0, chain.FIRST)
+    while section.waiting is None and section.flaw is None:
+        section = await db.read_long(partial(_next_section, heads=heads, org_id=org_id, so_far=section))
+        report.batches += section.batches
+        report.entries += section.entries
+    count, since = section.waiting or (0, None)
     report.waiting += count
     report.waiting_since = min(filter(None, (report.waiting_since, since)), default=None)
-    if walked.flaw is None and walked.seq == 0 and not count:
+    if section.flaw is None and section.seq == 0 and not count:
         return "it has no log, not even of its founding"
-    return walked.flaw
+    return section.flaw
 
 
-async def _walk(tx: Tx, heads: Heads, org_id: str, so_far: _Stretch) -> _Stretch:
-    """The next stretch, judged by the head as it is at this moment."""
+async def _next_section(tx: Tx, heads: Heads, org_id: str, so_far: _Section) -> _Section:
+    """Verify the next section, against the current head."""
     head = await store.head(tx, org_id)
-    batches = _few(await store.batches(tx, org_id, so_far.seq, BATCHES_AT_ONCE))
+    batches = _limit_entries(await store.batches(tx, org_id, so_far.seq, BATCHES_AT_ONCE))
     if head is None:
         flaw = "the end of its chain is not on record" if batches or so_far.seq else None
-        return _Stretch(so_far.seq, so_far.hash, flaw, waiting=await store.waiting(tx, org_id))
+        return _Section(so_far.seq, so_far.hash, flaw, waiting=await store.waiting(tx, org_id))
     if flaw := _flaw_of_head(heads, head):
-        return _Stretch(so_far.seq, so_far.hash, flaw)
+        return _Section(so_far.seq, so_far.hash, flaw)
     if head.broken is not None and so_far.seq < head.broken:
-        return await _begin_after(tx, org_id, head.broken)
+        return await _start_after(tx, org_id, head.broken)
     known = await _entries_of(tx, batches)
     seq, digest = so_far.seq, so_far.hash
     for batch in batches:
         if flaw := _flaw_of_batch(head, batch, seq, digest, known.get(batch.seq, [])):
-            return _Stretch(seq, digest, flaw)
+            return _Section(seq, digest, flaw)
         seq, digest = batch.seq, batch.hash
     counts = len(batches), sum(map(len, known.values()))
     if batches:
-        return _Stretch(seq, digest, None, *counts)
-    return _Stretch(seq, digest, await _flaw_of_end(tx, head, seq, digest), waiting=await store.waiting(tx, org_id))
+        return _Section(seq, digest, None, *counts)
+    return _Section(seq, digest, await _flaw_of_end(tx, head, seq, digest), waiting=await store.waiting(tx, org_id))
 
 
-def _few(batches: list[Batch]) -> list[Batch]:
-    """As many as have ENTRIES_AT_ONCE together, at least one."""
+def _limit_entries(batches: list[Batch]) -> list[Batch]:
+    """The first batches that together have at most ENTRIES_AT_ONCE entries, at least one batch."""
     total = 0
     for number, batch in enumerate(batches):
         total += _claimed(batch)
@@ -107,7 +107,7 @@ def _few(batches: list[Batch]) -> list[Batch]:
 
 
 def _claimed(batch: Batch) -> int:
-    """How many entries it says it has; what a row says is not to be trusted."""
+    """The number of entries that a batch claims, limited because the row may have been tampered with."""
     return min(abs(batch.entries), BATCH)
 
 
@@ -115,17 +115,17 @@ async def _entries_of(tx: Tx, batches: Sequence[Batch]) -> dict[int, list[Entry]
     if not batches:
         return {}
     found: dict[int, list[Entry]] = {}
-    # Whoever put a million rows into a batch does not make us load them.
+    # Limited, in case an attacker put a million rows into a batch.
     most = ENTRIES_AT_ONCE + 1
     for entry in await store.in_batches(tx, batches[0].org_id, batches[0].seq, batches[-1].seq, most):
         found.setdefault(entry.batch or 0, []).append(entry)
     return found
 
 
-async def _begin_after(tx: Tx, org_id: str, seq: int) -> _Stretch:
-    """Retention has passed a break: whatever happened then, the chain is whole from there on."""
+async def _start_after(tx: Tx, org_id: str, seq: int) -> _Section:
+    """Start after batch `seq`: retention has dropped the tampered part, and the chain is intact from there on."""
     batch = await store.batch(tx, org_id, seq)
-    return _Stretch(seq, b"", f"batch {seq:,} is missing") if batch is None else _Stretch(seq, batch.hash)
+    return _Section(seq, b"", f"batch {seq:,} is missing") if batch is None else _Section(seq, batch.hash)
 
 
 def _flaw_of_head(heads: Heads, head: Head) -> str | None:
@@ -162,14 +162,14 @@ async def _flaw_of_end(tx: Tx, head: Head, seq: int, digest: bytes) -> str | Non
 
 @dataclass(frozen=True)
 class Glance:
-    """What can be told at once. `sealed_at` is None before the first batch."""
+    """The result of a quick check. `sealed_at` is None before the first batch."""
 
     sealed_at: int | None
     broken: bool
 
 
 async def glance(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable[int]) -> Glance:
-    """The end of the chain and the batches that are shown, the newest first, within a page's worth of work."""
+    """Verify the head and the shown batches, newest first, up to ENTRIES_AT_A_GLANCE entries."""
     head, last = await store.head(tx, org_id), await store.last_batch(tx, org_id)
     if head is None or last is None:
         return Glance(None, broken=(head is None) != (last is None))
@@ -177,7 +177,7 @@ async def glance(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable[int]
         return Glance(last.sealed_at, broken=True)
     left = ENTRIES_AT_A_GLANCE
     for run in _runs({head.seq, *shown}):
-        # With the one before the run, whose hash is in its oldest.
+        # Includes the batch before the run, whose hash is part of the run's oldest batch.
         known = {batch.seq: batch for batch in await store.batches(tx, org_id, max(run[-1] - 2, 0), len(run) + 1)}
         affordable = []
         for seq in run:
@@ -192,7 +192,7 @@ async def glance(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable[int]
 
 
 def _runs(seqs: Iterable[int]) -> list[list[int]]:
-    """Neighbours together, the newest first: 4, 8, 9 are [9, 8] and [4]."""
+    """Group consecutive numbers, highest first: 4, 8, 9 become [9, 8] and [4]."""
     runs: list[list[int]] = []
     for seq in sorted(seqs, reverse=True):
         if runs and runs[-1][-1] == seq + 1:
@@ -203,7 +203,7 @@ def _runs(seqs: Iterable[int]) -> list[list[int]]:
 
 
 async def _is_flawed(tx: Tx, head: Head, known: Mapping[int, Batch], run: Sequence[int]) -> bool:
-    """Whether one of these neighbours is missing or not as it was sealed. `known` has the batch before them too."""
+    """Whether a batch of a run is missing or does not verify. `known` also contains the batch before the run."""
     batches = [known[seq] for seq in reversed(run) if seq in known]
     if len(batches) < len(run):
         return True

@@ -1,11 +1,11 @@
-"""The edge: every request passes it, and no handler runs before its permission was enforced here.
+"""The edge: every request passes through it, and no handler runs before its permission was checked here.
 
-Owns: the outermost ASGI layer (`edge`), finding the caller behind a cookie or a token (`guard`), what each route
-declares - an action and how its resource is found - and the judgement before its handler (`routes`), the route table
-(`table`), and the OpenAPI document that follows from it.
+Owns: the outermost ASGI layer (`edge`), authentication by cookie or token (`guard`), route declarations and the
+permission check before each handler (`routes`), the route table (`table`), and the OpenAPI document generated from it
+(`openapi`).
 
-Does not own: the rules themselves (`access`), the wire formats of requests and errors (`http`), or how a repo or an
-organization is looked up (`web/repo_routes`, `web/named`: locators of their subjects).
+Does not own: the access rules (`access`), the wire formats of requests and errors (`http`), or the lookup of repos and
+organizations (the locators in `web/repo_routes` and `web/named`).
 
-Called by: `app`, which builds it; every package with routes declares them in its terms.
+Called by: `app`, which builds it, and every package that declares routes.
 """

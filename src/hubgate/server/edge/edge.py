@@ -1,11 +1,12 @@
-"""The outermost ASGI layer: every request passes it, whatever becomes of it.
+"""The outermost ASGI layer, which every request passes through.
 
-    route matched -> head checked -> body bounded -> caller found -> CSRF (pages' POSTs)
-        -> endpoint: resource found, action judged on it, handler
-                a refusal anywhere is rendered for the surface it happens on
+    match route -> check headers -> bound and read body -> find caller -> CSRF (POSTs of pages)
+        -> endpoint: find resource, check permission, call handler
+                an error at any step is rendered for the surface of the route
 
-It stamps the request id, adds the standard headers, counts, and writes one line to the log. The handler of a client
-that went away runs to its end, since it may be half of something, unless it only reads (`http/client.py`).
+The edge also sets the request id, adds the standard headers, updates metrics and logs one line per request. When the
+client disconnects, a handler still runs to completion, since stopping could leave a change half done, unless the
+request is read-only (`http/client.py`).
 """
 
 import asyncio
@@ -34,15 +35,15 @@ from hubgate.server.jobs.caller import ClientLeft
 from hubgate.server.logs import request_id_of_context, summary_of
 from hubgate.server.metrics import Metrics
 
-# Finds out who is asking; refuses a credential that is not good.
+# Finds the caller; rejects an invalid credential.
 Guard = Callable[[HubRequest, Route | None], Awaitable[None]]
 
 log = logging.getLogger("hubgate.http")
 
-# The shapes of errors of surfaces that an address is on by its beginning.
-_PROGRAMS = (ErrorShape.API, ErrorShape.OAUTH)
+# Error shapes of the surfaces for programs, which are recognized by the prefix of the address.
+_PROGRAM_SHAPES = (ErrorShape.API, ErrorShape.OAUTH)
 
-# Logged and counted for a request whose client left before it was answered; never sent.
+# The status logged and counted for a request whose client disconnected before the response; never sent.
 CLIENT_LEFT = 499
 
 NOTHING_HERE = "Nothing here, or not for you. Another account may see more."
@@ -60,7 +61,7 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            # Resources are opened and closed around the server (worker/web.py), and no route speaks WebSocket yet.
+            # Resources are opened and closed around the server (worker/web.py), and no route uses WebSocket yet.
             raise RuntimeError(f"nothing here speaks {scope['type']}")
         exchange = Exchange(scope, send, surface_of(scope["raw_path"]), self.headers)
         request = HubRequest(scope, receive)
@@ -76,14 +77,14 @@ class Edge:
 
     async def _answer(self, request: HubRequest, exchange: Exchange) -> None:
         try:
-            asked_first = request.method == "OPTIONS"
-            response = self._preflight(request, exchange) if asked_first else await self._handled(request, exchange)
+            is_preflight = request.method == "OPTIONS"
+            response = self._preflight(request, exchange) if is_preflight else await self._dispatch(request, exchange)
             await response(request.scope, exchange.body.gone if exchange.body else request.receive, exchange.send)
         except ClientLeft:
             exchange.status = exchange.status or CLIENT_LEFT
         except ClientDisconnect:
             if not exchange.status:
-                # Gone, or its chunks are malformed; in the second case somebody reads the answer.
+                # The client disconnected or sent malformed chunks; in the second case it can read the response.
                 await self._refuse(request, exchange, BadRequest("The body ended early or is malformed."))
         except HubError as error:
             _report(error, begun=exchange.status != 0)
@@ -96,8 +97,8 @@ class Edge:
             log.exception("unexpected error")
             await self._refuse(request, exchange, HubError("Something broke here. It is logged under this id."))
 
-    async def _handled(self, request: HubRequest, exchange: Exchange) -> ASGIApp:
-        found = self._found(request, exchange)
+    async def _dispatch(self, request: HubRequest, exchange: Exchange) -> ASGIApp:
+        found = self._match(request, exchange)
         check_head(request.scope)
         if found is None:
             if exchange.surface is Surface.PAGE:
@@ -107,28 +108,33 @@ class Edge:
         exchange.body = BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds)
         request.bound_body(exchange.body)
         exchange.body.refuse_announced()
+        if not route.streams and not exchange.body.complete and _presents_credential(request):
+            # Permissions are checked once the whole body is received: a client that delays its last byte must not
+            # retain permissions it has since lost (attack O44). Anonymous requests are checked before the body is read.
+            await request.body()
         await self.guard(request, route)
         if route.surface is Surface.PAGE and route.method == "POST" and route.csrf:
             request.form_fields = await request.read_form()
             self.csrf.check(request, request.form_fields.get(FIELD))
         return await route.endpoint(request)
 
-    def _found(self, request: HubRequest, exchange: Exchange) -> Found | None:
+    def _match(self, request: HubRequest, exchange: Exchange) -> Found | None:
         found = self.table.find(request.method, request.scope["raw_path"])
         if found is None:
             return None
         nearest = found.nearest
-        if nearest.surface is Surface.PAGE and exchange.surface.value.errors in _PROGRAMS:
-            # /{namespace}/{repo} fits nearly every address; one that is for programs is no repo's page.
+        if nearest.surface is Surface.PAGE and exchange.surface.value.errors in _PROGRAM_SHAPES:
+            # /{namespace}/{repo} matches nearly every address; an address for programs is not a repo's page.
             return None
-        # Known before anything is refused, so that every refusal has the shape of its surface.
+        # Set before any check fails, so that every error has the shape of its surface.
         exchange.route = nearest
         request.secret_address = nearest.secret_address
         return found
 
     def _preflight(self, request: HubRequest, exchange: Exchange) -> Response:
-        """An unknown address of an open surface passes: the call itself then says 404, where the app can read it."""
-        found = self._found(request, exchange)
+        """Answer a CORS preflight. An unknown address on a CORS surface passes, so that the app can read the 404 of the
+        request itself."""
+        found = self._match(request, exchange)
         check_head(request.scope)
         if found is None and not exchange.surface.value.cors:
             raise NotFound(NOTHING_HERE)
@@ -141,7 +147,7 @@ class Edge:
 
     async def _refuse(self, request: HubRequest, exchange: Exchange, error: HubError) -> None:
         if exchange.status:
-            # The answer has begun: cutting it off is the only honest end.
+            # The response has started: the only way to signal the error is to cut it off.
             exchange.cut = True
             raise error
         response = self.errors.response(request, exchange.surface, error)
@@ -149,10 +155,14 @@ class Edge:
             await response(request.scope, request.receive, exchange.send)
 
 
+def _presents_credential(request: HubRequest) -> bool:
+    return "authorization" in request.headers or "cookie" in request.headers
+
+
 def _report(error: HubError, *, begun: bool) -> None:
-    """Refusals are the caller's business; what is ours goes to the log, with its cause."""
+    """Log a server error, or any error after the response has started, with its cause."""
     if isinstance(error, Unavailable) and not begun:
-        # Expected while the database is away, once per request: a line, not a traceback.
+        # Expected for every request while the database is down: a line, not a traceback.
         log.warning("refused with 503: %s", summary_of(error.__cause__ or error))
     elif error.status >= 500 or begun:
         log.warning("refused with %d", error.status, exc_info=error)

@@ -1,4 +1,4 @@
-"""One request on its way through the edge: what is known of it, how its answer leaves, its line in the log."""
+"""The state of one request in the edge: route, status, response headers, metrics and log line."""
 
 import logging
 import re
@@ -19,9 +19,9 @@ from hubgate.server.metrics import Metrics
 log = logging.getLogger("hubgate.http")
 
 NO_ROUTE = "(no route)"
-# A caller may invent methods, long ones too; each would be a new series in the metrics.
+# Callers may invent methods; each would add a series to the metrics.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# One existing client sends its own id in X-Amzn-Trace-Id and looks for it in our answers.
+# An existing client sends its own id in X-Amzn-Trace-Id and expects it in the response.
 _GIVEN_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}\Z")
 
 
@@ -52,11 +52,11 @@ class Exchange:
             self.status = message["status"]
             message["headers"] = self._headers.add(self._manner, self.request_id, list(message.get("headers", ())))
             if self.body is not None and not self.body.complete:
-                # Refused before it was read: without this a server may go on reading it without limit.
+                # Answered before the body was read: without this header the server may read it without limit.
                 message["headers"].append((b"connection", b"close"))
         elif self._is_head and message["type"] == "http.response.body":
             await self._send({"type": "http.response.body", "body": b""})
-            # A large answer need not be made only to be thrown away.
+            # Stop here: the body of a large response need not be produced.
             raise ClientDisconnect
         await self._send(message)
 

@@ -1,13 +1,13 @@
-"""Who is asking, found out before any handler runs.
+"""Finds the caller of a request, before any handler runs.
 
-Pages know people by their session cookie, everything else by a token in the Authorization header; neither takes the
-other's credential (attack O61). Only files are read with either: by programs, and by browsers from a page that shows
-them. Nothing of a file runs there, and no other origin reads along: the cookie is Lax, and CORS is without credentials.
+Pages accept only the session cookie, all other surfaces only a token in the Authorization header (attack O61). Files
+accept both: programs send tokens, and pages that show a file load it with the cookie. File content never runs in the
+hub's origin and other origins cannot read it: the cookie is Lax, and CORS is without credentials.
 
-A public route of the API asks nobody. Elsewhere a token that is presented must be good: a bad one is refused even where
-anonymous visitors are welcome, because its sender believes to be somebody.
+A public API route does not authenticate. Elsewhere a presented token must be valid: an invalid token is rejected even
+where anonymous visitors are allowed, because its sender expects to be signed in.
 
-What is found is read for this request: a revocation or a change of role made by any process holds at the next one.
+The caller is read from the database for every request, so a revocation or role change applies to the next request.
 """
 
 import base64
@@ -33,10 +33,10 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.storage.aside import Aside
 from hubgate.server.storage.database import Database
 
-# Existing clients compare this text to tell a bad token from a missing repo.
+# Existing clients compare this text to distinguish an invalid token from a missing repo.
 BAD_CREDENTIAL = "Invalid credentials in Authorization header"
 
-# Who presents a token with this key, if it is good.
+# Finds the caller of the token with this key; None if the token is not valid.
 FindCaller = Callable[[bytes], Awaitable[Caller | None]]
 
 
@@ -44,9 +44,9 @@ FindCaller = Callable[[bytes], Awaitable[Caller | None]]
 class Guard:
     db: Database
     clock: Clock
-    # Kinds of token that other packages issue.
+    # Kinds of tokens that other packages issue.
     others: Mapping[TokenKind, FindCaller] = field(default_factory=dict)
-    # Whether the public address is https, which decides the name of the session cookie.
+    # Whether the public address is https, which determines the name of the session cookie.
     secure: bool = False
 
     @cached_property
@@ -54,19 +54,19 @@ class Guard:
         return Aside(self.db)
 
     async def __call__(self, request: HubRequest, route: Route | None) -> None:
-        """Without a route, for the page that says that there is nothing here."""
+        """Set the caller of a request. `route` is None for the 404 page."""
         caller = await self._caller(request, route)
         request.caller = caller
         request.jobs_for.share = share_of(request)
 
     async def _caller(self, request: HubRequest, route: Route | None) -> Caller | None:
-        """None where nobody asks."""
+        """None on public routes other than pages, which do not authenticate."""
         if route is None:
             return await self.browser(request)
         depth.enter(request.headers.get(depth.HEADER))
         query = request.scope["query_string"]
-        if query and route.surface.value.cors and _names_a_token(query):
-            # It would stand in logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).
+        if query and route.surface.value.cors and _has_token_parameter(query):
+            # A token in the URL leaks to logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).
             raise BadRequest("Send the token in the Authorization header, not in the address.")
         if route.surface is Surface.PAGE:
             return await self.browser(request)
@@ -74,11 +74,11 @@ class Guard:
             return None
         if route.surface is Surface.FILE and "authorization" not in request.headers:
             return await self.browser(request) if route.method == "GET" else ANONYMOUS
-        find = self._presenter if route.any_audience else self._bearer
+        find = self._token_caller if route.any_audience else self._hub_token_caller
         return await find(request, route.surface)
 
     async def browser(self, request: HubRequest) -> Caller:
-        """The user of a page. A cookie that is no longer good is as none."""
+        """The caller by session cookie. An expired cookie counts as anonymous."""
         cookie = read_cookie(request, SESSION, secure=self.secure)
         now = self.clock()
         found = await browsers.find(self.db, cookie, now) if cookie else None
@@ -90,34 +90,34 @@ class Guard:
         return Caller.with_session(person, session)
 
     async def if_good(self, request: HubRequest) -> Caller:
-        """Who presents a token, for a public route that says more to some: one that is no longer good is as none."""
+        """The caller by token, for a public route that shows more to some callers. An invalid token is anonymous."""
         try:
-            return await self._bearer(request, Surface.API)
+            return await self._hub_token_caller(request, Surface.API)
         except Unauthorized:
             return ANONYMOUS
 
     async def again(self, request: HubRequest) -> Caller:
-        """Who it is by now, for what began a while ago: a push that took an hour to arrive."""
-        return await self._bearer(request, Surface.GIT)
+        """Read the caller again, for a request that took long, such as a push that was received over an hour."""
+        return await self._hub_token_caller(request, Surface.GIT)
 
-    async def _bearer(self, request: HubRequest, surface: Surface) -> Caller:
-        """Who presents a token for this hub. A server that was given one for itself may try it here (attack O64)."""
-        caller = await self._presenter(request, surface)
-        if caller.app is not None and caller.app.other_servers:
-            raise TokenForAnotherServer(caller.app.other_servers)
+    async def _hub_token_caller(self, request: HubRequest, surface: Surface) -> Caller:
+        """The caller by token. Rejects a token issued for another server, which could try it here (attack O64)."""
+        caller = await self._token_caller(request, surface)
+        if caller.app is not None and not caller.app.is_for_this_hub:
+            raise TokenForAnotherServer(", ".join(caller.app.resource_names))
         return caller
 
-    async def _presenter(self, request: HubRequest, surface: Surface) -> Caller:
+    async def _token_caller(self, request: HubRequest, surface: Surface) -> Caller:
         header = request.headers.get("authorization")
         if header is None:
             return ANONYMOUS
-        read = read_token(_presented(header, surface))
-        caller = await self._holder(*read) if read else None
+        read = read_token(_token_in_header(header, surface))
+        caller = await self._caller_of_token(*read) if read else None
         if caller is None:
             raise Unauthorized(BAD_CREDENTIAL)
         return caller
 
-    async def _holder(self, kind: TokenKind, key: bytes) -> Caller | None:
+    async def _caller_of_token(self, kind: TokenKind, key: bytes) -> Caller | None:
         if kind is TokenKind.PERSONAL:
             return await self._personal(key)
         find = self.others.get(kind)
@@ -134,17 +134,17 @@ class Guard:
         return Caller.with_token(person, token)
 
 
-def _names_a_token(query: bytes) -> bool:
+def _has_token_parameter(query: bytes) -> bool:
     return any(unquote_to_bytes(pair.partition(b"=")[0]) == b"access_token" for pair in query.split(b"&"))
 
 
-def _presented(header: str, surface: Surface) -> str:
+def _token_in_header(header: str, surface: Surface) -> str:
     scheme, _, value = header.partition(" ")
     value = value.strip()
     if scheme.lower() == "bearer":
         return value
     if scheme.lower() == "basic" and surface in (Surface.GIT, Surface.LFS, Surface.FILE):
-        # git sends the token as password, or as user name when it is asked for one only.
+        # git sends the token as password, or as user name if it has no password.
         try:
             user, _, password = base64.b64decode(value, validate=True).decode().partition(":")
         except ValueError:

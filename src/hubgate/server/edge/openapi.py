@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the route table and nothing else, so that it cannot drift from the code."""
+"""The OpenAPI document, generated from the route table alone, so that it cannot drift from the code."""
 
 import re
 from typing import Any
@@ -25,7 +25,7 @@ _OAUTH_ERROR = {
 
 
 def document(table: RouteTable, base_url: str) -> dict[str, Any]:
-    # Pages are for people; the document lists what programs call.
+    # Pages are left out: the document is for programs.
     routes = [route for route in table.routes if route.surface.value.errors is not ErrorShape.PAGE]
     shapes = _Shapes([shape for route in routes for shape in _shapes_of(route)])
     paths: dict[str, dict[str, Any]] = {}
@@ -94,7 +94,7 @@ def _error_answer(route: Route) -> dict[str, Any]:
 
 
 class _Shapes:
-    """All shapes in one go, so that two of one name get names that differ."""
+    """The schemas of all shapes, generated together, so that two shapes with the same name get distinct names."""
 
     def __init__(self, shapes: list[Any]) -> None:
         distinct = list({id(shape): shape for shape in shapes}.values())

@@ -1,9 +1,9 @@
-"""Routes, and what guards them: the action a handler needs, how the resource is found, the judgement, the call (O77).
+"""Routes and endpoints: the action a handler needs, the lookup of its resource, and the permission check (O77).
 
     Route("PUT", path, Endpoint(Action.ORG_WRITE_MEMBERS, organization(accounts, path), handler), Surface.API, "...")
 
-A route takes an endpoint and nothing else, so a handler that checks nothing is still guarded: it only runs once its
-target was found and the caller may do what the route declares. Public routes say `public(handler)`.
+A route takes only an endpoint, so a handler without checks is still guarded: it runs only after its target was found
+and the caller has permission for the declared action. Public routes use `public(handler)`.
 """
 
 import re
@@ -35,21 +35,21 @@ Handler = Callable[[HubRequest, T], Awaitable[ASGIApp]]
 
 
 class Check(NamedTuple):
-    """One question for the policy."""
+    """A permission check: an action on a resource."""
 
     action: Action
     resource: Resource
 
 
 class Target(msgspec.Struct, Generic[T], frozen=True):
-    """What a request is about.
+    """The target of a request.
 
-    subject     what the handler receives
-    resource    what the endpoint's action is judged on
-    action      which of the declared actions that is, where it depends on the request; None: the endpoint's own
-    also        checks that are needed as well: of each group one must allow it, the first gives the refusal
-    hint        a sentence that is added to such a refusal
-    moved_to    the present address, where the request used a former name: reading is redirected there
+    subject     the value that the handler receives
+    resource    the resource that the endpoint's action is checked on
+    action      the declared action to check, if it depends on the request; None: the endpoint's action
+    also        further checks: in each group one check must pass, and the first check provides the error
+    hint        a sentence added to that error
+    moved_to    the current address, if the request used a former name: reads are redirected there
     """
 
     subject: T
@@ -61,16 +61,16 @@ class Target(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """There is no such resource. Refused as a private one in the same namespace would be, so that names stay secret."""
+    """A resource that does not exist. Answered like a private resource in the same namespace, so names stay secret."""
 
     stand_in: Repo | Collection
 
 
 class Located(msgspec.Struct, Generic[T], frozen=True):
-    """A resource, where the target follows from more than the address.
+    """A resource whose target depends on more than the address.
 
-    `target` is called once the caller may do the endpoint's own action: it may read the body or the query and reject
-    them, which would tell others that there is such a resource.
+    `target` is called after the permission check for the endpoint's action: it may read and reject the body or the
+    query, which would reveal to other callers that the resource exists.
     """
 
     resource: Resource
@@ -79,7 +79,7 @@ class Located(msgspec.Struct, Generic[T], frozen=True):
 
 @dataclass(frozen=True)
 class Locator(Generic[T]):
-    """How the resource of a request is found. `on` names every kind of resource that `find` may return."""
+    """Finds the resource of a request. `on` lists every kind of resource that `find` may return."""
 
     on: tuple[type, ...]
     find: Callable[[HubRequest], Awaitable[Target[T] | Located[T] | Missing]]
@@ -87,12 +87,12 @@ class Locator(Generic[T]):
 
 @final
 class Endpoint:
-    """`further` are the actions, besides `action`, that its locator may choose or add."""
+    """An action, a locator and a handler. `further` lists other actions that the locator may choose or add."""
 
     def __init__(
         self, action: Action, locator: Locator[T], handler: Handler[T], further: tuple[Action, ...] = ()
     ) -> None:
-        # mypy says the same; an endpoint that slipped past it must not be served.
+        # mypy checks this too; an endpoint that slipped past mypy must not be served.
         if not isinstance(action, Action):
             raise TypeError(f"An endpoint needs an Action, not {action!r}.")
         if not isinstance(locator, Locator):
@@ -101,10 +101,10 @@ class Endpoint:
         self.actions = (action, *further)
         self._locator: Locator[Any] = locator
         self._handler: Handler[Any] = handler
-        # Nothing to find and nothing to judge.
+        # No resource to find and no permission to check.
         self._is_open = action.rule.credential is Credential.NONE and locator is THE_HUB
-        # For a visitor nothing is looked up and no body is read where the answer is known: only what belongs to repos
-        # and collections may be public or hidden.
+        # Anonymous callers are rejected without a lookup and without reading the body, except on repos and collections:
+        # these may be public or hidden.
         self._asks_to_sign_in = all(
             declared.rule.credential is not Credential.NONE and set(declared.rule.on) <= {Account, Organization, Hub}
             for declared in self.actions
@@ -130,35 +130,35 @@ class Endpoint:
             target = await found.target()
         else:
             target = found
-            decide(identity, self._declared(target.action or self.action), target.resource).enforce()
+            decide(identity, self._require_declared(target.action or self.action), target.resource).enforce()
         for group in target.also:
             for check in group:
-                self._declared(check.action)
+                self._require_declared(check.action)
         require_also(identity, target)
         if target.moved_to and request.method in ("GET", "HEAD"):
-            # 307, which existing clients expect of a renamed resource.
+            # Existing clients expect 307 for a renamed resource.
             return RedirectResponse(target.moved_to, 307)
         return await self._handler(request, target.subject)
 
-    def _declared(self, action: Action) -> Action:
+    def _require_declared(self, action: Action) -> Action:
         if action not in self.actions:
             raise TypeError(f"This endpoint does not declare {action.rule.name}.")
         return action
 
 
 def require_also(identity: Identity, target: Target[Any]) -> None:
-    """Return if this caller may do what is needed besides, otherwise raise the refusal."""
+    """Enforce the further checks of a target: return if all groups allow this caller, otherwise raise the error."""
     for first, *others in target.also:
         decision = decide(identity, *first)
         if not decision.allowed and not any(decide(identity, *other).allowed for other in others):
             raise replace(decision, reason=f"{decision.reason} {target.hint}".rstrip()).error()
 
 
-_ANYONE = Target(None, HUB)
+_HUB_TARGET = Target(None, HUB)
 
 
 async def _find_hub(_: HubRequest) -> Target[None]:
-    return _ANYONE
+    return _HUB_TARGET
 
 
 THE_HUB: Locator[None] = Locator((Hub,), _find_hub)
@@ -172,7 +172,7 @@ def without_subject(handler: PublicHandler) -> Handler[None]:
 
 
 def public(handler: PublicHandler) -> Endpoint:
-    """For anyone. On the API no credential is even read."""
+    """An endpoint for anyone. On API routes credentials are not even read."""
     return Endpoint(Action.HUB_PUBLIC, THE_HUB, without_subject(handler))
 
 
@@ -185,12 +185,15 @@ OWN_ACCOUNT = Locator((Account,), _find_own_account)
 
 
 def own(action: Action, handler: Handler[Caller]) -> Endpoint:
-    """About the caller's own account: nobody names another's there. A visitor is asked to sign in."""
+    """An endpoint on the caller's own account; the address cannot name another account. Visitors are asked to sign
+    in."""
     return Endpoint(action, OWN_ACCOUNT, handler)
 
 
 KIB = 1024
 MIB = 1024 * KIB
+# The largest body that is read into memory.
+MOST_IN_MEMORY = 16 * MIB
 
 PARAMETER = re.compile(r"\{(\w+)(:path)?\}([\w.-]*)\Z")
 
@@ -215,29 +218,33 @@ class Route:
     query: tuple[Query, ...] = ()
     body: Any = None
     body_type: str = "application/json"
-    # Documented answers: status to (meaning, shape of the JSON body or None).
+    # Documented responses: status to (meaning, shape of the JSON body or None).
     answers: Mapping[int, tuple[str, Any]] = field(default_factory=dict)
     body_cap: int = MIB
     body_seconds: float = 30.0
-    # A page's POST must carry its CSRF field; only an endpoint with a rule of its own says False.
+    # The handler reads the body while it is received, then looks up the caller again.
+    streams: bool = False
+    # A page's POST requires the CSRF field; False only for an endpoint with its own protection.
     csrf: bool = True
-    # The address may hold a secret, in its path or in where to go next: no other page is told of it.
+    # The address may contain a secret, in its path or in a redirect target: no referrer is sent to any page.
     secret_address: bool = False
-    # Its form may end at an app of another origin.
+    # The page's form may redirect to an app on another origin.
     leads_away: bool = False
-    # Answers tokens that were requested for another server too (RFC 8707).
+    # Also accepts tokens that were requested for another server (RFC 8707).
     any_audience: bool = False
-    # Only for an address that no other row fits, whatever its fixed segments.
+    # A fallback for addresses that match no other route, regardless of fixed segments.
     otherwise: bool = False
 
     def __post_init__(self) -> None:
-        # mypy says the same; a route that slipped past it must not be served.
+        # mypy checks this too; a route that slipped past mypy must not be served.
         if not isinstance(self.endpoint, Endpoint):
             raise TypeError(f"{self.method} {self.path} takes an Endpoint: an action, a locator and a handler.")
+        if self.body_cap > MOST_IN_MEMORY and not self.streams:
+            raise TypeError(f"{self.method} {self.path} would hold a body of {self.body_cap:,} bytes in memory.")
 
     @property
     def action(self) -> Action:
-        """What it needs; `endpoint.actions` has all of them where that depends on the request."""
+        """The endpoint's action; `endpoint.actions` lists all actions if the action depends on the request."""
         return self.endpoint.action
 
     @cached_property
@@ -246,5 +253,5 @@ class Route:
 
     @cached_property
     def parameters(self) -> list[str]:
-        """The names in its path, in order."""
+        """The names of the path parameters, in order."""
         return [match.group(1) for part in self.path.split("/") if (match := PARAMETER.match(part))]

@@ -1,8 +1,8 @@
-"""The route table: every address of the hub as one row, from which dispatch, OpenAPI and the access sweep follow.
+"""The route table: all routes of the hub, used for dispatch, OpenAPI and the access tests.
 
 Matching works on the raw path, segment by segment, before percent-decoding: existing clients send `refs%2Fpr%2F1` as
-one segment and file names with `%3F` in them. A fixed segment wins over a parameter that has the method too;
-`{name}.git` matches a segment by its ending, `{name:path}` takes the rest. Last come rows that are for `otherwise`.
+one segment and file names with `%3F` in them. Among routes with the method, a fixed segment takes precedence over a
+parameter; `{name}.git` matches a segment by its suffix, `{name:path}` the rest. `otherwise` routes are tried last.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from hubgate.server.errors import BadRequest, MethodNotAllowed
 
 
 class Found(NamedTuple):
-    """The place a path leads to. `match` is None, and `route` refuses, when nothing there has the method."""
+    """The routes of a path. If none has the method, `match` is None and `route` raises MethodNotAllowed."""
 
     match: Route | None
     by_method: Mapping[str, Route]
@@ -41,7 +41,7 @@ class Found(NamedTuple):
 
     @property
     def nearest(self) -> Route:
-        """The route, or one of its neighbours, whose rules a refused method gets too."""
+        """The matched route, or another route of the path, whose surface also applies to a rejected method."""
         return self.match or self.routes[0]
 
     @property
@@ -56,7 +56,7 @@ class _Node:
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node] = {}
-        # By what must follow the parameter in its segment; the plain parameter has "".
+        # By the suffix that follows the parameter in its segment; "" for a plain parameter.
         self.endings: dict[str, _Node] = {}
         self.rest: _Node | None = None
         self.routes: dict[str, Route] = {}
@@ -66,7 +66,7 @@ class RouteTable:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
         self._root, self._otherwise = _Node(), _Node()
-        # Addresses without parameters: what the walk would find first, by path and method.
+        # Routes without parameters by path and method, as the walk would find them.
         self._fixed: dict[tuple[bytes, str], Found] = {}
         for route in self.routes:
             node = self._node_for(route)
@@ -86,7 +86,7 @@ class RouteTable:
             segments = raw_path.decode("ascii").split("/")[1:]
         except UnicodeDecodeError:
             raise BadRequest("Percent-encode the address.") from None
-        return _found(self._root, method, segments) or _found(self._otherwise, method, segments)
+        return _find(self._root, method, segments) or _find(self._otherwise, method, segments)
 
     def _node_for(self, route: Route) -> _Node:
         node, path = self._otherwise if route.otherwise else self._root, route.path
@@ -115,8 +115,8 @@ def _child(children: dict[str, _Node], name: str) -> _Node:
     return found
 
 
-def _found(root: _Node, method: str, segments: list[str]) -> Found | None:
-    """What has the method, or else the first that fits."""
+def _find(root: _Node, method: str, segments: list[str]) -> Found | None:
+    """The first matching path that has the method, otherwise the first matching path."""
     first: Found | None = None
     for node, params in _walk(root, segments, 0):
         found = Found.at(method, node.routes, params)
@@ -127,7 +127,7 @@ def _found(root: _Node, method: str, segments: list[str]) -> Found | None:
 
 
 def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, list[str]]]:
-    """Every place the path may mean, the most specific first."""
+    """All nodes that match the path, most specific first, each with its raw parameters."""
     if at == len(segments):
         if node.routes:
             yield node, []
@@ -135,11 +135,11 @@ def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, li
     segment = segments[at]
     if child := node.fixed.get(segment):
         is_known = False
-        for place in _walk(child, segments, at + 1):
+        for match in _walk(child, segments, at + 1):
             is_known = True
-            yield place
+            yield match
         if is_known and at == 0:
-            # Nobody's account has this name (accounts/names.py): GET /oauth/token is 405 and no repo.
+            # The name is reserved (accounts/names.py), so it is not a namespace: GET /oauth/token is 405.
             return
     for ending, child in sorted(node.endings.items(), key=lambda item: -len(item[0])):
         value = segment.removesuffix(ending) if ending else segment

@@ -1,7 +1,7 @@
-"""Outbound HTTP to addresses that users supply: metadata documents of apps now, webhook receivers later.
+"""Outgoing HTTP requests to addresses that users supply: metadata documents of apps and webhook receivers.
 
-One way out, so that one place decides where the hub may connect to: a name is resolved once, every address it has is
-checked against our own table, and exactly the checked one is dialled, with the name kept for Host and TLS. No redirect
-is followed, nothing is inflated, no proxy is taken from the environment. Owns the table, the connections and their
-deadlines; what is sent and when is the caller's business.
+All such requests use this package, so that one place decides where the hub may connect: a name is resolved once, each
+of its addresses is checked against a table, and the hub dials exactly the checked address, with the name in Host and
+TLS. Redirects are not followed, responses are not decompressed, and proxy settings of the environment are ignored.
+Owns the table, the connections and their deadlines. Callers decide what to send and when.
 """

@@ -1,4 +1,4 @@
-"""Which IP addresses the hub connects to. A table of our own: `ipaddress.is_global` calls several of these global."""
+"""The table of IP addresses that the hub may connect to. `ipaddress.is_global` would allow several blocked ones."""
 
 import ipaddress
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ def _networks(text: str) -> tuple[Network, ...]:
     return tuple(ipaddress.ip_network(word) for word in text.split())
 
 
-# Services that hand out a machine's credentials. No allow-list opens them.
+# Metadata services, which hand out a machine's credentials. The operator cannot allow them.
 _METADATA = _networks(
     """
     169.254.169.254/32 169.254.170.2/32 169.254.170.23/32 168.63.129.16/32 100.100.100.200/32
@@ -20,7 +20,7 @@ _METADATA = _networks(
     """
 )
 
-# What an operator may open for development or for receivers at home.
+# Networks that the operator may allow, for development or for receivers in a private network.
 _PRIVATE = _networks(
     """
     10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.168.0.0/16 198.18.0.0/15
@@ -28,7 +28,7 @@ _PRIVATE = _networks(
     """
 )
 
-# Nobody's address: this host, documentation, relays, multicast, reserved.
+# Not a host's address: this host, documentation, relays, multicast, reserved.
 _NOWHERE = _networks(
     """
     0.0.0.0/8 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4
@@ -39,42 +39,42 @@ _NOWHERE = _networks(
 _NAT64 = _networks("64:ff9b::/96")
 # IPv4-translated (RFC 2765), as stateless translators write it.
 _TRANSLATED = _networks("::ffff:0:0:0/96")
-# All that IPv6 gives to the public so far: whatever else comes is closed until somebody has looked at it.
+# All public IPv6 addresses assigned so far. Future assignments are blocked until they have been reviewed.
 _PUBLIC_V6 = _networks("2000::/3")
 
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
-    """Whether to connect. `allowed` are private networks the operator opened."""
+    """Whether the hub may connect to the address. `allowed` are private networks that the operator has allowed."""
     return _is_allowed(address, tuple(allowed))
 
 
 @lru_cache(maxsize=4096)
 def _is_allowed(address: Address, allowed: tuple[Network, ...]) -> bool:
-    judged = embedded_in(address)
-    if judged is None:
+    reached = embedded_in(address)
+    if reached is None:
         return False
-    if _within(judged, _METADATA) or _within(judged, _NOWHERE):
+    if _within(reached, _METADATA) or _within(reached, _NOWHERE):
         return False
-    if _within(judged, _PRIVATE):
-        return _within(judged, allowed)
-    return judged.version == 4 or _within(judged, _PUBLIC_V6)
+    if _within(reached, _PRIVATE):
+        return _within(reached, allowed)
+    return reached.version == 4 or _within(reached, _PUBLIC_V6)
 
 
 def may_be_opened(address: Address) -> bool:
-    """Whether an operator could allow it."""
-    judged = embedded_in(address)
-    return judged is not None and _within(judged, _PRIVATE) and not _within(judged, _METADATA)
+    """Whether the address is in a private network that the operator could allow."""
+    reached = embedded_in(address)
+    return reached is not None and _within(reached, _PRIVATE) and not _within(reached, _METADATA)
 
 
 def is_public(address: Address) -> bool:
-    """Whether anyone on the Internet could dial it too, so that how it answers is no secret of this network."""
+    """Whether anyone on the Internet can reach the address, so that its responses reveal nothing about this network."""
     return is_allowed(address, ())
 
 
 def embedded_in(address: Address) -> Address | None:
-    """The address that packets will reach: translations and tunnels carry an IPv4 address inside an IPv6 one.
+    """The address that packets will reach: translated and tunnelled IPv6 addresses contain an IPv4 address.
 
-    None for an old form that no network routes.
+    None for an obsolete form that is not routed.
     """
     if isinstance(address, ipaddress.IPv4Address):
         return address
@@ -85,7 +85,7 @@ def embedded_in(address: Address) -> Address | None:
         inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     if inner is not None:
         return inner
-    # ::a.b.c.d, long out of use; :: and ::1 are judged as they are.
+    # ::a.b.c.d is obsolete; :: and ::1 are checked as they are.
     if int(address) >> 32 == 0 and int(address) > 1:
         return None
     return address

@@ -1,4 +1,4 @@
-"""The way out: resolve once, check every address, dial exactly that one, keep the name, end in time."""
+"""The client for outgoing requests: resolves once, checks every address, dials a checked one, enforces a deadline."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ class Egress:
         resolve: Resolve | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`resolve` and `tls` are the network's far end, which tests replace."""
+        """Tests replace `resolve` and `tls`, the remote side of the network."""
         self._system = SystemResolver() if resolve is None else None
         self._allowed = allowed
         self._checked = Checked(resolve or self._system or SystemResolver(), allowed, Own(own))
@@ -34,7 +34,7 @@ class Egress:
         self._rooms = Rooms()
 
     def check(self, url: str) -> None:
-        """What can be said of an address before it is used. Names are not looked up: where they lead may change."""
+        """Reject a URL that can never be used. Names are not resolved, because their addresses may change."""
         target = parse_target(url)
         if target.literal is not None and not is_allowed(target.literal, self._allowed):
             private = may_be_opened(target.literal)
@@ -44,19 +44,19 @@ class Egress:
 
     async def get(self, url: str, headers: Mapping[str, str], *, seconds: float, cap: int) -> Answer:
         target = parse_target(url)
-        return await self._within(seconds, target, _request("GET", target, headers, b""), cap)
+        return await self._send_by_deadline(seconds, target, _request("GET", target, headers, b""), cap)
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, seconds: float, cap: int) -> Answer:
         target = parse_target(url)
-        return await self._within(seconds, target, _request("POST", target, headers, body), cap)
+        return await self._send_by_deadline(seconds, target, _request("POST", target, headers, body), cap)
 
     def close(self) -> None:
         self._pool.close()
         if self._system is not None:
             self._system.close()
 
-    async def _within(self, seconds: float, target: Target, request: bytes, cap: int) -> Answer:
-        """One deadline over all phases: slow names, connections, headers and bodies share it (W19, W20, W25)."""
+    async def _send_by_deadline(self, seconds: float, target: Target, request: bytes, cap: int) -> Answer:
+        """Send with one deadline for resolution, connection, headers and body (attacks W19, W20, W25)."""
         addresses: Sequence[Address] = ()
         try:
             async with asyncio.timeout(seconds):
@@ -69,13 +69,13 @@ class Egress:
             raise failure from None
 
     async def _send(self, target: Target, addresses: Sequence[Address], request: bytes, cap: int) -> Answer:
-        """To the first address that can be dialled and has room."""
+        """Send to the first address that accepts a connection and has a free slot."""
         failure: NotReached = NoRoom("too many requests are in the air to it")
         for address in addresses:
             async with self._rooms.entered(address) as has_room:
                 if not has_room:
                     continue
-                answer = await self._on_kept(target, address, request, cap)
+                answer = await self._send_on_idle(target, address, request, cap)
                 if answer is not None:
                     return answer
                 try:
@@ -83,22 +83,22 @@ class Egress:
                 except NotReached as error:
                     failure = error
                     continue
-                return await self._exchanged(key, connection, request, cap)
+                return await self._exchange(key, connection, request, cap)
         raise failure
 
-    async def _on_kept(self, target: Target, address: Address, request: bytes, cap: int) -> Answer | None:
-        """On a connection that was kept; None where there is none that still stands."""
-        held = self._pool.take(target, address)
-        if held is None:
+    async def _send_on_idle(self, target: Target, address: Address, request: bytes, cap: int) -> Answer | None:
+        """Send on an idle connection; None if there is none, or if the peer had already closed it."""
+        idle = self._pool.take(target, address)
+        if idle is None:
             return None
         try:
-            return await self._exchanged(*held, request, cap)
+            return await self._exchange(*idle, request, cap)
         except NotReached:
-            if not held[1].was_closed_meanwhile:
+            if not idle[1].was_closed_meanwhile:
                 raise
             return None
 
-    async def _exchanged(self, key: Key, connection: Connection, request: bytes, cap: int) -> Answer:
+    async def _exchange(self, key: Key, connection: Connection, request: bytes, cap: int) -> Answer:
         try:
             answer = await connection.exchange(request, cap)
         except BaseException:
@@ -112,10 +112,10 @@ def _request(method: str, target: Target, headers: Mapping[str, str], body: byte
     lines = [f"{method} {target.request} HTTP/1.1", f"Host: {target.host_header}"]
     for name, value in headers.items():
         if not _HEADER_NAME.match(name) or not _HEADER_VALUE.match(value):
-            # A line break would start a header, or a request, of the author's own (attack W15).
+            # A line break would let the author inject a header or a request (attack W15).
             raise ValueError(f"{name} cannot be sent as a header")
         lines.append(f"{name}: {value}")
-    # Nothing compressed is asked for and nothing is ever inflated (attack W22).
+    # Compressed responses are not requested and never decompressed (attack W22).
     lines.append("Accept-Encoding: identity")
     if method == "POST":
         lines.append(f"Content-Length: {len(body)}")

@@ -1,7 +1,7 @@
-"""One connection speaking HTTP/1.1: a request goes out, an answer comes in, both within bounds.
+"""One HTTP/1.1 connection that sends a request and reads a response of bounded size.
 
-Only what is needed is there: no redirect, cookie, proxy or decompression code that would have to be switched off. The
-answer's body is kept up to a cap and the connection is closed where it goes beyond.
+There is no redirect, cookie or decompression code that would have to be switched off. The response body is read up to
+a cap; the connection is closed if the body is longer.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ import httptools
 
 from hubgate.server.egress.resolve import NotReached
 
-# All of the answer before its body, interim answers included.
+# Status line and headers of the response, interim responses included.
 MOST_HEAD_BYTES = 64 * 1024
 LONGEST_ROUND_TRIP = 0.25
-# Chunks of one byte each, the worst honest framing, make a body this much longer on the wire.
+# Chunks of one byte, the worst legitimate framing, make a body this much longer on the wire.
 _FRAMING = 8
 
 _CHUNKED_LAST = re.compile(rb"(?:^|,)[ \t]*chunked[ \t]*\Z", re.IGNORECASE)
@@ -28,33 +28,33 @@ class Answer:
     status: int = 0
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
-    # The body went on beyond the cap.
+    # The body was longer than the cap.
     truncated: bool = False
 
     def header(self, name: str) -> str | None:
-        """The first of that name; names are in lower case."""
+        """The first header of that name, in lower case, or None."""
         return next((value for given, value in self.headers if given == name), None)
 
 
 class Connection(asyncio.Protocol):
-    """Used for one exchange at a time. `is_reusable` says whether another may follow."""
+    """A connection for one exchange at a time. `is_reusable` says whether another exchange may follow."""
 
     def __init__(self) -> None:
         self.is_reusable = False
-        self._asked = 0.0
+        self._sent_at = 0.0
         self._transport: asyncio.Transport | None = None
         self._pending: asyncio.Future[Answer] | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._begin(Answer(), 0)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not of that class in every event loop, but always of that shape.
+        # Not every event loop uses this class, but all have its methods.
         self._transport = cast("asyncio.Transport", transport)
 
     async def exchange(self, request: bytes, cap: int) -> Answer:
         self._begin(Answer(), cap)
-        self._asked = time.monotonic()
-        # Until an answer says otherwise: a deadline that cuts this exchange short must close the connection with it.
+        self._sent_at = time.monotonic()
+        # Until a response says otherwise: a deadline that cancels the exchange must close the connection.
         self.is_reusable = False
         if self._transport is None or self._transport.is_closing():
             raise NotReached("the connection was closed")
@@ -69,27 +69,28 @@ class Connection(asyncio.Protocol):
 
     @property
     def was_closed_meanwhile(self) -> bool:
-        """Whether the other side closed before it saw the request: one round trip tells, and no byte of an answer came.
-        Whoever takes longer may have worked on it, so it is not sent again in silence.
+        """Whether the peer closed the connection before it read the request: within one round trip, without a response.
+
+        A peer that took longer may have processed the request, which must then not be sent again silently.
         """
-        return self._head_bytes == 0 and time.monotonic() - self._asked < LONGEST_ROUND_TRIP
+        return self._head_bytes == 0 and time.monotonic() - self._sent_at < LONGEST_ROUND_TRIP
 
     def close(self) -> None:
         self.is_reusable = False
         if self._transport is not None:
-            # Not close(): what is unsent would keep a slow peer's connection alive.
+            # Not close(): unsent data would keep a slow peer's connection open.
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._pending is None or self._pending.done():
-            # Nobody asked: such a peer cannot be trusted with the next request.
+            # A peer that sends unrequested data cannot be trusted with the next request.
             self.close()
             return
         if not self._in_body:
             self._head_bytes += len(data)
         self._received += len(data)
         if self._received > 2 * MOST_HEAD_BYTES + _FRAMING * self._cap and self._in_body:
-            # Neither head nor body: trailers, or the extensions of chunks.
+            # Neither headers nor body: trailers or chunk extensions.
             self._fail("more framing than body")
             return
         try:
@@ -102,13 +103,13 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         if self._in_body and not self._length_is_known:
-            # A body without a length ends with the connection.
+            # A body without a length ends when the connection is closed.
             self._finish(reusable=False)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is None:
-            # uvloop tells of no end of file before it where TLS was not closed in due form.
+            # uvloop does not call eof_received if the peer closes without a TLS close_notify.
             self.eof_received()
         self.is_reusable = False
         self._fail(f"the connection broke: {exc}" if exc else "the connection was closed early")
@@ -117,39 +118,39 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self._pending is None or self._pending.done():
-            # A second answer to one request.
+            # A second response to one request.
             self.close()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_body:
-            # A trailer: nothing here reads one, so nothing is kept of it.
+            # Trailers are not used.
             return
         lower = name.lower()
         if lower == b"content-length" or (lower == b"transfer-encoding" and _CHUNKED_LAST.search(value)):
-            # After any other coding the body ends with the connection (RFC 9112, section 6.3).
+            # With any other coding the body ends when the connection is closed (RFC 9112, section 6.3).
             self._length_is_known = True
-        self._answer.headers.append((lower.decode("latin-1"), value.decode("latin-1")))
+        self._response.headers.append((lower.decode("latin-1"), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
-        self._answer.status = self._parser.get_status_code()
-        self._in_body = self._answer.status >= 200
+        self._response.status = self._parser.get_status_code()
+        self._in_body = self._response.status >= 200
 
     def on_body(self, body: bytes) -> None:
         room = self._cap - len(self._body)
         self._body += body[:room]
         if len(body) > room:
-            self._answer.truncated = True
+            self._response.truncated = True
             self._finish(reusable=False)
 
     def on_message_complete(self) -> None:
-        if self._answer.status < 200:
-            # 100 or 103: the answer proper follows. Their bytes count, so they cannot go on for ever.
+        if self._response.status < 200:
+            # 100 or 103: the final response follows. Interim bytes count towards the limit.
             self._begin(Answer(), self._cap, self._head_bytes)
             return
         self._finish(reusable=self._parser.should_keep_alive())
 
     def _begin(self, answer: Answer, cap: int, head_bytes: int = 0) -> None:
-        self._answer, self._cap, self._head_bytes = answer, cap, head_bytes
+        self._response, self._cap, self._head_bytes = answer, cap, head_bytes
         self._received = head_bytes
         self._body = bytearray()
         self._in_body = self._length_is_known = False
@@ -159,10 +160,10 @@ class Connection(asyncio.Protocol):
     def _finish(self, *, reusable: bool) -> None:
         if self._pending is not None and not self._pending.done():
             self.is_reusable = reusable
-            self._answer.body = bytes(self._body)
-            self._pending.set_result(self._answer)
-            # Whatever else comes must not change what was handed over.
-            self._answer = Answer()
+            self._response.body = bytes(self._body)
+            self._pending.set_result(self._response)
+            # Further data must not change the response that was returned.
+            self._response = Answer()
 
     def _fail(self, cause: str) -> None:
         self.is_reusable = False

@@ -1,4 +1,4 @@
-"""Which addresses are the hub's own: a request to ourselves would be a loop (attack W27)."""
+"""The hub's own addresses, which are blocked: a request to itself would be a loop (attack W27)."""
 
 import contextlib
 import ipaddress
@@ -12,7 +12,7 @@ _LOCALHOST = ("127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class Own:
-    """Names and ports under which the hub is known, and where it listens. A wildcard listens on all of the machine."""
+    """The hub's public names, listening addresses and ports. A wildcard covers all addresses of this machine."""
 
     names: frozenset[tuple[str, int]] = field(default_factory=frozenset)
 
@@ -20,15 +20,17 @@ class Own:
         return (host, port) in self.names
 
     def is_at(self, address: Address, port: int) -> bool:
-        """However the address is written: packets to it end here."""
+        """Whether packets to the address reach the hub, however the address is written."""
         reached = embedded_in(address)
         if reached is None:
             return False
         for host, own_port in self.names:
             if own_port != port:
                 continue
-            listens = {ipaddress.ip_address(text) for text in _texts(host)}
-            if reached in listens or (any(one.is_unspecified for one in listens) and _is_of_this_machine(reached)):
+            listening = {ipaddress.ip_address(text) for text in _texts(host)}
+            if reached in listening or (
+                any(own_address.is_unspecified for own_address in listening) and _is_of_this_machine(reached)
+            ):
                 return True
         return False
 
@@ -42,13 +44,13 @@ def _texts(host: str) -> tuple[str, ...]:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        # A name: it is recognised as one, and whatever else leads there is the public way in like anyone's.
+        # `is_named` covers names; the addresses behind a name are public and not blocked.
         return ()
     return (host,)
 
 
 def _is_of_this_machine(address: Address) -> bool:
-    """The system lets nobody take an address that is another machine's."""
+    """Whether the address belongs to this machine: binding to another machine's address fails."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.bind((str(address), 0))

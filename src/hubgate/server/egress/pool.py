@@ -1,4 +1,4 @@
-"""Dialling the checked address, and keeping connections that may be used again."""
+"""Connects to checked addresses and pools idle connections for reuse."""
 
 import asyncio
 import base64
@@ -17,13 +17,13 @@ from hubgate.server.egress.target import Target
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 20.0
 MOST_IDLE = 1024
-# As many as may be in the air to one address: a busy receiver is not dialled anew for each request.
+# The number of requests that may be in flight to one address, so that a busy receiver's connections are reused.
 MOST_IDLE_PER_KEY = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A connection is used again only for the same name, address and port: a certificate was checked for that name."""
+    """What a reused connection must match. The certificate was checked for this name only."""
 
     host: str
     address: Address
@@ -35,17 +35,17 @@ class Pool:
     def __init__(self, proxy: str = "", tls: ssl.SSLContext | None = None) -> None:
         self._proxy = urlsplit(proxy) if proxy else None
         self._tls = tls
-        # The most recently used last, keys as well as what is kept for each.
+        # The most recently used last: both the keys and the connections of each key.
         self._idle: OrderedDict[Key, list[tuple[Connection, float]]] = OrderedDict()
         self._count = 0
-        self._looked_at = 0.0
+        self._swept_at = 0.0
 
     def take(self, target: Target, address: Address) -> tuple[Key, Connection] | None:
-        """The warmest idle connection to the address, which was checked just now."""
+        """Take the most recently used idle connection to the address, which the caller has just checked."""
         key, oldest = _key(target, address), time.monotonic() - IDLE_SECONDS
-        while kept := self._idle.get(key):
-            connection, used_at = kept.pop()
-            self._taken_out(key)
+        while idle := self._idle.get(key):
+            connection, used_at = idle.pop()
+            self._removed(key)
             if connection.is_reusable and used_at >= oldest:
                 return key, connection
             connection.close()
@@ -71,8 +71,8 @@ class Pool:
             self._drop_first(key)
         if self._count > MOST_IDLE:
             self._drop_first(next(iter(self._idle)))
-        if now - self._looked_at > IDLE_SECONDS / 4:
-            self._looked_at = now
+        if now - self._swept_at > IDLE_SECONDS / 4:
+            self._swept_at = now
             self._drop_stale(now - IDLE_SECONDS)
 
     def close(self) -> None:
@@ -81,22 +81,22 @@ class Pool:
 
     def _drop_stale(self, oldest: float) -> None:
         for key in list(self._idle):
-            while (kept := self._idle.get(key)) and (kept[0][1] < oldest or not kept[0][0].is_reusable):
+            while (idle := self._idle.get(key)) and (idle[0][1] < oldest or not idle[0][0].is_reusable):
                 self._drop_first(key)
 
     def _drop_first(self, key: Key) -> None:
         connection, _ = self._idle[key].pop(0)
-        self._taken_out(key)
+        self._removed(key)
         connection.close()
 
-    def _taken_out(self, key: Key) -> None:
+    def _removed(self, key: Key) -> None:
         self._count -= 1
         if not self._idle[key]:
             del self._idle[key]
 
     async def _connected(self, target: Target, address: Address) -> Connection:
         tls = (self._tls or _system_tls()) if target.is_tls else None
-        # The name is what the certificate must say; the address was only where to find it.
+        # The certificate must match the name, not the address.
         name = target.host if tls else None
         loop = asyncio.get_running_loop()
         if self._proxy is None:
@@ -109,7 +109,7 @@ class Pool:
     async def _through_proxy(
         self, target: Target, address: Address, tls: ssl.SSLContext | None, name: str | None
     ) -> Connection:
-        """The operator's proxy is asked for the checked address, not for the name: it must not resolve it again."""
+        """Connect through the operator's proxy, by address: the proxy must not resolve the name again."""
         proxy = self._proxy
         if proxy is None:
             raise NotReached("no proxy")
@@ -124,14 +124,14 @@ class Pool:
         except BaseException:
             transport.abort()
             raise
-        # None if the other side left during the handshake: the exchange then finds no transport.
+        # None if the peer disconnected during the handshake: the exchange then finds no transport.
         if upgraded is not None:
             connection.connection_made(upgraded)
         return connection
 
 
 class _ProxyGreeting(asyncio.Protocol):
-    """Waits for the proxy to let us through. Nothing may follow its answer before we have spoken."""
+    """Waits for the proxy's response to CONNECT. No data may follow the response before the hub sends its request."""
 
     def __init__(self) -> None:
         self.passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -153,7 +153,7 @@ class _ProxyGreeting(asyncio.Protocol):
 
 @functools.cache
 def _system_tls() -> ssl.SSLContext:
-    """Made at the first use: to read the system's certificates takes longer than to start a hub."""
+    """Created at first use: loading the system's certificates takes longer than starting the hub."""
     return ssl.create_default_context()
 
 

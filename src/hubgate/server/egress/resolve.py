@@ -1,4 +1,4 @@
-"""From a name to one address that was checked, in bounded time."""
+"""Resolves a name to checked addresses, in bounded time."""
 
 import asyncio
 import contextlib
@@ -15,20 +15,19 @@ from hubgate.server.egress.target import Target
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 
 RESOLVE_SECONDS = 3.0
-# A look-up that hangs holds its thread until the system gives up. Whoever runs a slow name server for names of their
-# own has some of the threads at most (attack W25). Two labels are a site. Below some, such as co.uk, everybody may have
-# a name, and no list of those is at hand: so names that share three labels get a part of their site's threads, and
-# whoever fills it leaves the rest to neighbours.
+# A hanging look-up occupies its thread until the system gives up. The owner of a slow name server can occupy only some
+# of the threads (attack W25). Names that share two labels are a site. Some sites, such as co.uk, belong to many owners,
+# and there is no list of those here: names that share three labels get only a part of their site's threads.
 THREADS = 256
 THREADS_PER_SITE = 32
 THREADS_PER_OWNER = 8
 
 
 class NotReached(Exception):
-    """No answer from the address: blocked, refused, unknown and timed out look alike outside (attack W18).
+    """The address did not respond. Blocked, refused, unknown and timed out look the same to users (attack W18).
 
-    `cause` is for the operator's log. `is_public` says that the address is one anybody could have dialled: of any other
-    not even how long it took may be told.
+    `cause` is for the operator's log. `is_public` says that anyone could have connected to the address; for any other
+    address, not even the duration may be shown.
     """
 
     def __init__(self, cause: str) -> None:
@@ -38,35 +37,33 @@ class NotReached(Exception):
 
 
 class NoRoom(NotReached):
-    """Nothing was sent: as much as may be is in the air to that address, or waits for its name. Later it may go."""
+    """Nothing was sent because too many requests or look-ups for the address are in flight. A retry may succeed."""
 
 
 class SystemResolver:
-    """The system's resolver, in threads of its own, asked once for callers that want the same name at once."""
+    """The system's resolver, in separate threads. Concurrent callers with the same name share a look-up."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, "resolve")
-        self._asked: dict[str, asyncio.Future[Sequence[Address]]] = {}
+        self._pending: dict[str, asyncio.Future[Sequence[Address]]] = {}
 
     async def __call__(self, host: str) -> Sequence[Address]:
-        asked = self._asked.get(host)
-        if asked is None:
-            same_site, same_owner = self._like(host, 2), self._like(host, 3)
-            if same_owner >= THREADS_PER_OWNER or same_site >= THREADS_PER_SITE or len(self._asked) >= THREADS:
+        pending = self._pending.get(host)
+        if pending is None:
+            same_site, same_owner = self._count_similar(host, 2), self._count_similar(host, 3)
+            if same_owner >= THREADS_PER_OWNER or same_site >= THREADS_PER_SITE or len(self._pending) >= THREADS:
                 like = f"{same_site} like {host}, {same_owner} very much so"
-                raise NoRoom(f"{len(self._asked)} names are being resolved, {like}")
+                raise NoRoom(f"{len(self._pending)} names are being resolved, {like}")
             loop = asyncio.get_running_loop()
-            asked = self._asked[host] = loop.run_in_executor(self._threads, _look_up, host)
-            asked.add_done_callback(lambda _: self._asked.pop(host, None))
-        # One caller's deadline must not cancel the look-up of the others.
-        return await asyncio.shield(asked)
+            pending = self._pending[host] = loop.run_in_executor(self._threads, _look_up, host)
+            pending.add_done_callback(lambda _: self._pending.pop(host, None))
+        # A caller's deadline must not cancel the look-up that other callers share.
+        return await asyncio.shield(pending)
 
-    def _like(self, host: str, labels: int) -> int:
-        """How many names are being resolved that end in the same labels: their answers probably come from one name
-        server.
-        """
+    def _count_similar(self, host: str, labels: int) -> int:
+        """How many names in resolution end in the same labels, and so probably share a name server."""
         ending = host.split(".")[-labels:]
-        return sum(other.split(".")[-labels:] == ending for other in self._asked)
+        return sum(other.split(".")[-labels:] == ending for other in self._pending)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -74,13 +71,13 @@ class SystemResolver:
 
 def _look_up(host: str) -> Sequence[Address]:
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    # A scope id has no business here, and one address may be listed for several protocols.
+    # Drop scope ids, and duplicates: an address may be listed for several protocols.
     return list(dict.fromkeys(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
 
 
 @dataclass(frozen=True)
 class Checked:
-    """Resolves and judges. A set that mixes good and bad addresses is refused whole (attack W10)."""
+    """Resolves a target and checks its addresses. If any address is blocked, all are rejected (attack W10)."""
 
     resolve: Resolve
     allowed: Sequence[Network] = ()

@@ -1,7 +1,7 @@
-"""How many requests may be in the air to one IP address, whatever the name, the port and whose they are.
+"""Limits the requests in flight to one IP address, regardless of name, port and owner.
 
-A thousand webhooks of a hundred users that all point at one victim make no flood of it (attack W29). Each process
-counts its own.
+A thousand webhooks of a hundred users that all point at one victim must not flood it (attack W29). The limit applies
+to each process.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from hubgate.server.egress.addresses import Address, embedded_in
 
 PER_ADDRESS = 64
-# A receiver that answers makes room within that; where everything hangs, nobody waits for it.
+# A receiver that responds frees a slot within this time. If all requests hang, waiting longer is useless.
 WAIT_SECONDS = 0.5
 
 
@@ -23,31 +23,31 @@ class Rooms:
 
     @asynccontextmanager
     async def entered(self, address: Address) -> AsyncIterator[bool]:
-        """Whether there is room, now or in a moment, held until the block ends. Spellings of one address share it."""
+        """Take a slot for the duration of the block; False if none is free in time. All spellings share one limit."""
         reached = embedded_in(address)
         if self._taken[reached] < PER_ADDRESS:
             self._taken[reached] += 1
-        elif not await self._was_handed(reached):
+        elif not await self._wait_for_slot(reached):
             yield False
             return
         try:
             yield True
         finally:
-            self._leave(reached)
+            self._release(reached)
 
-    async def _was_handed(self, reached: Address | None) -> bool:
-        """The room of one that left, in the order of asking."""
+    async def _wait_for_slot(self, reached: Address | None) -> bool:
+        """Wait for a slot that another request releases, in first-come order; False after the timeout."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(reached, deque()).append(turn)
         try:
             await asyncio.wait([turn], timeout=WAIT_SECONDS)
         except asyncio.CancelledError:
             if not turn.cancel():
-                self._leave(reached)
+                self._release(reached)
             raise
         return not turn.cancel()
 
-    def _leave(self, reached: Address | None) -> None:
+    def _release(self, reached: Address | None) -> None:
         waiting = self._waiting.get(reached, deque())
         while waiting:
             turn = waiting.popleft()

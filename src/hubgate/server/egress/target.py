@@ -1,4 +1,4 @@
-"""An address to connect to, checked as far as it can be without asking DNS. Pure."""
+"""Parses and checks the URL of an outgoing request, without DNS or other I/O."""
 
 import ipaddress
 import re
@@ -12,7 +12,7 @@ from hubgate.server.errors import Unprocessable
 LONGEST_URL = 2048
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-# The Fetch standard's list of ports that no browser dials, and those of databases and container engines.
+# The blocked ports of the Fetch standard, and those of databases and container engines.
 BLOCKED_PORTS = frozenset(
     map(
         int,
@@ -25,15 +25,15 @@ BLOCKED_PORTS = frozenset(
     )
 )
 
-# Printable ASCII without what parsers disagree about.
+# Printable ASCII without the characters that parsers disagree about.
 _CLEAN = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+\Z")
 _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?\Z")
-# A last label of digits makes a host an IPv4 address in the eyes of some parser: 127.1, 0x7f.1, 2130706433.
+# Some parsers treat a host whose last label is numeric as an IPv4 address: 127.1, 0x7f.1, 2130706433.
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|[0-9]+)\Z")
 
 
 class AddressRefused(Unprocessable):
-    """Says which rule the address breaks."""
+    """The address is not allowed. The message says which rule it breaks."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(f"This address is not allowed: {rule}.")
@@ -41,12 +41,12 @@ class AddressRefused(Unprocessable):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`literal` is set where the host is an IP address and there is nothing to resolve."""
+    """A parsed URL. `literal` is set if the host is an IP address, which needs no resolution."""
 
     scheme: str
     host: str
     port: int
-    # Path and query as they go onto the wire.
+    # Path and query as sent.
     request: str
     literal: Address | None
 
@@ -112,7 +112,7 @@ def _host(netloc: str) -> tuple[str, Address | None]:
         raise AddressRefused("its host is no host name")
     if _NUMERIC.match(host.rpartition(".")[2]):
         try:
-            # Only four decimal numbers without leading zeros; every other spelling is read differently somewhere.
+            # Only four decimal numbers without leading zeros: parsers disagree about every other spelling.
             return host, ipaddress.IPv4Address(host)
         except ValueError:
             raise AddressRefused("its host is a number that programs read differently") from None

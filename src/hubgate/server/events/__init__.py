@@ -1,5 +1,5 @@
-"""What happened to repos, as watchers are told.
+"""Events: changes of repos, as they are sent to webhooks.
 
-Owns: the kinds of events, the payload each freezes, and the row written in the transaction of the change itself
-(`outbox`). Does not own: who watches and how they are told (`webhooks`), what makes a change (`hub`).
+Owns: the kinds of events, their payloads, and the row written in the transaction of the change (`outbox`). Does not
+own: watches and delivery (`webhooks`), or the changes themselves (`hub`).
 """

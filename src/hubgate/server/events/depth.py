@@ -1,6 +1,6 @@
-"""How many deliveries led to a change, so that receivers that change what they watch cannot go in circles (W28).
+"""The depth of a change: how many deliveries led to it, so that receivers cannot cause endless loops (W28).
 
-A receiver passes on the depth of the delivery it was sent; what it changes is one deeper.
+A receiver sends back the depth of the delivery it received; its changes are one level deeper.
 """
 
 from contextvars import ContextVar
@@ -11,11 +11,11 @@ _depth: ContextVar[int] = ContextVar("hubgate_depth", default=0)
 
 
 def enter(header: str | None) -> None:
-    """For the request at hand, with the header it came with."""
+    """Set the depth of the current request from its header."""
     known = header is not None and header.isascii() and header.isdigit()
     _depth.set(min(int((header or "")[:6]) + 1, _DEEPEST) if known else 0)
 
 
 def depth_of_change() -> int:
-    """Also inside a unit of work, which runs in the context of its caller."""
+    """The depth of changes made by the current request. Also works inside a transaction, which runs in its context."""
     return _depth.get()

@@ -1,5 +1,7 @@
-"""The registry of event kinds. A new one is one row here and one `outbox.record` call where it happens; the tests then
-demand its golden payload in `contract/events/`.
+"""The registry of event kinds.
+
+To add a kind, add a row here and an `outbox.record` call at the change; tests require its golden payload in
+`contract/events/`.
 """
 
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from enum import Enum, unique
 class Row:
     scope: str
     action: str
-    # Members of the payload beside `event`, `repo` and `webhook`.
+    # Members of the payload besides `event`, `repo` and `webhook`.
     extras: tuple[str, ...]
     # Completes "Sent when ...".
     when: str
@@ -32,7 +34,7 @@ class Kind(Enum):
 
     @property
     def domain(self) -> str:
-        """Which of a webhook's domains it belongs to."""
+        """The webhook domain that this kind belongs to."""
         return "discussion" if self.scope.startswith("discussion") else "repo"
 
     REPO_CREATE = Row("repo", "create", (), "a repo is made; its first commit is part of it")

@@ -1,4 +1,4 @@
-"""Writing an event, in the unit of work that makes the change: both are there or neither is."""
+"""Records events in the transaction of the change, so that both commit or neither."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,8 +21,9 @@ async def record(
     *,
     by_guest: bool = False,
 ) -> None:
-    """`seq` was taken from the repo's counter in this same unit, so that numbers have no gap. `by_guest`: a user who
-    may not write to the repo caused it.
+    """Record an event. `seq` comes from the repo's counter in the same transaction, so that there are no gaps.
+
+    `by_guest`: the event was caused by a user without write access to the repo.
     """
     body = body_of(kind, repo, extras, base_url)
     await store.add(tx, new_id(now), kind, repo, seq, body, now, by_guest=by_guest)
@@ -31,6 +32,6 @@ async def record(
 async def record_all(
     tx: Tx, kind: Kind, changes: Iterable[tuple[Snapshot, int, Mapping[str, Any]]], base_url: str, now: int
 ) -> None:
-    """The same for many repos that one change is about: each with its number and its extras."""
-    told = [(new_id(now), repo, seq, body_of(kind, repo, extras, base_url)) for repo, seq, extras in changes]
-    await store.add_all(tx, kind, told, now)
+    """Record one event for each repo of a change that affects many, each with its `seq` and extras."""
+    events = [(new_id(now), repo, seq, body_of(kind, repo, extras, base_url)) for repo, seq, extras in changes]
+    await store.add_all(tx, kind, events, now)

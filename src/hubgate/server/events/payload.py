@@ -1,4 +1,4 @@
-"""The body of an event, version 3 of the payload: all of it but the part that names the webhook."""
+"""The body of an event, payload version 3, without the `webhook` member, which is added on delivery."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,15 +8,15 @@ import msgspec
 from hubgate.server.events.kinds import Kind
 
 LARGEST = 256 * 1024
-# Of that, for the part that names the webhook, which comes last.
+# Bytes of LARGEST reserved for the `webhook` member, which is added last.
 _WEBHOOK_PART = 128
-# Of a change of more refs than fit, so many at most are told.
+# The most refs in a truncated payload.
 MOST_REFS_TOLD = 1_000
 FOLDERS = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A repo as it is right after the change."""
+    """A repo right after the change."""
 
     id: str
     type: str
@@ -37,15 +37,15 @@ class RefChange(msgspec.Struct, frozen=True, rename="camel"):
 def body_of(kind: Kind, repo: Snapshot, extras: Mapping[str, Any], base_url: str) -> bytes:
     if set(extras) != set(kind.extras):
         raise ValueError(f"{kind.name} takes {kind.extras}")
-    whole = {"event": {"action": kind.action, "scope": kind.scope}, "repo": _repo(kind, repo, base_url), **extras}
-    body = msgspec.json.encode(whole)
-    return body if len(body) <= LARGEST - _WEBHOOK_PART else _shortened(whole)
+    payload = {"event": {"action": kind.action, "scope": kind.scope}, "repo": _repo(kind, repo, base_url), **extras}
+    body = msgspec.json.encode(payload)
+    return body if len(body) <= LARGEST - _WEBHOOK_PART else _shortened(payload)
 
 
-def _shortened(whole: dict[str, Any]) -> bytes:
-    """The first refs, as many as fit, and `truncated`: a change is never refused because it is too large to tell."""
-    refs: Sequence[RefChange] = whole.get("updatedRefs", ())
-    shortened = {**whole, "updatedRefs": [], "truncated": True}
+def _shortened(payload: dict[str, Any]) -> bytes:
+    """The payload with as many refs as fit, and `truncated`: a change is never rejected because of its payload size."""
+    refs: Sequence[RefChange] = payload.get("updatedRefs", ())
+    shortened = {**payload, "updatedRefs": [], "truncated": True}
     room = LARGEST - _WEBHOOK_PART - len(msgspec.json.encode(shortened))
     for ref in refs[:MOST_REFS_TOLD]:
         room -= len(msgspec.json.encode(ref)) + len(",")
@@ -56,7 +56,7 @@ def _shortened(whole: dict[str, Any]) -> bytes:
 
 
 def _repo(kind: Kind, repo: Snapshot, base_url: str) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "type": repo.type,
         "name": repo.name,
         "id": repo.id,
@@ -69,9 +69,9 @@ def _repo(kind: Kind, repo: Snapshot, base_url: str) -> dict[str, Any]:
     }
     if kind.scope.startswith("repo") and repo.head_sha is not None:
         # Existing receivers look for either spelling.
-        said |= {"headSha": repo.head_sha, "head_sha": repo.head_sha}
+        fields |= {"headSha": repo.head_sha, "head_sha": repo.head_sha}
     if repo.tags:
-        said["tags"] = list(repo.tags)
+        fields["tags"] = list(repo.tags)
     if repo.type == "space":
-        said["subdomain"] = repo.name.lower().replace("/", "-").replace("_", "-").replace(".", "-")
-    return said
+        fields["subdomain"] = repo.name.lower().replace("/", "-").replace("_", "-").replace(".", "-")
+    return fields

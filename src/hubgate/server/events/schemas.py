@@ -1,6 +1,6 @@
-"""JSON Schemas of what webhooks are sent, one for each kind of event, made from the registry.
+"""JSON Schemas of webhook payloads, one for each kind of event, generated from the registry.
 
-They are open: a payload may gain members, and a receiver that validates must not refuse it for that.
+The schemas are open: a payload may gain members, and a validating receiver must not reject it for that.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ _REF = _object(
     },
 )
 
-# What a kind may bring beside the members that all have. A new one in `kinds.py` needs its row here.
+# Schemas of the extra members. A new extra in `kinds.py` needs a row here.
 EXTRAS: Mapping[str, Schema] = {
     "movedTo": _object("Where the repo is now.", {"name": _text("With its namespace."), "owner": _OWNER}),
     "updatedRefs": {"type": "array", "items": _REF, "description": "What points elsewhere, in one change."},
@@ -93,7 +93,7 @@ def members_of(kind: Kind) -> dict[str, Schema]:
 
 
 def schema_of(kind: Kind, address: str) -> Schema:
-    """`address` is where it is served."""
+    """The JSON Schema of a kind; `address` is the URL that serves it."""
     return {
         "$schema": DIALECT,
         "$id": address,

@@ -1,4 +1,4 @@
-"""Statements on events."""
+"""SQL statements on events."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,9 +21,9 @@ async def add(
     await tx.exec(_ADD, _row(event_id, kind, repo, seq, body, now, guest=int(by_guest)))
 
 
-async def add_all(tx: Tx, kind: Kind, told: Iterable[tuple[str, Snapshot, int, bytes]], now: int) -> None:
-    """Each with its id, its repo, its number there and its body."""
-    await tx.exec_many(_ADD, [_row(event_id, kind, repo, seq, body, now) for event_id, repo, seq, body in told])
+async def add_all(tx: Tx, kind: Kind, events: Iterable[tuple[str, Snapshot, int, bytes]], now: int) -> None:
+    """Insert events, each given by its id, its repo, its `seq` in that repo and its body."""
+    await tx.exec_many(_ADD, [_row(event_id, kind, repo, seq, body, now) for event_id, repo, seq, body in events])
 
 
 def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int, guest: int = 0) -> Params:
@@ -44,7 +44,7 @@ def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: 
 
 
 async def of_repo(tx: Tx, repo_id: str, after: int, most: int) -> Sequence[Row]:
-    """In order; columns repo_seq, created_at, body."""
+    """The events of a repo after `after`, in order; columns repo_seq, created_at, body."""
     return await tx.all(
         """
         SELECT repo_seq, created_at, body FROM events WHERE repo_id = :repo_id AND repo_seq > :after
@@ -55,7 +55,7 @@ async def of_repo(tx: Tx, repo_id: str, after: int, most: int) -> Sequence[Row]:
 
 
 async def of_repo_in_public(tx: Tx, repo_id: str, after: int, most: int) -> Sequence[Row]:
-    """The same of what happened while anyone could see the repo; the numbers of the rest are left out."""
+    """Like `of_repo`, but only events from when the repo was public; the sequence then has gaps."""
     return await tx.all(
         """
         SELECT repo_seq, created_at, body FROM events WHERE repo_id = :repo_id AND repo_seq > :after AND private = 0

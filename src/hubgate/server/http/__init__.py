@@ -1,6 +1,5 @@
-"""The HTTP base: everything a request meets before its handler and after it.
+"""The HTTP base: requests, limits on bodies and headers, cookies, forms, CSRF checks and error responses.
 
-Owns the route table (and the OpenAPI document made from it), the outermost ASGI layer with its limits and headers,
-forms and their CSRF check, and how an error looks on each surface. It knows nothing of accounts or rights: `app.py`
-gives it a guard that does. Handlers take a `HubRequest` and return a Starlette response.
+Does not own the route table, the outermost ASGI layer or the OpenAPI document (`edge`), and knows nothing of accounts
+or permissions. Handlers take a `HubRequest` and return a Starlette response.
 """

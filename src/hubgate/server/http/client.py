@@ -1,16 +1,16 @@
-"""The client of a request, as the one its jobs are charged to and stopped for (`jobs/caller.py`)."""
+"""Charges the jobs of a request to its client, and stops them when the client disconnects (`jobs/caller.py`)."""
 
 from contextvars import Token
 
 from hubgate.server.http.request import HubRequest
 from hubgate.server.jobs.caller import Caller, caller_of_context
 
-_READING = frozenset({"GET", "HEAD"})
+_READ_ONLY = frozenset({"GET", "HEAD"})
 
 
 def enter(request: HubRequest) -> Token[Caller]:
-    """Jobs begun from here on are this client's, charged to its address until the guard knows more."""
-    request.jobs_for = Caller(request.client_ip, may_abandon=request.method in _READING)
+    """Charge jobs started from here on to this client: to its address until the guard finds the user."""
+    request.jobs_for = Caller(request.client_ip, may_abandon=request.method in _READ_ONLY)
     return caller_of_context.set(request.jobs_for)
 
 

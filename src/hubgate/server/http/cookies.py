@@ -1,8 +1,8 @@
-"""Cookies that a session, a form or a message depends on: their names, and how they are read.
+"""Session, CSRF and flash cookies: names, reading and writing.
 
-On https their names begin with `__Host-`: browsers accept such a cookie only with Secure and Path=/ and without Domain,
-so neither a sibling subdomain nor plain http can plant one (login CSRF, session fixation). On http browsers refuse the
-prefix, so the plain name is used. A hub accepts only the one name that the scheme of its public address calls for.
+On https, names begin with `__Host-`: browsers accept such a cookie only with Secure and Path=/ and without Domain, so
+neither a sibling subdomain nor plain http can plant a cookie (login CSRF, session fixation). On http, browsers reject
+the prefix, so the plain name is used. A hub accepts only the name that matches the scheme of its public address.
 """
 
 import re
@@ -17,7 +17,7 @@ VISITOR = "csrf"
 FLASH = "flash"
 
 _PREFIX = "__Host-"
-# RFC 6265, section 5.4: what may stand around a pair.
+# Whitespace around a pair (RFC 6265, section 5.4).
 _SPACES = " \t"
 
 
@@ -26,7 +26,7 @@ def cookie_name(name: str, *, secure: bool) -> str:
 
 
 def read_cookie(request: HubRequest, name: str, *, secure: bool) -> str | None:
-    """None if it was not sent, or sent twice: then one of the two was planted."""
+    """The value of a cookie; None if not sent, or sent twice, since then one of the two was planted."""
     values = _values(request, cookie_name(name, secure=secure))
     return values[0] or None if len(values) == 1 else None
 
@@ -36,22 +36,22 @@ def is_doubled(request: HubRequest, name: str, *, secure: bool) -> bool:
 
 
 def _values(request: HubRequest, name: str) -> list[str]:
-    """Read from the header itself: a parser that strips every kind of whitespace would accept a name that the browser
-    did not recognize as prefixed, such as one after a no-break space.
+    """All values of a cookie, read from the raw header: a parser that strips every kind of whitespace would accept a
+    name that the browser did not recognize as prefixed, such as a name after a no-break space.
     """
     return [value.rstrip(_SPACES) for value in _pattern(name).findall(request.headers.get("cookie", ""))]
 
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    """The value of each pair with this name. One pass: a header may hold thousands of pairs, and is read several times
-    for one page.
+    """Matches the value of each pair with this name, in one pass: a header may contain thousands of pairs and is read
+    several times per page.
     """
     return re.compile(rf"(?:^|;)[{_SPACES}]*{re.escape(name)}=([^;]*)")
 
 
 def set_cookie(response: Response, name: str, value: str, *, secure: bool, max_age: int | None = None) -> None:
-    """Without `max_age` until the browser is closed."""
+    """Set a cookie; without `max_age` it lasts until the browser is closed."""
     response.set_cookie(
         cookie_name(name, secure=secure),
         value,
@@ -64,5 +64,5 @@ def set_cookie(response: Response, name: str, value: str, *, secure: bool, max_a
 
 
 def delete_cookie(response: Response, name: str, *, secure: bool) -> None:
-    """With the attributes it was set with: browsers ignore a deletion that breaks the rules of the prefix."""
+    """Delete a cookie, with the same attributes: browsers ignore a deletion that breaks the rules of the prefix."""
     response.delete_cookie(cookie_name(name, secure=secure), path="/", secure=secure, httponly=True, samesite="lax")

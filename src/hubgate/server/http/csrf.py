@@ -1,8 +1,8 @@
-"""Forms answer only to pages we rendered for the same browser.
+"""CSRF protection: a form is accepted only from a page that the hub rendered for the same browser.
 
-Each form carries a hidden field: a MAC, under the server key, of a cookie only this browser holds. Signed in, that is
-the session cookie, so that a field taken from one session is worthless in another; before sign-in, a cookie of its own.
-Nothing is stored.
+Each form carries a hidden field: a MAC, under the server key, of a cookie that only this browser has. For a signed-in
+user that is the session cookie, so a field copied from one session is useless in another; before sign-in, it is a
+separate visitor cookie. Nothing is stored.
 """
 
 import base64
@@ -32,20 +32,20 @@ class Csrf:
         return self.base_url.startswith("https:")
 
     def field_for(self, request: HubRequest) -> tuple[str, str | None]:
-        """The value of the hidden field, and a visitor cookie to set where the browser has none yet."""
+        """The value of the hidden field, and a visitor cookie to set if the browser does not have one."""
         known = self._bound_cookie(request)
         cookie = known or secrets.token_urlsafe(24)
         mac = self.secret.mac(_PURPOSE, cookie.encode())
         return base64.urlsafe_b64encode(mac).decode(), None if known else cookie
 
-    def _is_ours(self, origin: str | None, host: str) -> bool:
-        """The public address, or the address the browser itself used (a hub may be reached by several names)."""
+    def _is_same_origin(self, origin: str | None, host: str) -> bool:
+        """Whether the origin is the public address or the host that the browser used (a hub may have several names)."""
         return origin is None or origin == self.base_url or origin.partition("://")[2] == host
 
     def _bound_cookie(self, request: HubRequest) -> str | None:
         names = (SESSION, VISITOR)
         if any(is_doubled(request, name, secure=self.secure) for name in names):
-            # One of the two was planted by somebody else.
+            # Of two cookies with the same name, one was planted.
             return None
         found = (read_cookie(request, name, secure=self.secure) for name in names)
         return next((cookie for cookie in found if cookie), None)
@@ -54,10 +54,10 @@ class Csrf:
         set_cookie(response, VISITOR, value, secure=self.secure)
 
     def check(self, request: HubRequest, given: str) -> None:
-        # Browsers say where a request comes from; one that says "elsewhere" needs no further look.
+        # Reject requests that the browser itself marks as coming from another origin.
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Forbidden(_REFUSAL)
-        if not self._is_ours(request.headers.get("origin"), request.headers.get("host", "")):
+        if not self._is_same_origin(request.headers.get("origin"), request.headers.get("host", "")):
             raise Forbidden(_REFUSAL)
         cookie = self._bound_cookie(request)
         if cookie is None or not self.secret.mac_matches(_PURPOSE, cookie.encode(), _decoded(given)):

@@ -1,7 +1,7 @@
-"""Reading urlencoded fields strictly: what a lenient parser repairs, an attacker uses.
+"""A strict parser for urlencoded fields: input that a lenient parser repairs helps attackers.
 
-Refused with a clear answer: invalid UTF-8, NUL bytes, more than 1,000 fields, and, where a single value is asked for,
-a name sent twice (two layers that pick different ones disagree about what was signed or consented to).
+Rejects invalid UTF-8, NUL bytes, more than 1,000 fields and, where a single value is read, a name sent twice (two
+layers that pick different values would disagree about what was signed or consented to).
 """
 
 from urllib.parse import unquote_to_bytes
@@ -16,7 +16,7 @@ class Fields:
         self.pairs = pairs
 
     def get(self, name: str, default: str = "") -> str:
-        """The one value of a field."""
+        """The single value of a field."""
         values = self.all(name)
         if len(values) > 1:
             raise _repeated(name)

@@ -1,4 +1,4 @@
-"""Headers on every answer: the request id, the security policy of its surface, CORS where browser apps call."""
+"""Headers of every response: the request id, the security policy of its surface, and CORS for browser apps."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -8,13 +8,13 @@ from hubgate.server.http.surface import Surface
 
 RawHeaders = list[tuple[bytes, bytes]]
 
-# Pages load nothing from elsewhere and run no inline script; nothing may frame them.
+# Pages load nothing from other origins, run no inline scripts and cannot be framed.
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# Chromium applies it along the whole chain of redirects, and would silently block the way back to an app.
-_FORMS_STAY = "; form-action 'self'"
+# Not for forms that lead to an app: Chromium applies it to the whole redirect chain and would silently block that.
+_FORM_ACTION_SELF = "; form-action 'self'"
 # Uploaded content never runs in our origin.
 _FILE_POLICY = "default-src 'none'; sandbox"
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
@@ -30,7 +30,7 @@ _PREFLIGHT_SECONDS = 7200
 
 
 class Manner(NamedTuple):
-    """What decides about the standard headers; see the fields of a route."""
+    """The fields of a route that determine its standard headers."""
 
     surface: Surface
     secret_address: bool = False
@@ -38,14 +38,14 @@ class Manner(NamedTuple):
 
 
 class StandardHeaders:
-    """The fixed part is encoded once per manner: this runs on every answer."""
+    """The standard headers, encoded once per manner because `add` runs for every response."""
 
     def __init__(self, secure: bool) -> None:
         manners = [Manner(*parts) for parts in product(Surface, (False, True), (False, True))]
-        self._fixed = {manner: _encoded(_lines(manner, secure)) for manner in manners}
+        self._fixed = {manner: _encoded(_standard(manner, secure)) for manner in manners}
 
     def add(self, manner: Manner, request_id: str, given: RawHeaders) -> RawHeaders:
-        """What the handler said wins over what is standard."""
+        """Add the standard headers; headers that the handler set take precedence."""
         names = {name.lower() for name, _ in given}
         standard = [pair for pair in self._fixed[manner] if pair[0] not in names]
         return [*given, *standard, (b"x-request-id", request_id.encode())]
@@ -59,11 +59,11 @@ def preflight(methods: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _lines(manner: Manner, secure: bool) -> dict[str, str]:
+def _standard(manner: Manner, secure: bool) -> dict[str, str]:
     surface = manner.surface
     policy = _POLICIES.get(surface, _DATA_POLICY)
     if surface is Surface.PAGE and not manner.leads_away:
-        policy += _FORMS_STAY
+        policy += _FORM_ACTION_SELF
     lines = {
         "content-security-policy": policy,
         "x-content-type-options": "nosniff",

@@ -1,8 +1,8 @@
-"""What a request must be before anything looks at it.
+"""Checks on the headers and the body of every request, before any other code reads them.
 
-Neither HTTP server below us caps or times a body, and both pass on two Authorization headers, a missing Host and 100 KB
-of headers. Layers that read different ones of two equal headers can be played off against each other, so a doubled
-single-value header is refused, and so is a body with two announced lengths.
+The HTTP servers below do not limit the size or duration of a body, and pass on two Authorization headers, a missing
+Host and 100 KB of headers. Two layers that each read a different copy of a repeated header can be played off against
+each other, so a repeated single-value header is rejected, and so is a body with two lengths.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from hubgate.server.errors import BadRequest, HeadersTooLarge, PayloadTooLarge, 
 
 MOST_HEADER_BYTES = 32 * 1024
 LONGEST_TARGET = 16 * 1024
-# What an honest client on a bad line still reaches; a large body gets this much more time.
+# A rate that a legitimate client on a bad line still reaches; the deadline grows with the bytes received at this rate.
 SLOWEST_BYTES_PER_SECOND = 16 * 1024
 
-_SINGLE = frozenset(
+_SINGLE_VALUE = frozenset(
     {
         b"authorization",
         b"content-length",
@@ -38,7 +38,7 @@ def check_head(scope: Scope) -> None:
     values: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         size += len(name) + len(value)
-        if name in _SINGLE:
+        if name in _SINGLE_VALUE:
             if name in values:
                 raise BadRequest(f"The {name.decode()} header was sent more than once.")
             values[name] = value
@@ -54,14 +54,14 @@ def check_head(scope: Scope) -> None:
 def _check_framing(values: dict[bytes, bytes]) -> None:
     encoding, length = values.get(b"transfer-encoding"), values.get(b"content-length")
     if encoding is not None and (length is not None or encoding.strip().lower() != b"chunked"):
-        # RFC 9112, section 6.1: the stuff of request smuggling.
+        # Request smuggling (RFC 9112, section 6.1).
         raise BadRequest("Send the body with Content-Length or chunked, not both, and not encoded otherwise.")
     if length is not None and not _LENGTH.match(length):
         raise BadRequest("Content-Length is not a number.")
 
 
 class BoundedBody:
-    """A `receive` that enforces a cap in bytes and a deadline for the whole body, however slowly it drips."""
+    """A `receive` that enforces a size limit and a deadline for the whole body, however slowly the client sends."""
 
     def __init__(self, receive: Receive, scope: Scope, cap: int, seconds: float) -> None:
         self._receive = receive
@@ -74,13 +74,13 @@ class BoundedBody:
                 self._length = int(value)
             elif name == b"transfer-encoding":
                 chunked = True
-        self._departure: asyncio.Task[Message] | None = None
-        # None without a body: nothing is to be waited for.
-        self._over = asyncio.Event() if self._length or chunked else None
+        self._disconnect_task: asyncio.Task[Message] | None = None
+        # None if the request has no body.
+        self._completed = asyncio.Event() if self._length or chunked else None
 
     @property
     def complete(self) -> bool:
-        return self._over is None or self._over.is_set()
+        return self._completed is None or self._completed.is_set()
 
     def refuse_announced(self) -> None:
         if self._length > self._cap:
@@ -95,26 +95,26 @@ class BoundedBody:
         self._received += len(message.get("body", b""))
         if self._received > self._cap:
             raise self._too_large()
-        if self._over is not None and not message.get("more_body", False):
-            self._over.set()
+        if self._completed is not None and not message.get("more_body", False):
+            self._completed.set()
         return message
 
     async def gone(self) -> Message:
-        """The `receive` of a response. It waits for the client to go and never takes a part of the body, which the
-        handler may still be reading while its answer streams (git does). Any number may wait: the server is asked once,
-        as it tells only one of those who ask at the same time."""
-        if self._departure is None:
-            self._departure = asyncio.ensure_future(self._gone())
-        return await asyncio.shield(self._departure)
+        """The `receive` of a response: waits for the client to disconnect. Never consumes a part of the body, which the
+        handler may still read while its response streams (git does). Any number of tasks may wait: they share one call
+        to the server, which notifies only one of several concurrent calls."""
+        if self._disconnect_task is None:
+            self._disconnect_task = asyncio.ensure_future(self._wait_for_disconnect())
+        return await asyncio.shield(self._disconnect_task)
 
     def close(self) -> None:
-        """Nobody waits for the client any more."""
-        if self._departure is not None:
-            self._departure.cancel()
+        """Stop waiting for the client to disconnect."""
+        if self._disconnect_task is not None:
+            self._disconnect_task.cancel()
 
-    async def _gone(self) -> Message:
-        if self._over is not None:
-            await self._over.wait()
+    async def _wait_for_disconnect(self) -> Message:
+        if self._completed is not None:
+            await self._completed.wait()
         while (message := await self._receive())["type"] != "http.disconnect":
             continue
         return message

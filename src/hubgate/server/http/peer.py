@@ -1,4 +1,4 @@
-"""Who is on the other end, for logs and limits alone: nothing else is ever taken from forwarding headers."""
+"""The client's IP address, for logs and rate limits. Nothing else is read from forwarding headers."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ UNKNOWN = "unknown"
 
 
 def client_address(scope: Scope, trusted: Networks) -> str:
-    """The peer; behind trusted proxies the nearest address in X-Forwarded-For that is not one of them.
+    """The peer's address; behind trusted proxies, the last address in X-Forwarded-For that is not a trusted proxy.
 
-    Read from the right: what stands further left was written by whoever sent it.
+    The header is read from the right: entries further left are under the client's control.
     """
     client = scope.get("client")
     if not trusted:
@@ -42,7 +42,7 @@ def _forwarded(scope: Scope) -> list[str]:
 
 
 def _without_port(hop: str) -> str:
-    """Some proxies write `203.0.113.9:51234` or `[2001:db8::1]:443`."""
+    """A hop without its port: some proxies write `203.0.113.9:51234` or `[2001:db8::1]:443`."""
     host, _, port = hop.rpartition(":")
     return host.strip("[]") if port.isdigit() else hop.strip("[]")
 

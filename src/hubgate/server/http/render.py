@@ -1,4 +1,4 @@
-"""How an error looks on the wire: one shape per protocol, the same on every route of it."""
+"""Renders errors as responses: one shape per protocol, the same on all of its routes."""
 
 import re
 from collections.abc import Callable
@@ -24,8 +24,8 @@ ErrorPage = Callable[[HubRequest, HubError], Response]
 REALM = "hubgate"
 LONGEST_HEADER_TEXT = 300
 
-# RFC 6749 section 5.2 and RFC 6750 name these; a refusal with a code of its own keeps that. Refusals of clients have
-# one, so a 401 without is about a bearer token.
+# Codes of RFC 6749 section 5.2 and RFC 6750, for errors without a code. Client authentication errors have a code, so a
+# 401 without a code is about a bearer token.
 _BUSY = "temporarily_unavailable"
 _OAUTH_CODES = {401: "invalid_token", 403: "access_denied", 429: _BUSY, 500: "server_error", 503: _BUSY}
 
@@ -38,7 +38,7 @@ class JsonResponse(Response):
 
 
 class LfsResponse(JsonResponse):
-    """These clients have a type of their own for JSON."""
+    """JSON with the media type that git-lfs requires."""
 
     media_type = "application/vnd.git-lfs+json"
 
@@ -54,15 +54,15 @@ class ErrorRenderer:
             case ErrorShape.PAGE:
                 response = self._page(request, error)
             case ErrorShape.OAUTH:
-                # RFC 6749, section 5.2: only where it leads to something.
+                # error_uri (RFC 6749, section 5.2), only if that page exists.
                 more = {"error_uri": self._explain + request.request_id} if request.is_explained else {}
                 response = JsonResponse({**_oauth_body(error), **more}, error.status)
             case ErrorShape.TEXT:
                 response = PlainTextResponse(error.message + "\n", error.status)
             case ErrorShape.LFS:
                 # git-lfs shows `message`, other clients `error`.
-                said = {"error": error.message, "message": error.message}
-                response = LfsResponse(said, error.status)
+                body = {"error": error.message, "message": error.message}
+                response = LfsResponse(body, error.status)
             case ErrorShape.API:
                 response = JsonResponse({"error": error.message}, error.status)
         self._add_headers(response, surface, error)
@@ -86,14 +86,14 @@ class ErrorRenderer:
         # RFC 6750, section 3.
         reason = f'error="invalid_token", error_description="{oauth_text(error.message)}"'
         if isinstance(error, Unauthorized) and surface in (Surface.API, Surface.FILE):
-            why = f"{reason}, " if isinstance(error, TokenForAnotherServer) else ""
-            return f'Bearer realm="{REALM}", {why}resource_metadata="{self._metadata}"'
+            detail = f"{reason}, " if isinstance(error, TokenForAnotherServer) else ""
+            return f'Bearer realm="{REALM}", {detail}resource_metadata="{self._metadata}"'
         if isinstance(error, Unauthorized) and surface.value.errors is ErrorShape.OAUTH:
             return 'Bearer error="invalid_token"'
         if isinstance(error, Unauthorized) and surface is not Surface.PAGE:
             # git ignores every scheme but Basic.
-            why = f", Bearer {reason}" if isinstance(error, TokenForAnotherServer) else ""
-            return f'Basic realm="{REALM}"{why}'
+            detail = f", Bearer {reason}" if isinstance(error, TokenForAnotherServer) else ""
+            return f'Basic realm="{REALM}"{detail}'
         if isinstance(error, Forbidden) and error.scopes and surface is not Surface.PAGE:
             return f'Bearer error="insufficient_scope", scope="{" ".join(error.scopes)}"'
         return None
@@ -105,5 +105,5 @@ def _oauth_body(error: HubError) -> dict[str, str]:
 
 
 def _one_ascii_line(text: str) -> str:
-    """A message may repeat what a caller sent: no control character of it, and no kilobytes, may reach a header."""
+    """The message for a header: it may echo input of the caller, so control characters and long texts are removed."""
     return re.sub(r"[^\x20-\x7e]+", " ", text.encode("ascii", "replace").decode())[:LONGEST_HEADER_TEXT].strip()

@@ -1,7 +1,7 @@
-"""The surfaces of the hub: which rules of the wire apply to an address.
+"""The surfaces of the hub: groups of routes that share an error format and CORS rules.
 
-A route names its surface; an address that matches no route gets the one its prefix suggests, so that a 404 under
-`/api/` is JSON and anywhere else a page.
+A route names its surface; an address that matches no route gets a surface by its prefix, so that a 404 under `/api/`
+is JSON and elsewhere a page.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class ErrorShape(Enum):
 @dataclass(frozen=True)
 class Rules:
     errors: ErrorShape
-    # Called by browser apps of other origins. Never with credentials, and never on pages and forms.
+    # Open to browser apps of other origins, without credentials. Never for pages and forms.
     cors: bool
 
 
@@ -27,7 +27,7 @@ class Rules:
 class Surface(Enum):
     API = Rules(ErrorShape.API, cors=True)
     OAUTH = Rules(ErrorShape.OAUTH, cors=True)
-    # For servers only: no browser app has business at introspection.
+    # For servers only: browser apps do not use introspection.
     OAUTH_PRIVATE = Rules(ErrorShape.OAUTH, cors=False)
     FILE = Rules(ErrorShape.TEXT, cors=True)
     GIT = Rules(ErrorShape.TEXT, cors=False)

@@ -1,5 +1,5 @@
-"""The hub's own things: repos and, later, collections, discussions and gates.
+"""Repos, and later collections, discussions and gates.
 
-Owns: what a repo is, its content in git and large files, and every change to them with the event it records.
-Does not own: who may (`access`), who is told (`webhooks`, through `events`), how it is spoken over HTTP (`web`).
+Owns: repos, their content in git and in large files, and every change to them with the event that records it.
+Does not own: permissions (`access`), notifications (`webhooks`, through `events`), the HTTP interface (`web`).
 """

@@ -1,4 +1,4 @@
-"""What one request may take of the hub, where an operator has nothing to choose: given, so that it can be reached."""
+"""Per-request limits that are not operator settings. The values are injected so that tests can lower them."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,20 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Limits:
-    # Large files come in parts of this size, from a size on that is worth the second write.
+    # Bytes per part of a multipart upload, and the file size from which multipart is worth the second write.
     part: int = 64 * MIB
     in_parts_from: int = 512 * MIB
-    # Of a push. Something is remembered of every tree.
+    # Objects in one push. Inspection stores an entry for every tree.
     pushed_objects: int = 2_000_000
-    # For all the paths of a request: rules made to be slow are hours of work.
+    # For matching all paths of a request: rules written to be slow could take hours.
     judging_seconds: float = 10.0
-    # For the number of commits of all refs that one request moves; what is not counted by then is counted later.
+    # For counting the commits of all refs that one request moves; the rest is counted in the background.
     counting_seconds: float = 10.0
-    # A client that takes nothing of a file or a fetch for this long is gone, or wants to keep us busy.
+    # A client that reads nothing from a download or fetch for this long is disconnected or an attacker.
     stall_seconds: float = 5 * 60.0
-    # Proxies give up on an answer that is silent for a minute; a push says more often that it is looked at.
+    # Interval of keep-alives during a push: proxies drop a response that is silent for a minute.
     silent_seconds: float = 5.0
-    # Branches and tags of a repo: every clone is told of all of them.
+    # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
+    # Repos swept for guest data in one step of housekeeping.
+    swept_repos: int = 50

@@ -1,7 +1,7 @@
-"""On whose behalf work is done: one caller for each request, and one for everything a process does by itself.
+"""The caller a job is charged to: one for each request, and one for all background work of a process.
 
-The edge puts it into the context, so that none of the places that start a job has to pass it on. Whether the client is
-still there is not watched until a job takes longer than a moment: most requests never pay for it.
+The edge sets a context variable, so code that starts a job does not pass the caller on. Client disconnects are only
+watched once a job runs longer than UNWATCHED seconds, so most requests do not pay for the watch.
 """
 
 import asyncio
@@ -14,31 +14,31 @@ from hubgate.server.errors import Unavailable
 
 T = TypeVar("T")
 
-# Seconds. A job that ends sooner costs a timer and no more.
+# Seconds. A shorter job costs only a timer.
 UNWATCHED = 0.05
 
 TOO_LONG = "This takes too long. Ask for less at once, or try again later."
 
 
 class ClientLeft(Exception):
-    """Nobody waits for the answer any more."""
+    """The client disconnected before the response was ready."""
 
 
 class Waiting(Protocol):
-    """Something that a caller waits for."""
+    """A job or slot that a caller waits for."""
 
     def abandon(self) -> None:
-        """The client is gone: stop, and raise ClientLeft to whoever awaits it."""
+        """Stop because the client disconnected, and raise ClientLeft in the awaiting task."""
 
 
 class Caller:
-    """`share` is whose part of the threads and programs is used: a user's id or a client's address.
+    """The user or client that jobs are charged to. `share` is the key for fair sharing: a user id or a client address.
 
-    Belongs to one event loop. `may_abandon` is set for requests that change nothing: what they wait for is dropped when
-    their client leaves. Everything else runs to its end, because it may be half of something.
+    A caller belongs to one event loop. `may_abandon` is set for read-only requests: their jobs are dropped when the
+    client disconnects. Other requests run to completion, because stopping could leave a change half done.
     """
 
-    __slots__ = ("_departure", "_watching", "has_left", "may_abandon", "repo", "share", "waiting")
+    __slots__ = ("_disconnect", "_watch_task", "has_left", "may_abandon", "repo", "share", "waiting")
 
     def __init__(self, share: str, *, may_abandon: bool = False) -> None:
         self.share = share
@@ -46,36 +46,36 @@ class Caller:
         self.may_abandon = may_abandon
         self.has_left = False
         self.waiting: set[Waiting] = set()
-        self._departure: Callable[[], Coroutine[Any, Any, Any]] | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._disconnect: Callable[[], Coroutine[Any, Any, Any]] | None = None
+        self._watch_task: asyncio.Task[None] | None = None
 
-    def leaves_when(self, departure: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """`departure` returns once the client is gone; it must not take any part of a body."""
-        self._departure = departure
+    def leaves_when(self, disconnect: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Set the coroutine that returns once the client has disconnected. `disconnect` must not consume the body."""
+        self._disconnect = disconnect
 
     def check(self) -> None:
-        """Nothing is begun for a client that is gone."""
+        """Raise ClientLeft if the client of a read-only request has disconnected."""
         if self.has_left and self.may_abandon:
             raise ClientLeft
 
     def watch(self) -> None:
-        """From now on what is in `waiting` is abandoned when the client leaves."""
-        if self._watching is None and self.may_abandon and self._departure is not None:
-            self._watching = asyncio.ensure_future(self._watch(self._departure))
+        """Start watching the client: on disconnect, everything in `waiting` is abandoned."""
+        if self._watch_task is None and self.may_abandon and self._disconnect is not None:
+            self._watch_task = asyncio.ensure_future(self._watch(self._disconnect))
 
-    async def _watch(self, departure: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        await departure()
+    async def _watch(self, disconnect: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        await disconnect()
         self.has_left = True
         for waiting in list(self.waiting):
             waiting.abandon()
 
     def close(self) -> None:
-        """The request has been answered."""
-        if self._watching is not None:
-            self._watching.cancel()
+        """Stop watching the client: the request is finished."""
+        if self._watch_task is not None:
+            self._watch_task.cancel()
 
 
-# What a process does by itself has one share, as any caller has.
+# All background work of a process counts as one caller.
 BACKGROUND = Caller("background")
 
 caller_of_context: ContextVar[Caller] = ContextVar("caller", default=BACKGROUND)
@@ -83,7 +83,7 @@ caller_of_context: ContextVar[Caller] = ContextVar("caller", default=BACKGROUND)
 
 @contextlib.contextmanager
 def as_background() -> Iterator[None]:
-    """For a step that others wait for too: it does not queue behind what else its caller asked for."""
+    """Charge jobs to BACKGROUND: for a step other callers wait for, which must not queue behind this caller's jobs."""
     token = caller_of_context.set(BACKGROUND)
     try:
         yield
@@ -92,20 +92,20 @@ def as_background() -> Iterator[None]:
 
 
 def charge_repo(repo_id: str) -> None:
-    """Once it is known which repo a request is about."""
+    """Set the repo that further jobs of this request are charged to."""
     caller = caller_of_context.get()
     if caller is not BACKGROUND:
         caller.repo = repo_id
 
 
 def only_reads() -> None:
-    """For a POST that changes nothing: it too is dropped when its client leaves."""
+    """Mark a POST as read-only, so that its jobs are dropped when the client disconnects."""
     caller = caller_of_context.get()
     if caller is not BACKGROUND:
         caller.may_abandon = True
 
 
-class _Awaited:
+class _AwaitedTask:
     def __init__(self, task: "asyncio.Future[Any]") -> None:
         self.task, self.is_abandoned = task, False
 
@@ -115,10 +115,10 @@ class _Awaited:
 
 
 async def while_wanted(work: Awaitable[T], seconds: float) -> T:
-    """The result of `work`, which is cancelled when `seconds` have passed (Unavailable) or its client has left."""
+    """Return the result of `work`. Cancels it after `seconds` (Unavailable) or on client disconnect (ClientLeft)."""
     caller = caller_of_context.get()
     task = asyncio.ensure_future(work)
-    awaited = _Awaited(task)
+    awaited = _AwaitedTask(task)
     caller.waiting.add(awaited)
     timer = asyncio.get_running_loop().call_later(UNWATCHED, caller.watch)
     try:

@@ -1,4 +1,4 @@
-"""One piece of work in a thread, with its deadline, and the checkpoints at which it can be stopped."""
+"""A job that runs in a thread, with its deadline and the checkpoints at which it can be stopped."""
 
 import asyncio
 import threading
@@ -13,12 +13,13 @@ T = TypeVar("T")
 
 
 class JobStopped(BaseException):
-    """Raised by `checkpoint`. Not an Exception: code that forgives whatever a library raises must not forgive this."""
+    """Raised by `checkpoint`. Not an Exception, so that `except Exception` around library calls does not swallow it."""
 
 
 class Job(Generic[T]):
-    """Started at most once. `stop` is called on the loop that awaits `future`; the thread sees it at a checkpoint, if
-    the job may be interrupted.
+    """A job that is started at most once.
+
+    `stop` is called on the loop that awaits `future`; an interruptible job notices at its next checkpoint.
     """
 
     __slots__ = ("caller", "deadline", "future", "interruptible", "is_stopped", "loop", "repo", "work")
@@ -40,45 +41,45 @@ class Job(Generic[T]):
         return monotonic() > self.deadline
 
     def stop(self, error: BaseException) -> None:
-        """Whoever awaits it gets `error` now."""
+        """Raise `error` in the awaiting task at once."""
         self.is_stopped = True
         if not self.future.done():
             self.future.set_exception(error)
 
     def run(self) -> Callable[[], None]:
-        """In a thread. What has to be done on the loop with the outcome."""
-        _here.job = self
+        """Run the work in a thread. Returns a callback that sets the result, to be called on the loop."""
+        _current.job = self
         try:
             result = self.work()
         except JobStopped:
-            return self._stopped
+            return self._fail_stopped
         except StopIteration as error:
-            # A future does not take one.
-            return self._failing(RuntimeError(str(error)))
+            # A future rejects StopIteration.
+            return self._fail_with(RuntimeError(str(error)))
         except BaseException as error:
-            return self._failing(error)
+            return self._fail_with(error)
         finally:
-            _here.job = None
+            _current.job = None
         return lambda: None if self.future.done() else self.future.set_result(result)
 
-    def _stopped(self) -> None:
+    def _fail_stopped(self) -> None:
         if not self.future.done():
             self.future.set_exception(too_late() if self.is_late else ClientLeft())
 
-    def _failing(self, error: BaseException) -> Callable[[], None]:
+    def _fail_with(self, error: BaseException) -> Callable[[], None]:
         return lambda: None if self.future.done() else self.future.set_exception(error)
 
 
-class _Here(threading.local):
+class _CurrentJob(threading.local):
     job: Job[Any] | None = None
 
 
-_here = _Here()
+_current = _CurrentJob()
 
 
 def checkpoint() -> None:
-    """For loops inside a job. Returns at once unless the job is no longer wanted; outside of a job it does nothing."""
-    job = _here.job
+    """Raise JobStopped if the current job was stopped or is late. Called in loops; does nothing outside a job."""
+    job = _current.job
     if job is not None and job.interruptible and (job.is_stopped or job.is_late):
         raise JobStopped
 

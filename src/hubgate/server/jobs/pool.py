@@ -1,11 +1,11 @@
-"""Threads that callers share fairly.
+"""A thread pool that callers share fairly.
 
-Waiting jobs take turns by caller, so that a thousand of one caller's delay another's first by one turn at most. And as
-a job cannot be interrupted between its checkpoints, no caller and no repo ever has all threads: a part is always left
-for somebody else, idle if there is nobody.
+Queued jobs are scheduled round-robin by caller, so a thousand jobs of one caller delay another caller's first job by
+one turn at most. A job cannot be interrupted between checkpoints, so no caller and no repo may use all threads: some
+stay reserved for other callers, even if idle.
 
-Threads also share the interpreter: libgit2 holds its lock while it parses a folder of 100,000 files, so nothing else
-of the process runs for 80 ms. So a caller whose job used the processor for long rests before the next one starts.
+Threads also share the interpreter: libgit2 holds the GIL while it parses a folder of 100,000 files, which blocks the
+process for 80 ms. So a caller whose job used much CPU time rests before the next job starts.
 """
 
 import contextlib
@@ -23,35 +23,35 @@ from hubgate.server.jobs.job import Job, too_late
 
 T = TypeVar("T")
 
-# Of one caller: more connections than any client opens wait here at once.
+# Queued jobs of one caller: more than the connections that any client opens.
 MOST_WAITING = 1_000
-# Seconds of processor time after which no one rests: nearly all jobs use less.
+# Seconds of CPU time that cause no rest: nearly all jobs use less.
 UNPAID = 0.005
 
 
 class FairPool:
-    """Used by any number of event loops at once; `_lock` guards all that is counted."""
+    """A fair thread pool, used by any number of event loops at once. `_lock` guards the queues and counters."""
 
     def __init__(self, name: str, threads: int, *, per_caller: int, per_repo: int, rest: float = 0) -> None:
-        """`rest`: for each second of processor time that a job used, its caller waits so many."""
+        """`rest` is how many seconds a caller rests for each second of CPU time that a job used."""
         self.figures = figures_of(name)
         self._rest = rest
-        # By caller: the moment at which the next job may start, and those for whom a timer runs.
-        self._resting: dict[str, float] = {}
-        self._woken: set[str] = set()
+        # The time at which a caller's next job may start, and the callers that have a wake-up timer.
+        self._resting_until: dict[str, float] = {}
+        self._wake_scheduled: set[str] = set()
         self._threads, self._per_caller, self._per_repo = threads, per_caller, per_repo
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._lock = threading.Lock()
-        # By caller, the one whose turn it is first.
-        self._waiting: OrderedDict[str, deque[Job[Any]]] = OrderedDict()
-        self._of_caller: Counter[str] = Counter()
-        self._of_repo: Counter[str] = Counter()
+        # Queued jobs by caller, in the order of turns.
+        self._queued: OrderedDict[str, deque[Job[Any]]] = OrderedDict()
+        self._caller_jobs: Counter[str] = Counter()
+        self._repo_jobs: Counter[str] = Counter()
 
     async def run(self, work: Callable[[], T], seconds: float, *, interruptible: bool) -> T:
-        """`work` in a thread; Unavailable unless it has ended within `seconds`.
+        """Run `work` in a thread and return its result; Unavailable unless it finishes within `seconds`.
 
-        Interruptible work may stop at any checkpoint, when its deadline has passed, its client has left or its task was
-        cancelled. Other work may only fail to start: once it has begun it is waited for.
+        Interruptible work stops at a checkpoint once its deadline has passed, its client has left or its task was
+        cancelled. Other work can only be stopped before it starts: once started, the call waits for it.
         """
         caller = caller_of_context.get()
         caller.check()
@@ -72,29 +72,29 @@ class FairPool:
 
     def _add(self, job: Job[Any]) -> None:
         with self._lock:
-            waiting = self._waiting.setdefault(job.caller, deque())
-            if len(waiting) >= MOST_WAITING:
+            queued = self._queued.setdefault(job.caller, deque())
+            if len(queued) >= MOST_WAITING:
                 raise Unavailable("Too many requests of yours are waiting. Try again.", retry_after=10)
-            waiting.append(job)
+            queued.append(job)
             self.figures.queued += 1
-            self._start_some()
+            self._start_queued()
         self.figures.changed(self.figures)
 
     def _drop(self, job: Job[Any]) -> bool:
-        """Whether it was still waiting; then it never starts."""
+        """Remove a job from the queue; False if the job is not queued."""
         with self._lock:
-            waiting = self._waiting.get(job.caller)
-            if waiting is None or job not in waiting:
+            queued = self._queued.get(job.caller)
+            if queued is None or job not in queued:
                 return False
-            waiting.remove(job)
-            if not waiting:
-                del self._waiting[job.caller]
+            queued.remove(job)
+            if not queued:
+                del self._queued[job.caller]
             self.figures.queued -= 1
         self.figures.changed(self.figures)
         return True
 
     def stop(self, job: Job[Any], error: BaseException) -> None:
-        """On the loop of the job: never start it or, if it may be interrupted, end it at its next checkpoint."""
+        """Drop a queued job, or end an interruptible job at its next checkpoint. Called on the job's loop."""
         if job.future.done() or (not self._drop(job) and not job.interruptible):
             return
         if isinstance(error, ClientLeft):
@@ -104,55 +104,55 @@ class FairPool:
         job.stop(error)
         self.figures.changed(self.figures)
 
-    def _start_some(self) -> None:
-        while self.figures.running < self._threads and (job := self._next()) is not None:
+    def _start_queued(self) -> None:
+        while self.figures.running < self._threads and (job := self._dequeue()) is not None:
             self.figures.queued -= 1
             self.figures.running += 1
-            self._of_caller[job.caller] += 1
+            self._caller_jobs[job.caller] += 1
             if job.repo is not None:
-                self._of_repo[job.repo] += 1
+                self._repo_jobs[job.repo] += 1
             self._executor.submit(self._run, job)
 
-    def _next(self) -> Job[Any] | None:
-        """The first job, in the order of turns, whose caller and repo have room."""
-        for caller, waiting in self._waiting.items():
-            if self._of_caller[caller] >= self._per_caller or self._is_resting(caller, waiting[0]):
+    def _dequeue(self) -> Job[Any] | None:
+        """Dequeue the next job whose caller and repo are below their limits."""
+        for caller, queued in self._queued.items():
+            if self._caller_jobs[caller] >= self._per_caller or self._is_resting(caller, queued[0]):
                 continue
-            job = next((job for job in waiting if job.repo is None or self._of_repo[job.repo] < self._per_repo), None)
+            job = next((job for job in queued if job.repo is None or self._repo_jobs[job.repo] < self._per_repo), None)
             if job is None:
                 continue
-            waiting.remove(job)
-            if waiting:
-                self._waiting.move_to_end(caller)
+            queued.remove(job)
+            if queued:
+                self._queued.move_to_end(caller)
             else:
-                del self._waiting[caller]
+                del self._queued[caller]
             return job
         return None
 
     def _is_resting(self, caller: str, first: Job[Any]) -> bool:
-        until = self._resting.get(caller)
+        until = self._resting_until.get(caller)
         if until is None:
             return False
         left = until - monotonic()
         if left <= 0:
-            del self._resting[caller]
+            del self._resting_until[caller]
             return False
-        if caller not in self._woken:
-            self._woken.add(caller)
+        if caller not in self._wake_scheduled:
+            self._wake_scheduled.add(caller)
             with contextlib.suppress(RuntimeError):
                 first.loop.call_soon_threadsafe(first.loop.call_later, left, self._wake, caller)
         return True
 
-    def _let_rest(self, caller: str, seconds: float) -> None:
+    def _add_rest(self, caller: str, seconds: float) -> None:
         now = monotonic()
-        if len(self._resting) >= MOST_WAITING:
-            self._resting = {other: until for other, until in self._resting.items() if until > now}
-        self._resting[caller] = max(self._resting.get(caller, 0), now) + seconds
+        if len(self._resting_until) >= MOST_WAITING:
+            self._resting_until = {other: until for other, until in self._resting_until.items() if until > now}
+        self._resting_until[caller] = max(self._resting_until.get(caller, 0), now) + seconds
 
     def _wake(self, caller: str) -> None:
         with self._lock:
-            self._woken.discard(caller)
-            self._start_some()
+            self._wake_scheduled.discard(caller)
+            self._start_queued()
         self.figures.changed(self.figures)
 
     def _run(self, job: Job[Any]) -> None:
@@ -161,20 +161,20 @@ class FairPool:
         used = thread_time() - began
         with self._lock:
             if used > UNPAID and self._rest and job.caller != BACKGROUND.share:
-                self._let_rest(job.caller, used * self._rest)
+                self._add_rest(job.caller, used * self._rest)
             self.figures.running -= 1
-            _less(self._of_caller, job.caller)
+            _decrement(self._caller_jobs, job.caller)
             if job.repo is not None:
-                _less(self._of_repo, job.repo)
-            self._start_some()
+                _decrement(self._repo_jobs, job.repo)
+            self._start_queued()
         self.figures.changed(self.figures)
-        # The loop may have been closed while this ran.
+        # The loop may have been closed since the job started.
         with contextlib.suppress(RuntimeError):
             job.loop.call_soon_threadsafe(settle)
 
 
 class _Watch:
-    """Looks after a job that did not end within a moment: for its deadline, and for its client."""
+    """Watches the deadline and the client of a job that runs longer than UNWATCHED seconds."""
 
     def __init__(self, pool: FairPool, job: Job[Any], caller: Caller, seconds: float) -> None:
         self._pool, self._job, self._caller = pool, job, caller
@@ -196,7 +196,7 @@ class _Watch:
         self._pool.stop(self._job, too_late())
 
 
-def _less(counter: Counter[str], name: str) -> None:
+def _decrement(counter: Counter[str], name: str) -> None:
     counter[name] -= 1
     if not counter[name]:
         del counter[name]

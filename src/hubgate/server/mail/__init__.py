@@ -1,5 +1,5 @@
-"""Outgoing mail: what it says, and how it gets out.
+"""Outgoing mail: texts, outbox and transports.
 
-A use case puts a message into the outbox in the transaction of its change; a sender takes it from there to the SMTP
-server or into a folder. Owns the texts, the outbox and the transports, not the decision when to write to whom.
+A use case adds a message to the outbox in the transaction of its change; a sender then delivers it to the SMTP server
+or writes it to a folder. Does not own the decision when to send mail and to whom.
 """

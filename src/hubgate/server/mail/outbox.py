@@ -1,7 +1,7 @@
-"""The outbox: mail that is committed with its cause and sent afterwards, at least once.
+"""The outbox: mail that is committed together with the change that causes it, then sent at least once.
 
-It is sealed while it waits, because a reset link in a stolen database would open an account. The process that put a
-mail there tries at once; the background process tries again what failed, and what a process that died had taken.
+Queued mail is encrypted, because a reset link in a stolen database would open an account. The process that adds a mail
+tries to send it at once; the background process retries failed mail and mail whose sender died.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from hubgate.server.storage.database import Database, Row, Tx
 log = logging.getLogger("hubgate.mail")
 
 BATCH = 20
-# Longer than a transport may take, so that a sender that died is followed by another and a slow one is not.
+# The lease of a sender: longer than a transport may take, so that only a dead sender is replaced, not a slow sender.
 TAKEN_FOR = 2 * MINUTE
 PAUSES = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, 60 * MINUTE)
 WORTH_SENDING_FOR = DAY
-# A command waits this long for a slow server before it leaves its mail to the background process.
+# How long a process waits for a slow server on exit before leaving the mail to the background process.
 PATIENCE_SECONDS = 3.0
 
 
@@ -39,31 +39,31 @@ class Outbox:
     transport: Transport
     sender: str
     base_url: str
-    _trying: "asyncio.Task[None] | None" = field(default=None, repr=False)
-    _wanted: bool = False
+    _task: "asyncio.Task[None] | None" = field(default=None, repr=False)
+    _is_requested: bool = False
 
     async def add(self, tx: Tx, message: Message) -> None:
-        """In the transaction of the change that causes it. Call `hurry` once that is committed."""
+        """Add a message in the transaction of the change that causes it. Call `hurry` after the commit."""
         now = self.clock()
         mail_id = new_id(now)
-        sealed = self.secret.seal(msgspec.json.encode(message), _place(mail_id))
+        sealed = self.secret.seal(msgspec.json.encode(message), _context(mail_id))
         await store.add(tx, mail_id, sealed, due_at=now, expires_at=now + WORTH_SENDING_FOR)
 
     def hurry(self) -> None:
-        """Try now, beside the answer that is being given; one mail at a time, however many callers are in a hurry."""
-        self._wanted = True
-        if self._trying is None or self._trying.done():
-            self._trying = asyncio.create_task(self._try())
+        """Send due mail now, in a background task: one mail at a time, however many callers ask."""
+        self._is_requested = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._send_all_due())
 
     async def finish(self) -> None:
-        """Let the mail that is under way leave, before the database is closed. The rest stays for a later sender."""
-        if self._trying is not None:
-            await asyncio.wait([self._trying], timeout=PATIENCE_SECONDS)
-            self._trying.cancel()
-            await asyncio.wait([self._trying])
+        """Wait briefly for mail in flight before the database is closed. Other mail stays queued for a later sender."""
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=PATIENCE_SECONDS)
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
     async def send_due(self) -> bool:
-        """One batch. Whether there may be more at once."""
+        """Send one batch of due mail; True if more may be due."""
         now = self.clock()
         rows = await self.db.read_long(lambda tx: store.due(tx, now, BATCH))
         for row in rows:
@@ -71,24 +71,24 @@ class Outbox:
         return len(rows) == BATCH
 
     async def reseal(self) -> int:
-        """Seal what waits under the first configured secret; how many were changed."""
+        """Encrypt queued mail again under the first configured secret; returns how many mails changed."""
         changed = 0
         for row in await self.db.read_long(store.sealed):
             mail_id, old = row["id"], bytes(row["sealed"])
             if self.secret.is_sealed_with_first(old):
                 continue
             try:
-                plain = self.secret.open(old, _place(mail_id))
+                plain = self.secret.open(old, _context(mail_id))
             except CannotOpen:
-                # Nobody can send it any more; the next sender drops it and says so.
+                # Cannot be decrypted: the next sender drops this mail and logs an error.
                 continue
-            new = self.secret.seal(plain, _place(mail_id))
+            new = self.secret.seal(plain, _context(mail_id))
             changed += await self.db.write(partial(store.reseal, mail_id=mail_id, old=old, new=new))
         return changed
 
-    async def _try(self) -> None:
-        while self._wanted:
-            self._wanted = False
+    async def _send_all_due(self) -> None:
+        while self._is_requested:
+            self._is_requested = False
             try:
                 while await self.send_due():
                     continue
@@ -97,25 +97,25 @@ class Outbox:
 
     async def _send(self, row: Row) -> None:
         mail_id, now = row["id"], self.clock()
-        taken_until = now + TAKEN_FOR
-        if not await self.db.write(lambda tx: store.take(tx, mail_id, row["due_at"], taken_until)):
+        leased_until = now + TAKEN_FOR
+        if not await self.db.write(lambda tx: store.take(tx, mail_id, row["due_at"], leased_until)):
             return
-        failure = await self._tried(row, now)
+        failure = await self._attempt(row, now)
         if failure is not None and not failure.permanent:
             again_at = now + PAUSES[min(row["attempts"], len(PAUSES) - 1)]
-            await self.db.write(lambda tx: store.put_off(tx, mail_id, taken_until, again_at))
+            await self.db.write(lambda tx: store.put_off(tx, mail_id, leased_until, again_at))
             log.warning("mail %s was not sent and will be tried again: %s", mail_id, failure)
             return
         await self.db.write(lambda tx: store.remove(tx, mail_id))
         if failure is not None:
             log.error("mail %s cannot be sent and is dropped: %s", mail_id, failure)
 
-    async def _tried(self, row: Row, now: int) -> NotSent | None:
+    async def _attempt(self, row: Row, now: int) -> NotSent | None:
         if now >= row["expires_at"]:
             return NotSent("it has waited for a day", permanent=True)
         mail_id = row["id"]
         try:
-            message = msgspec.json.decode(self.secret.open(bytes(row["sealed"]), _place(mail_id)), type=Message)
+            message = msgspec.json.decode(self.secret.open(bytes(row["sealed"]), _context(mail_id)), type=Message)
             mail = as_email(message, mail_id, self.sender, self.base_url, now)
             await self.transport(mail_id, mail, message.recipient)
         except CannotOpen:
@@ -123,10 +123,10 @@ class Outbox:
         except NotSent as error:
             return error
         except ValueError as error:
-            # Tried again it would fail again, and hold up all that is due after it.
+            # A retry would fail again and delay the mail behind it.
             return NotSent(f"it cannot be written: {type(error).__name__}", permanent=True)
         return None
 
 
-def _place(mail_id: str) -> str:
+def _context(mail_id: str) -> str:
     return f"mails/{mail_id}"

@@ -1,4 +1,4 @@
-"""Statements on the outbox."""
+"""SQL statements on the mail outbox."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ async def due(tx: Tx, now: int, most: int) -> Sequence[Row]:
 
 
 async def take(tx: Tx, mail_id: str, due_at: int, taken_until: int) -> bool:
-    """False if another sender was faster."""
+    """Lease a mail until `taken_until`; False if another sender leased it first."""
     changed = await tx.exec(
         "UPDATE mails SET due_at = :taken_until, attempts = attempts + 1 WHERE id = :id AND due_at = :due_at",
         {"id": mail_id, "due_at": due_at, "taken_until": taken_until},
@@ -31,7 +31,7 @@ async def take(tx: Tx, mail_id: str, due_at: int, taken_until: int) -> bool:
 
 
 async def put_off(tx: Tx, mail_id: str, taken_until: int, again_at: int) -> None:
-    """The next try, unless this sender was so slow that another has taken over."""
+    """Schedule the next attempt, unless the lease expired and another sender took over."""
     await tx.exec(
         "UPDATE mails SET due_at = :again_at WHERE id = :id AND due_at = :taken_until",
         {"id": mail_id, "taken_until": taken_until, "again_at": again_at},

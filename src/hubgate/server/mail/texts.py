@@ -1,4 +1,4 @@
-"""Every mail the hub sends. Short, and each says what to do if it was not you."""
+"""The texts of all mails that the hub sends: short, with advice for recipients who did not cause them."""
 
 from hubgate.server.mail.message import Message
 
@@ -28,7 +28,7 @@ def reset_password(recipient: str, link: str) -> Message:
 
 
 def password_changed(recipient: str, time: str, ip: str, ended: str, link: str) -> Message:
-    """`ended` says what ended, in whole sentences."""
+    """`ended` lists what was ended, in whole sentences."""
     text = f"Changed {time} from {ip}. {ended} Not you? Reset it: {link}"
     return Message(recipient, "Your password was changed", text)
 
@@ -55,8 +55,12 @@ def operator_asked(recipient: str, what: str, app: str, asker: str, link: str) -
     return Message(recipient, f"Request: {what} for {app}", f"{asker} asks for it. Grant or refuse: {link}")
 
 
-def operator_decided(recipient: str, what: str, app: str, granted: bool, link: str) -> Message:
+def operator_decided(
+    recipient: str, what: str, app: str, granted: bool, link: str, *, needs_plan: bool = False
+) -> Message:
     word, text = ("Granted", "You can use it now") if granted else ("Refused", "Ask again with another reason")
+    if granted and needs_plan:
+        text = "It works once the organization has the Enterprise plan, which the operator sets"
     return Message(recipient, f"{word}: {what} for {app}", f"{text}. See {link}")
 
 
@@ -71,16 +75,17 @@ def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Mes
     return Message(recipient, f"Webhook suspended: {host}", text)
 
 
-def webhook_app_revoked(recipient: str, host: str, app: str, link: str) -> Message:
-    text = f"{app} created it and no longer has access, so nothing is sent. Allow {app} again, or delete it: {link}"
+def webhook_app_revoked(recipient: str, host: str, app: str, link: str, done: str) -> Message:
+    """`done` is the verb for what the app did: created or changed the webhook."""
+    text = f"{app} {done} it and no longer has access, so nothing is sent. Allow {app} again, or delete it: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)
 
 
-def webhook_app_narrowed(recipient: str, host: str, app: str, link: str) -> Message:
-    text = f"{app} created it and may now read fewer private repos, so it sends less. See {link}"
+def webhook_app_narrowed(recipient: str, host: str, app: str, link: str, done: str) -> Message:
+    text = f"{app} {done} it and may now read fewer private repos, so it sends less. See {link}"
     return Message(recipient, f"Webhook sends less: {host}", text)
 
 
 def webhook_taken_over(recipient: str, host: str, app: str, link: str) -> Message:
-    text = f"{app} changed it, so it now sends only what {app} may read. Not wanted? Delete it: {link}"
+    text = f"{app} changed it, so it now sends only what {app} may read. Not wanted? Take it back or delete it: {link}"
     return Message(recipient, f"Webhook changed by {app}: {host}", text)

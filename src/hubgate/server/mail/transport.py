@@ -1,4 +1,4 @@
-"""The two ways out: an SMTP server, or a folder of `.eml` files for development."""
+"""The two mail transports: an SMTP server, or a folder of `.eml` files for development."""
 
 import asyncio
 import contextlib
@@ -13,16 +13,16 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from hubgate.server.setting_values import is_loopback
 
-# The mail's id, the mail, and whom it goes to: never read back from a header.
+# Called with the mail's id, the mail and its recipient, which is never read back from a header.
 Transport = Callable[[str, EmailMessage, str], Awaitable[None]]
 
-# For one answer of the server, and for all of them together.
+# Timeouts for one response of the server, and for the whole delivery.
 ANSWER_SECONDS = 20.0
 DELIVERY_SECONDS = 60.0
 
 
 class NotSent(Exception):
-    """The server was not reached or refused; `permanent` when it said never to try again."""
+    """The mail was not sent; `permanent` if a retry would fail too."""
 
     def __init__(self, cause: str, *, permanent: bool = False) -> None:
         super().__init__(cause)
@@ -35,14 +35,14 @@ def transport_for(smtp_url: str, data_dir: Path) -> Transport:
 
 def _files(folder: Path) -> Transport:
     async def send(mail_id: str, mail: EmailMessage, _: str) -> None:
-        # Ids are ordered by time, so the folder's order is the order of sending.
+        # Ids are ordered by time, so files sort in the order of sending.
         await asyncio.to_thread(_write, folder, mail_id, mail.as_bytes())
 
     return send
 
 
 def _write(folder: Path, mail_id: str, content: bytes) -> None:
-    """Whole or not at all, and for the hub's own user only: the links in it open accounts."""
+    """Write a mail atomically, readable by the hub's system user only: its links open accounts."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = folder / f".{mail_id}"
@@ -60,20 +60,20 @@ def _smtp(url: str) -> Transport:
     async def send(_: str, mail: EmailMessage, recipient: str) -> None:
         try:
             async with asyncio.timeout(DELIVERY_SECONDS):
-                await _in_a_thread_of_its_own(lambda: _deliver(parts, mail, recipient))
+                await _run_in_new_thread(lambda: _deliver(parts, mail, recipient))
         except TimeoutError:
             raise NotSent("the server is too slow") from None
 
     return send
 
 
-async def _in_a_thread_of_its_own(work: Callable[[], None]) -> None:
-    """Not in the pool that all share: a server that hangs must neither keep passwords from being checked nor a
-    command from ending."""
+async def _run_in_new_thread(work: Callable[[], None]) -> None:
+    """Run `work` in a new thread, not in the shared pool: a server that hangs must not block password checks or keep a
+    command from exiting."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
-    def tell(error: Exception | None) -> None:
+    def finish(error: Exception | None) -> None:
         if done.done():
             return
         if error is None:
@@ -87,9 +87,9 @@ async def _in_a_thread_of_its_own(work: Callable[[], None]) -> None:
             work()
         except Exception as error:
             failure = error
-        # Without a loop nobody waits any more.
+        # The loop was closed: nothing awaits the result.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, failure)
+            loop.call_soon_threadsafe(finish, failure)
 
     threading.Thread(target=run, name="smtp", daemon=True).start()
     await done
@@ -97,35 +97,35 @@ async def _in_a_thread_of_its_own(work: Callable[[], None]) -> None:
 
 def _deliver(url: SplitResult, mail: EmailMessage, recipient: str) -> None:
     try:
-        with contextlib.closing(_connected(url)) as server:
-            _introduce(server, url)
-            _hand_over(server, mail, recipient)
-            # The mail is through; how the farewell goes changes nothing.
+        with contextlib.closing(_connect(url)) as server:
+            _authenticate(server, url)
+            _send_message(server, mail, recipient)
+            # The mail was accepted; a failed QUIT does not matter.
             with contextlib.suppress(smtplib.SMTPException):
                 server.quit()
     except (OSError, ValueError, smtplib.SMTPException) as error:
-        # ValueError: a host or a password that cannot be put on the wire.
+        # ValueError: a host or a password that cannot be encoded.
         raise NotSent(str(error)) from error
 
 
-def _connected(url: SplitResult) -> smtplib.SMTP:
+def _connect(url: SplitResult) -> smtplib.SMTP:
     host = url.hostname or ""
     if url.scheme == "smtps":
         return smtplib.SMTP_SSL(host, url.port or 465, timeout=ANSWER_SECONDS, context=_context(host))
     return smtplib.SMTP(host, url.port or 587, timeout=ANSWER_SECONDS)
 
 
-def _introduce(server: smtplib.SMTP, url: SplitResult) -> None:
+def _authenticate(server: smtplib.SMTP, url: SplitResult) -> None:
     """`smtp://` uses STARTTLS where the server offers it, `smtps://` TLS from the start."""
-    host, private = url.hostname or "", url.scheme == "smtps"
+    host, encrypted = url.hostname or "", url.scheme == "smtps"
     server.ehlo()
-    if not private and server.has_extn("starttls"):
+    if not encrypted and server.has_extn("starttls"):
         server.starttls(context=_context(host))
         server.ehlo()
-        private = True
+        encrypted = True
     if url.username:
-        if not private and not is_loopback(host):
-            # Someone in between may have taken the offer out (RFC 3207, section 6).
+        if not encrypted and not is_loopback(host):
+            # A man in the middle may have removed the STARTTLS offer (RFC 3207, section 6).
             raise NotSent("the server offers no encryption, and the password is not sent without")
         server.login(unquote(url.username), unquote(url.password or ""))
 
@@ -133,13 +133,13 @@ def _introduce(server: smtplib.SMTP, url: SplitResult) -> None:
 def _context(host: str) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if is_loopback(host):
-        # A mail server on this machine has a certificate that it made itself, and no line to be tapped.
+        # A mail server on this machine has a self-signed certificate, and loopback traffic cannot be intercepted.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
 
 
-def _hand_over(server: smtplib.SMTP, mail: EmailMessage, recipient: str) -> None:
+def _send_message(server: smtplib.SMTP, mail: EmailMessage, recipient: str) -> None:
     try:
         server.send_message(mail, to_addrs=[recipient])
     except smtplib.SMTPRecipientsRefused as error:

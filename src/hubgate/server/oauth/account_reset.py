@@ -1,9 +1,11 @@
-"""What a user's new password ends here: the sign-ins of apps, and in an account that was never proven all the rest."""
+"""Revokes app sign-ins after a password reset; also deletes consents and apps if the account was never verified."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from hubgate.server.accounts.ended import Ended
+from hubgate.server.audit.model import Actor
+from hubgate.server.oauth.apps import owning
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.device import store as device_store
@@ -12,27 +14,30 @@ from hubgate.server.storage.database import Tx
 
 
 async def end_sign_ins(tx: Tx, user_id: str, now: int) -> Ended:
-    """Codes and tokens of every app. What the user allowed the apps stays; they get new tokens by a new sign-in.
+    """Delete the user's codes and tokens of every app. Consents remain, so apps get new tokens by a new sign-in.
 
-    For a unit that holds the user. The consents first, as everywhere: a refresh at the same moment came before this, so
-    that its tokens are seen, or finds its refresh token gone.
+    The caller's transaction has locked the user. Consents are locked first, as everywhere: a concurrent refresh either
+    committed before, and its tokens are deleted here, or finds its refresh token deleted.
     """
     await consent_store.hold_of_user(tx, user_id)
+    return await _delete_tokens(tx, user_id, now)
+
+
+async def end_everything(tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int) -> Ended:
+    """Also delete the user's consents and the apps of `owners`, with all consents and tokens for those apps."""
+    # Apps are locked before consents, in the same order as when an app is deleted.
+    owned_apps = [app for owner in owners for app in await app_store.hold_of_owner(tx, owner)]
+    connected = await consent_store.hold_of_user(tx, user_id)
+    ended = await _delete_tokens(tx, user_id, now)
+    await consent_store.remove_of_user(tx, user_id)
+    for app in owned_apps:
+        await owning.delete_held(tx, app, actor, now, reason)
+    return replace(ended, connected_apps=connected, apps=len(owned_apps))
+
+
+async def _delete_tokens(tx: Tx, user_id: str, now: int) -> Ended:
+    """Delete and count tokens. The caller's transaction has locked the consents."""
     tokens, families = await token_store.count_of_user(tx, user_id, now)
     await device_store.end_of_user(tx, user_id)
     await token_store.end_of_user(tx, user_id)
     return Ended(app_tokens=tokens, refresh_tokens=families)
-
-
-async def end_everything(tx: Tx, user_id: str, owners: Sequence[str], now: int) -> Ended:
-    """The same, with the consents and the apps of the owners; for others, these apps' consents and tokens end too."""
-    # Locked before the consents, as by the deletion of an app.
-    own = [client_id for owner in owners for client_id in await app_store.hold_of_owner(tx, owner)]
-    connected = await consent_store.hold_of_user(tx, user_id)
-    ended = await end_sign_ins(tx, user_id, now)
-    await consent_store.remove_of_user(tx, user_id)
-    for client_id in own:
-        await consent_store.remove_of_client(tx, client_id)
-        await token_store.end_of_client(tx, client_id)
-        await app_store.remove(tx, client_id)
-    return replace(ended, connected_apps=connected, apps=len(own))

@@ -1,4 +1,4 @@
-"""Which app is calling, and the proof of it (RFC 6749, section 2.3): Basic, a secret in the body, or the id alone."""
+"""Client authentication (RFC 6749, section 2.3): Basic, a secret in the body, or the client id alone."""
 
 import base64
 from dataclasses import dataclass
@@ -16,23 +16,23 @@ from hubgate.server.oauth.parameters import Parameters
 from hubgate.server.secret import fingerprint
 from hubgate.server.throttle.limiter import Limit
 
-# By address and app together, so that a stranger's wrong guesses do not lock the app itself out.
+# Counted per network and app, so that a stranger's wrong guesses do not lock the app out.
 FAILED_AUTHENTICATIONS = Limit("client authentication", 100, 15 * 60)
 
 
 @dataclass(frozen=True)
 class Presented:
-    """What a request says about its client. `secret` is None where it claims to be public."""
+    """The client credentials in a request. `secret` is None if the client claims to be public."""
 
     client_id: str
     secret: str | None
     basic: bool
-    # The same header read without form-decoding, which some clients leave out.
+    # The header's id and secret without form-decoding: some clients do not form-encode them.
     raw: tuple[str, str] | None = None
 
 
 def presented(request: HubRequest, parameters: Parameters) -> Presented | None:
-    """None where the request names no client at all."""
+    """Read the client credentials; None if the request does not name a client."""
     header = request.headers.get("authorization")
     body_id, body_secret = parameters.get("client_id"), parameters.get("client_secret")
     if header is None:
@@ -44,40 +44,46 @@ def presented(request: HubRequest, parameters: Parameters) -> Presented | None:
     scheme, _, value = header.partition(" ")
     if scheme.lower() != "basic":
         raise ClientRefused(
-            "Authenticate with Basic, with client_id and client_secret in the body, or not at all.", basic=True
+            "Authenticate with Basic, with client_id and client_secret in the body, or not at all.",
+            basic=True,
+            about="client_id",
         )
     if body_secret is not None:
-        # Two proofs: whichever we picked, somebody else might pick the other (attack O18).
+        # With two secrets, another server might check the one that this hub ignores (attack O18).
         raise invalid_request("Send the secret once: in the Authorization header or in the body.")
     try:
         name, colon, password = base64.b64decode(value.strip(), validate=True).decode().partition(":")
     except ValueError:
-        raise ClientRefused("The Authorization header is not Basic credentials.", basic=True) from None
+        raise _not_basic() from None
     if not colon:
-        raise ClientRefused("The Authorization header is not Basic credentials.", basic=True)
+        raise _not_basic()
     found = Presented(unquote_plus(name), unquote_plus(password), basic=True, raw=(name, password))
     if body_id is not None and body_id not in (found.client_id, name):
         raise invalid_request("client_id in the body is not the one in the Authorization header.", "client_id")
     return found
 
 
-async def authenticate(oauth: OAuth, given: Presented, ip: str) -> App:
-    """The app, proven to be what it says. A public one proves nothing here: its code or device does.
+def _not_basic() -> ClientRefused:
+    return ClientRefused("The Authorization header is not Basic credentials.", basic=True, about="client_id")
 
-    A right secret is good however many wrong ones came before: who guesses a secret of 256 bits is not stopped by
-    counting, and an app that shares an address with a broken one must go on.
+
+async def authenticate(oauth: OAuth, given: Presented, ip: str) -> App:
+    """Authenticate the client. A public app proves nothing here; its PKCE verifier or device code does that later.
+
+    A correct secret is accepted after any number of failures: 256 bits cannot be guessed anyway, and an app must keep
+    working when a misconfigured app shares its address.
     """
-    app = await (_proven(oauth, given) if given.secret else _public(oauth, given, ip))
+    app = await (_with_secret(oauth, given) if given.secret else _public(oauth, given, ip))
     if app is None:
         await oauth.limiter.take(FAILED_AUTHENTICATIONS, f"{network_of(ip)} {given.client_id}")
         raise ClientRefused(basic=given.basic)
     return app
 
 
-async def _proven(oauth: OAuth, given: Presented) -> App | None:
-    pairs = dict.fromkeys([(given.client_id, given.secret), *([given.raw] if given.raw else [])])
-    for client_id, secret in pairs:
-        # PostgreSQL cannot even look for a NUL.
+async def _with_secret(oauth: OAuth, given: Presented) -> App | None:
+    candidates = dict.fromkeys([(given.client_id, given.secret), *([given.raw] if given.raw else [])])
+    for client_id, secret in candidates:
+        # PostgreSQL rejects NUL in a query parameter.
         if secret and "\0" not in client_id:
             key = fingerprint(secret)
             if app := await store.find_with_secret(oauth.db, client_id, key, oauth.clock()):
@@ -91,7 +97,7 @@ async def _public(oauth: OAuth, given: Presented, ip: str) -> App | None:
 
 
 async def find_client(oauth: OAuth, client_id: str, ip: str, *, basic: bool = False) -> App | None:
-    """As `find_app`; an app whose document is no good is a client that did not prove itself (RFC 6749, section 5.2)."""
+    """Like `find_app`, but an invalid metadata document raises invalid_client (RFC 6749, section 5.2)."""
     try:
         return await find_app(oauth, client_id, caller=ip)
     except DocumentRefused as error:

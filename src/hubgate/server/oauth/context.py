@@ -1,4 +1,4 @@
-"""What every use case of sign-in for apps needs, in one value."""
+"""The dependencies shared by all OAuth use cases."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,12 +23,12 @@ class OAuth:
     keys: KeyRing
     limiter: Limiter
     outbox: Outbox
-    # The issuer, exactly as it stands in tokens.
+    # The issuer, exactly as in the `iss` of tokens.
     base_url: str
     cli_client_ids: tuple[str, ...]
     extra_scopes: tuple[Scope, ...]
     documents: Documents
-    # Further spellings of the one kind of subject token (CONTRACT: aliases by setting).
+    # Configured aliases of the only supported subject token type (CONTRACT: aliases by setting).
     subject_token_types: tuple[str, ...] = ()
 
     @cached_property

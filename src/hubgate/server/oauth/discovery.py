@@ -1,4 +1,4 @@
-"""What clients read before they begin (OpenID Connect Discovery, RFC 8414) and what a 401 points to (RFC 9728)."""
+"""Metadata documents for clients: OpenID Connect Discovery, RFC 8414 and RFC 9728 (which a 401 links to)."""
 
 from typing import Any
 
@@ -19,8 +19,10 @@ _HEADERS = {"cache-control": "public, max-age=300"}
 
 
 def routes(base_url: str) -> list[Route]:
-    """One client feeds the whole document to its constructor: no member may be called scope, state, token, nonce,
-    prompt or redirect_uri.
+    """The routes of the metadata documents.
+
+    A client passes every member to its constructor: do not name a member scope, state, token, nonce, prompt or
+    redirect_uri.
     """
     provider = {
         "issuer": base_url,
@@ -45,13 +47,13 @@ def routes(base_url: str) -> list[Route]:
         "claims_supported": list(dict.fromkeys(_CLAIMS)),
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
         "authorization_response_iss_parameter_supported": True,
-        # The modelled service's name and the draft's.
+        # The name used by the modelled service, then the name in the IETF draft.
         "client_id_metadata_supported": True,
         "client_id_metadata_document_supported": True,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
         "claims_parameter_supported": False,
-        # What `resource` (RFC 8707) may name and this hub answers itself (RFC 9728, section 4).
+        # The `resource` (RFC 8707) that this hub serves itself (RFC 9728, section 4).
         "protected_resources": [base_url],
     }
     resource = {
@@ -73,14 +75,14 @@ def _route(path: str, document: dict[str, Any], summary: str) -> Route:
     return Route(
         "GET",
         path,
-        public(_saying(document)),
+        public(_serve(document)),
         Surface.API,
         summary,
         answers={200: ("Metadata.", dict[str, Any])},
     )
 
 
-def _saying(document: dict[str, Any]) -> PublicHandler:
+def _serve(document: dict[str, Any]) -> PublicHandler:
     async def handler(_: HubRequest) -> JsonResponse:
         return JsonResponse(document, headers=_HEADERS)
 

@@ -1,15 +1,15 @@
-"""OAuth's own errors: a code of the RFC, a sentence for the developer, a status. (RFC 6749 section 5.2)"""
+"""OAuth errors: an RFC error code, a description for the developer and a status (RFC 6749, section 5.2)."""
 
 from hubgate.server.errors import BadRequest, Unauthorized
 from hubgate.server.http.oauth_text import oauth_text
 
-_NOT_PROVEN = "The client is unknown, or its credentials do not fit."
+_INVALID_CLIENT = "The client is unknown, or its credentials do not fit."
 
 
 class OAuthRefused(BadRequest):
-    """Status 400, as every refusal of the token endpoint but one.
+    """An OAuth error with status 400; for invalid_client, with status 401, see ClientRefused.
 
-    `about` names the parameter to mark in the explanation, where comparing with what is registered would not tell.
+    `about` names the parameter to mark in the explanation, if comparing with the registered values would not find it.
     """
 
     def __init__(self, code: str, description: str, about: str = "") -> None:
@@ -18,14 +18,18 @@ class OAuthRefused(BadRequest):
 
 
 class NotYet(OAuthRefused):
-    """What a device that waits is told; no mistake of the app's (RFC 8628, section 3.5)."""
+    """The response to a polling device before the user has decided; not an app error (RFC 8628, section 3.5)."""
 
 
 class ClientRefused(Unauthorized):
-    """invalid_client: 401, with a challenge in the scheme the client used (RFC 6749, section 5.2)."""
+    """invalid_client: 401, with a challenge in the scheme the client used (RFC 6749, section 5.2).
 
-    def __init__(self, description: str = _NOT_PROVEN, *, basic: bool) -> None:
+    `about` is as in OAuthRefused; the default is for a wrong secret or an unknown client.
+    """
+
+    def __init__(self, description: str = _INVALID_CLIENT, *, basic: bool, about: str = "client_secret") -> None:
         super().__init__(description, code="invalid_client", challenge='Basic realm="hubgate"' if basic else "")
+        self.about = about
 
 
 def invalid_request(description: str, about: str = "") -> OAuthRefused:

@@ -1,4 +1,4 @@
-"""The parameters of a protocol request: each at most once, but for the few that may repeat (attack O17)."""
+"""The parameters of a protocol request: each at most once, except those in MAY_REPEAT (attack O17)."""
 
 import json
 import re
@@ -10,11 +10,11 @@ from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.oauth.errors import invalid_request
 
 MAY_REPEAT = frozenset({"resource", "audience", "orgIds"})
-_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
+_INVALID_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
 class Parameters:
-    """An empty value counts as absent (RFC 6749, section 3.1)."""
+    """Request parameters by name. An empty value counts as absent (RFC 6749, section 3.1)."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._values: dict[str, list[str]] = {}
@@ -43,7 +43,7 @@ async def read_body(request: HubRequest) -> Parameters:
 
 
 async def read_pairs(request: HubRequest) -> list[tuple[str, str]]:
-    """As they were sent: a form, or the same as a flat JSON object."""
+    """The name-value pairs of the body in the order sent: a form, or a flat JSON object."""
     if request.content_type == "application/json":
         return list(_flat(_members(await request.body())))
     if request.content_type != FORM_TYPE:
@@ -53,12 +53,12 @@ async def read_pairs(request: HubRequest) -> list[tuple[str, str]]:
 
 
 def _members(body: bytes) -> Iterable[tuple[str, Any]]:
-    """Of a JSON object, in order. A decoder that makes a dict would keep the last of two and say nothing."""
+    """The members of a JSON object, in order and with duplicates, which decoding to a dict would drop silently."""
     try:
         found = json.loads(body.decode(), object_pairs_hook=tuple)
     except (ValueError, RecursionError):
         raise invalid_request("The body is not JSON.") from None
-    # Objects are tuples here, arrays lists.
+    # Objects are decoded as tuples, arrays as lists.
     if not isinstance(found, tuple):
         raise invalid_request("Send a JSON object.")
     return found
@@ -66,15 +66,15 @@ def _members(body: bytes) -> Iterable[tuple[str, Any]]:
 
 def _flat(members: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, str]]:
     for name, value in members:
-        for one in value if isinstance(value, list) else [value]:
-            # Null is absent, as an empty value is.
-            yield _text(name), _text("" if one is None else one)
+        for item in value if isinstance(value, list) else [value]:
+            # Null counts as absent, like an empty value.
+            yield _text(name), _text("" if item is None else item)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise invalid_request("Every member of the body is a text or a number.")
     text = str(value)
-    if _NO_CHARACTER.search(text):
+    if _INVALID_CHARACTER.search(text):
         raise invalid_request("A text holds a NUL or half a character.")
     return text

@@ -1,4 +1,4 @@
-"""Proof Key for Code Exchange, S256 alone (RFC 7636; plain proves nothing to whoever sees the request)."""
+"""Proof Key for Code Exchange, S256 only (RFC 7636): with `plain`, anyone who sees the request has the verifier."""
 
 import base64
 import hashlib

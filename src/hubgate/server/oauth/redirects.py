@@ -1,4 +1,4 @@
-"""Where an app may be answered: which redirect URIs can be registered, and which of a request's match them. Pure."""
+"""Redirect URIs: which can be registered, and whether the URI in a request matches a registered one. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -11,26 +11,26 @@ EXACT, ORIGIN = "exact", "origin"
 MATCHES = (EXACT, ORIGIN)
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-# Schemes that a browser runs, shows or hands to something other than an app.
-_NO_APP = frozenset(
+# Schemes that a browser executes, displays or passes to something other than an app.
+_FORBIDDEN_SCHEMES = frozenset(
     """
     about blob chrome chrome-extension data file filesystem ftp intent jar javascript mailto moz-extension
     ms-browser-extension resource sms tel vbscript view-source ws wss
     """.split()  # noqa: SIM905
 )
-# Printable ASCII without quotes, angle brackets and the backslash, about which parsers disagree (attack O2).
-_CLEAN = re.compile(r"[!#-;=?-\[\]_a-z~]+\Z")
+# Printable ASCII without characters that parsers disagree about: quotes, angle brackets, backslash (attack O2).
+_SAFE = re.compile(r"[!#-;=?-\[\]_a-z~]+\Z")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*\Z")
-# A host and its port, where the scheme was left out: `localhost:5000/cb` would be a scheme called localhost.
+# A host and port without a scheme: `localhost:5000/cb` would be parsed as the scheme `localhost`.
 _HOST_AND_PORT = re.compile(r"(localhost|\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)+):[0-9]+(?:[/?]|\Z)", re.IGNORECASE)
-# A loopback address up to its path, the port apart; and the origin of an address, as it is written.
-_HERE = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::([0-9]{1,5}))?(?=[/?]|\Z)", re.IGNORECASE)
+# A loopback URI up to its path, with the port as a separate group; then the origin of a URI as written.
+_LOOPBACK_URI = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::([0-9]{1,5}))?(?=[/?]|\Z)", re.IGNORECASE)
 _ORIGIN = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
-_OF_ANSWERS = frozenset({"code", "state", "iss", "error", "error_description", "error_uri"})
+_RESPONSE_PARAMETERS = frozenset({"code", "state", "iss", "error", "error_description", "error_uri"})
 
 
 def check_redirect_uri(uri: str) -> str:
-    """What may be registered (attack O5)."""
+    """Return the URI if an app may register it, or raise Unprocessable (attack O5)."""
     if len(uri) > LONGEST:
         raise Unprocessable(f"A redirect URI has at most {LONGEST:,} characters.")
     parts = split_address(uri)
@@ -41,7 +41,7 @@ def check_redirect_uri(uri: str) -> str:
         raise Unprocessable(f"{uri[:80]} is no address such as https://app.example/callback.")
     if "#" in uri:
         raise Unprocessable(f"{uri[:80]} has a fragment, which never reaches the app.")
-    if parts.scheme in _NO_APP or not _SCHEME.match(parts.scheme):
+    if parts.scheme in _FORBIDDEN_SCHEMES or not _SCHEME.match(parts.scheme):
         raise Unprocessable(f"{parts.scheme}: does not lead to an app.")
     if parts.scheme == "http" and host_of(parts) not in LOOPBACK:
         raise Unprocessable(f"{uri[:80]} is plain http. Use https; http is for localhost, 127.0.0.1 and [::1].")
@@ -54,15 +54,15 @@ def check_redirect_uri(uri: str) -> str:
 
 
 def matches(registered: Iterable[str], given: str, match: str = EXACT) -> bool:
-    """Whether the app registered this address. Loopback ports are free: a native app takes any that is (RFC 8252)."""
-    return any(_is_same(one, given) or (match == ORIGIN and _has_origin(one, given)) for one in registered)
+    """Whether the app registered this URI. Any loopback port matches: a native app takes a free port (RFC 8252)."""
+    return any(_is_same(uri, given) or (match == ORIGIN and _has_origin(uri, given)) for uri in registered)
 
 
 def _is_same(registered: str, given: str) -> bool:
-    """To the letter, but for a loopback port: what is compared by its parts is matched in spellings nobody wrote."""
+    """Compare as strings, except for a loopback port: comparing parsed parts would accept other spellings."""
     if registered == given:
         return True
-    ours, theirs = _HERE.match(registered), _HERE.match(given)
+    ours, theirs = _LOOPBACK_URI.match(registered), _LOOPBACK_URI.match(given)
     if ours is None or theirs is None or not _is_port(theirs.group(2)):
         return False
     return (ours.group(1), registered[ours.end() :]) == (theirs.group(1), given[theirs.end() :])
@@ -80,26 +80,26 @@ def _has_origin(registered: str, given: str) -> bool:
 
 
 def answer_in(uri: str) -> str:
-    """The name of a parameter in its query that only our answer has; empty if there is none.
+    """The first query parameter whose name is reserved for the response, such as `code`; empty if there is none.
 
-    Where the query is the asker's to choose, they could give the app a code of their own ahead of ours.
+    With origin matching the requester chooses the query, and could pass the app another code before the real one.
     """
     for part in re.split("[&;]", uri.partition("?")[2]):
-        # As lenient as any app may be: `code[]` is a list called code to some.
+        # As lenient as the most lenient app: some parse `code[]` as a list named code.
         name = unquote_plus(part.partition("=")[0]).partition("[")[0].strip().lower()
-        if name in _OF_ANSWERS:
+        if name in _RESPONSE_PARAMETERS:
             return name
     return ""
 
 
 def host_of(parts: SplitResult) -> str | None:
-    """The host as written, in brackets if IPv6; None where the authority is anything but host and port."""
+    """The host in lower case, in brackets if IPv6; None if the authority is not just a host and optional port."""
     found = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~-]+)(?::[0-9]{1,5})?", parts.netloc)
     return found.group(1).lower() if found else None
 
 
 def lacks_scheme(uri: str) -> bool:
-    """Whether it begins with a host and a port, which `urlsplit` would take for a scheme."""
+    """Whether the URI starts with host and port, where `urlsplit` would parse the host as a scheme."""
     return _HOST_AND_PORT.match(uri) is not None
 
 
@@ -109,13 +109,13 @@ def is_loopback(uri: str) -> bool:
 
 
 def is_web(uri: str) -> bool:
-    """http or https, rather than a scheme some app on a device claims."""
+    """Whether the scheme is http or https, not a custom scheme of a native app."""
     parts = split_address(uri)
     return parts is not None and parts.scheme in ("http", "https")
 
 
 def shown_host(uri: str) -> str:
-    """How consent names where the answer goes; never clipped."""
+    """The redirect target as the consent page names it; never shortened."""
     parts = split_address(uri)
     if parts is None:
         return uri
@@ -127,17 +127,19 @@ def shown_host(uri: str) -> str:
 
 
 def with_parameters(uri: str, query: str) -> str:
-    """The address of the answer: what was registered to the letter, but for an empty path, which becomes `/` as one
-    client compares it so. (Taken apart and put together again, `app:///path` would lose two of its slashes.)"""
-    base, _, before = uri.partition("?")
+    """The redirect URI with `query` added, otherwise unchanged; only an empty path becomes `/`, as a client expects.
+
+    Joining parsed parts would drop two slashes of `app:///path`.
+    """
+    base, _, existing = uri.partition("?")
     if is_web(uri) and "/" not in base.partition("://")[2]:
         base += "/"
-    return f"{base}?{before}&{query}" if before else f"{base}?{query}"
+    return f"{base}?{existing}&{query}" if existing else f"{base}?{query}"
 
 
 def split_address(uri: str) -> SplitResult | None:
-    """Its parts; None for what parsers may disagree about."""
-    if not _CLEAN.match(uri):
+    """Parse a URI; None if parsers may disagree about it."""
+    if not _SAFE.match(uri):
         return None
     try:
         parts = urlsplit(uri)

@@ -1,7 +1,7 @@
-"""Resource indicators (RFC 8707): for which servers a token is requested. Pure.
+"""Resource indicators (RFC 8707): the servers a token is requested for. Pure.
 
-A token is for this hub unless its request names other servers. They are stored with it in `resources`, separated by
-spaces; empty means the hub.
+A token is for this hub unless its request names other servers. The names are stored with the token in `resources`,
+separated by spaces; empty means this hub.
 """
 
 import re
@@ -17,12 +17,12 @@ MOST = 10
 WIDER = "resource names a server that was not authorized. Name some of those that were, or leave it out."
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
-# None where a request names nothing, and nothing for this hub.
+# None if the request has no `resource`; an empty tuple for this hub.
 Requested = tuple[str, ...] | None
 
 
 def requested_resources(values: Sequence[str], base_url: str) -> Requested:
-    """Raises invalid_target for what cannot be the identifier of a server, and for this hub together with others."""
+    """Parse `resource` values; invalid_target if one cannot identify a server, or this hub is mixed with others."""
     if not values:
         return None
     named = tuple(dict.fromkeys(values))
@@ -51,7 +51,7 @@ def _check(uri: str) -> None:
 
 
 def narrowed(authorized: str, requested: Requested) -> str | None:
-    """For which servers a token is issued under what was authorized; None if the request wants others (section 2.2)."""
+    """The servers to issue a token for; None if the request names a server that was not authorized (section 2.2)."""
     if requested is None:
         return authorized
     within = set(requested) <= set(authorized.split()) if requested else not authorized
@@ -59,10 +59,10 @@ def narrowed(authorized: str, requested: Requested) -> str | None:
 
 
 def shown_servers(resources: Sequence[str], base_url: str) -> tuple[str, ...]:
-    """How consent names them: by host, but whole where that is the hub's own, or there is none."""
-    return tuple(dict.fromkeys(_shown(uri, urlsplit(base_url).netloc.lower()) for uri in resources))
+    """The servers as the consent page names them: the host, or the full URI if not web or on the hub's own host."""
+    return tuple(dict.fromkeys(_display_name(uri, urlsplit(base_url).netloc.lower()) for uri in resources))
 
 
-def _shown(uri: str, own_host: str) -> str:
+def _display_name(uri: str, own_host: str) -> str:
     host = urlsplit(uri).netloc.lower()
     return host if is_web(uri) and host != own_host else uri

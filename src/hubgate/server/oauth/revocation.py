@@ -44,12 +44,12 @@ class Introspection(msgspec.Struct):
     scope: str | UnsetType = UNSET
     client_id: str | UnsetType = UNSET
     username: str | UnsetType = UNSET
-    # Of an access token.
+    # Only for access tokens.
     token_type: str | UnsetType = UNSET
     exp: int | UnsetType = UNSET
     iat: int | UnsetType = UNSET
     sub: str | UnsetType = UNSET
-    # The servers an access token is for, where they are not this hub; otherwise the app.
+    # The servers an access token is for; the client id if the token is for this hub.
     aud: str | list[str] | UnsetType = UNSET
     iss: str | UnsetType = UNSET
 
@@ -67,7 +67,7 @@ def routes(oauth: OAuth) -> list[Route]:
         app, parameters = await _client(oauth, request)
         if not app.confidential:
             raise ClientRefused("Only an app with a secret may ask about tokens.", basic=False)
-        return JsonResponse(await _described(oauth, app, parameters.need("token")), headers=NO_STORE)
+        return JsonResponse(await _introspect(oauth, app, parameters.need("token")), headers=NO_STORE)
 
     return [
         _route(
@@ -110,7 +110,7 @@ async def _client(oauth: OAuth, request: HubRequest) -> tuple[App, Parameters]:
 
 
 async def _revoke(oauth: OAuth, app: App, text: str) -> None:
-    """A token that is not there is as good as revoked; another app's is not ours to say anything about (O51)."""
+    """Revoke a token. An unknown token is a success; a token of another app is rejected (O51)."""
     read = read_token(text)
     if read is None:
         return
@@ -136,7 +136,7 @@ async def _revoke(oauth: OAuth, app: App, text: str) -> None:
         raise invalid_request("This token belongs to another app. Nothing was revoked.")
 
 
-async def _described(oauth: OAuth, app: App, text: str) -> dict[str, Any]:
+async def _introspect(oauth: OAuth, app: App, text: str) -> dict[str, Any]:
     match read_token(text):
         case (TokenKind.OAUTH, key):
             return await _access_token(oauth, app, key)
@@ -150,7 +150,7 @@ async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     if token is None or token.expires_at <= oauth.clock() or await _issued_to(oauth, app, token.client_id) is None:
         return _INACTIVE
     if token.org_id is not None and not await store.find_token(oauth.db, key, oauth.clock()):
-        # What it was taken under has ended.
+        # The membership, plan or privilege that the exchange required has ended.
         return _INACTIVE
     user = await account_store.user(oauth.db, token.user_id)
     if user is None or user.disabled_at is not None:
@@ -158,25 +158,25 @@ async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     scopes = set(parse_scopes(token.scopes))
     if token.consent_id is not None:
         scopes &= await _consented(oauth, token)
-    said = _active(oauth, user, token, join_scopes(scopes), token.expires_at)
+    response = _active(oauth, user, token, join_scopes(scopes), token.expires_at)
     servers = token.resources.split()
     if servers:
-        said["aud"] = servers[0] if len(servers) == 1 else servers
-    return {**said, "token_type": "bearer", "iat": token.created_at // SECOND}
+        response["aud"] = servers[0] if len(servers) == 1 else servers
+    return {**response, "token_type": "bearer", "iat": token.created_at // SECOND}
 
 
 async def _refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
-    """Good if a refresh with it would be. It has no token_type: that is for access tokens (RFC 7662, section 2.2)."""
+    """Active if a refresh would succeed. No token_type: that is for access tokens (RFC 7662, section 2.2)."""
     found = await store.refresh_token_with_user(oauth.db, key)
     if found is None:
         return _INACTIVE
     token, user = found
-    good_until = min(token.expires_at, token.ended_at or token.expires_at)
+    ends_at = min(token.expires_at, token.ended_at or token.expires_at)
     issued_to = await _issued_to(oauth, app, token.client_id)
-    if good_until <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
+    if ends_at <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
         return _INACTIVE
     scopes = left_of(token.scopes, await _consented(oauth, token))
-    return _INACTIVE if scopes is None else _active(oauth, user, token, scopes, good_until)
+    return _INACTIVE if scopes is None else _active(oauth, user, token, scopes, ends_at)
 
 
 async def _consented(oauth: OAuth, token: AppToken | RefreshToken) -> frozenset[str]:
@@ -200,7 +200,7 @@ def _active(oauth: OAuth, user: User, token: AppToken | RefreshToken, scopes: st
 
 
 async def _issued_to(oauth: OAuth, app: App, client_id: str) -> App | None:
-    """The app that holds the token, if the one that asks is the same or has the same owner."""
+    """The app the token was issued to, if the calling app is the same or has the same owner."""
     if app.client_id == client_id:
         return app
     other = await app_store.find(oauth.db, client_id)

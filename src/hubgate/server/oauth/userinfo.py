@@ -1,4 +1,7 @@
-"""`GET|POST /oauth/userinfo`: who the token's user is, and every organization they belong to."""
+"""`GET|POST /oauth/userinfo`: the token's user, and every organization the user belongs to.
+
+For a token for other servers the response identifies only the user, as its consent page said (attack O64).
+"""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -20,10 +23,10 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.oauth.tokens.idtoken import about
 
-# What is said whatever the token's scopes are, and what each scope adds.
+# Claims included for every token, and claims added by each scope.
 ALWAYS = ("sub", "isPro", "orgs", "organizations")
 OF_SCOPE: Mapping[str, tuple[str, ...]] = {**idtoken.OF_SCOPE, "read-billing": ("canPay", "billingMode")}
-# Of every organization the user is in, and of those the user ticked besides (canPay with read-billing).
+# Fields of every organization, and fields added for organizations the user selected (canPay needs read-billing).
 OF_ORGANIZATION = ("sub", "name", "preferred_username", "picture")
 OF_TICKED_ORGANIZATION = ("roleInOrg", "plan", "canPay", "securityRestrictions", "resourceGroups")
 
@@ -94,33 +97,35 @@ async def _app_user(request: HubRequest) -> Target[Caller]:
 
 def claims(caller: Caller, base_url: str) -> Userinfo:
     user, identity = caller.user, caller.identity
-    organizations = [_organization(membership, identity, base_url) for membership in _listed(caller)]
-    said = Userinfo(user.id, False, organizations, organizations, **about(user, identity.scopes, base_url))
+    if caller.app is None or not caller.app.is_for_this_hub:
+        return Userinfo(user.id, False, [], [], **about(user, identity.scopes, base_url))
+    organizations = [_organization(membership, identity, base_url) for membership in _visible_memberships(caller)]
+    info = Userinfo(user.id, False, organizations, organizations, **about(user, identity.scopes, base_url))
     if decide(identity, Action.ACCOUNT_READ_BILLING, Account(user.id)).allowed:
-        said.can_pay, said.billing_mode = bool(user.can_pay), "postpaid"
-    return said
+        info.can_pay, info.billing_mode = bool(user.can_pay), "postpaid"
+    return info
 
 
-def _listed(caller: Caller) -> list[Membership]:
-    """All of them, because an app needs an organization's id to ask for it; of an exchanged token only its own."""
+def _visible_memberships(caller: Caller) -> list[Membership]:
+    """All memberships, because an app needs an organization's id to ask for it; for an exchanged token only its own."""
     fence = caller.identity.fence
     return [m for m in caller.signed_in.memberships if fence is None or m.organization.id == fence]
 
 
 def _organization(membership: Membership, identity: Identity, base_url: str) -> UserinfoOrganization:
     organization = membership.organization
-    said = UserinfoOrganization(
+    info = UserinfoOrganization(
         sub=organization.id,
         name=organization.shown_name,
         preferred_username=organization.name,
         picture=f"{base_url}/avatars/{organization.id}.svg",
     )
     if identity.role_in(organization.id) is not None:
-        said.role_in_org = membership.role.label
-        # This hub has neither; apps written for others read them all the same.
-        said.security_restrictions, said.resource_groups = [], []
+        info.role_in_org = membership.role.label
+        # This hub has neither, but apps written for other hubs read both.
+        info.security_restrictions, info.resource_groups = [], []
         if organization.plan != "free":
-            said.plan = organization.plan
+            info.plan = organization.plan
         if "read-billing" in identity.scopes_in(organization.id):
-            said.can_pay = bool(organization.can_pay)
-    return said
+            info.can_pay = bool(organization.can_pay)
+    return info

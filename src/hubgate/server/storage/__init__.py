@@ -1,8 +1,8 @@
-"""Storage: one schema, two engines, one seam.
+"""Storage: one schema and one interface for two engines, SQLite and PostgreSQL.
 
-Owns the tables (`schema/`), how units of work run (`database.py` is the seam, `sqlite.py` and `postgres.py` the
-engines) and how a database is set up and moved forward (`upgrade.py`, `migrations/`). It holds no rules: what is
-stored and when is decided by the subjects, whose statements live in their own `store.py`.
+Owns the tables (`schema/`), the execution of units of work (`database.py` is the interface, `sqlite.py` and
+`postgres.py` the engines), and the creation and migration of a database (`upgrade.py`, `migrations/`). There are no
+rules here: other packages decide what to store and when, and have their statements in a `store.py`.
 
-Everything that keeps state calls it; it calls nothing of the hub but errors and clock.
+Every package with state uses this one. This package depends only on low-level modules such as errors and clock.
 """

@@ -1,10 +1,10 @@
-"""Backup and restore of an embedded hub: one tar archive.
+"""Backup and restore of a hub on SQLite, as one tar archive.
 
-The database snapshot comes first and the folders after it: what the snapshot refers to is then in the folders, and
-whatever arrived meanwhile is merely extra. Refs live in the database, so extra objects are harmless. Meanwhile nothing
-is tidied up: objects packed anew would be in neither the file that was listed nor the list. The last member is
-a manifest with the digest of every other: an archive that was cut short or damaged is noticed before it becomes a hub.
-The server secret is left out unless asked for: with it the archive opens everything that is sealed.
+The database snapshot is taken before the folders are copied: the folders then contain everything that the snapshot
+refers to, and possibly newer objects. Refs are stored in the database, so extra objects are harmless. Housekeeping is
+locked out during a backup: repacked objects would be missing from the list of files. The last member is a manifest
+with the digest of every other member, so that a truncated or damaged archive is rejected before it is restored. The
+server secret is included only on request: an archive with the secret gives access to all sealed data.
 """
 
 import hashlib
@@ -26,11 +26,11 @@ from hubgate.server.storage import datadir
 from hubgate.server.storage.engines import is_sqlite, sqlite_path
 
 FOLDERS = ("repos", "lfs")
-# What is being received, and what is being deleted.
-_PASSING = ("repos/incoming", "lfs/incoming", "lfs/parts")
-_GOING = ".gone"
-# Drafts, locks, and the copy of the refs for git, which is made anew from the database: it may be newer than that.
-_NOT_KEPT = ("tmp_", ".tmp-", "hubgate-", "packed-refs")
+# Uploads in progress, and deletions in progress.
+_INCOMPLETE_FOLDERS = ("repos/incoming", "lfs/incoming", "lfs/parts")
+_DELETED_SUFFIX = ".gone"
+# Drafts, locks, and git's copy of the refs. The copy may be newer than the snapshot and is recreated from the database.
+_EXCLUDED_PREFIXES = ("tmp_", ".tmp-", "hubgate-", "packed-refs")
 DATABASE_NAME = "hubgate.db"
 MANIFEST_NAME = "manifest.json"
 
@@ -38,7 +38,7 @@ _UNREADABLE = (OSError, EOFError, ValueError, tarfile.TarError, sqlite3.Error, z
 
 
 def backup(database_url: str, data_dir: Path, target: Path, *, with_keys: bool) -> int:
-    """Write the archive in a private folder beside its name and rename it when complete; its size in bytes."""
+    """Write the archive and return its size in bytes. An incomplete archive never appears under the target name."""
     _only_sqlite(database_url, data_dir)
     source = sqlite_path(database_url)
     if not source.exists():
@@ -61,7 +61,10 @@ def backup(database_url: str, data_dir: Path, target: Path, *, with_keys: bool) 
 
 
 def restore(database_url: str, data_dir: Path, archive: Path) -> None:
-    """Fill an empty data folder. Unpacked and verified beside, then moved in, the database last."""
+    """Restore an archive into an empty data folder.
+
+    Files are unpacked into a scratch folder, verified, and then moved into place, the database last.
+    """
     _only_sqlite(database_url, data_dir)
     if not archive.is_file():
         raise StartupError(f"There is no archive {archive}.")
@@ -99,11 +102,11 @@ def _only_sqlite(database_url: str, data_dir: Path) -> None:
 
 
 def _snapshot(source: Path, target: Path) -> None:
-    """SQLite's online backup: a consistent copy while others write."""
+    """Copy the database with SQLite's online backup, which is consistent despite concurrent writers."""
     reading, writing = sqlite3.connect(source, timeout=30), sqlite3.connect(target)
     try:
         reading.backup(writing)
-        # A plain file, not WAL: restoring needs nothing beside it.
+        # Not WAL: the snapshot must be a single file.
         writing.execute("PRAGMA journal_mode=DELETE")
     finally:
         reading.close()
@@ -114,21 +117,21 @@ def _files(data_dir: Path, with_keys: bool) -> Iterator[tuple[str, Path]]:
     for folder in FOLDERS:
         for path in sorted((data_dir / folder).rglob("*")):
             name = str(path.relative_to(data_dir))
-            if _is_kept(name) and not path.is_symlink() and (path.is_file() or _is_empty(path)):
+            if _is_included(name) and not path.is_symlink() and (path.is_file() or _is_empty(path)):
                 yield name, path
     if with_keys and secret_file(data_dir).exists():
         yield secret_file(data_dir).name, secret_file(data_dir)
 
 
-def _is_kept(name: str) -> bool:
+def _is_included(name: str) -> bool:
     parts = PurePosixPath(name).parts
-    passing = any(name == folder or name.startswith(f"{folder}/") for folder in _PASSING)
-    going = any(part.endswith(_GOING) for part in parts)
-    return not passing and not going and not parts[-1].startswith(_NOT_KEPT)
+    incomplete = any(name == folder or name.startswith(f"{folder}/") for folder in _INCOMPLETE_FOLDERS)
+    deleted = any(part.endswith(_DELETED_SUFFIX) for part in parts)
+    return not incomplete and not deleted and not parts[-1].startswith(_EXCLUDED_PREFIXES)
 
 
 def _is_empty(path: Path) -> bool:
-    """Git knows a repository by its folders, also by those with nothing in them."""
+    """Whether a path is an empty folder. Git recognizes a repository by its folders, even empty ones."""
     try:
         return path.is_dir() and next(path.iterdir(), None) is None
     except FileNotFoundError:
@@ -171,8 +174,8 @@ def _unpack(archive: Path, target: Path) -> None:
 
 
 def _private(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo:
-    """Python's filter refuses absolute names, `..`, links out of the folder and devices, but preserves modes. Archives
-    of older versions contain files that everyone may read.
+    """Make extracted files private. Python's filter rejects absolute names, `..`, links out of the folder and devices,
+    but preserves modes, and archives of older versions contain world-readable files.
     """
     checked = tarfile.data_filter(member, target)
     return checked.replace(mode=0o600, deep=False) if checked.isfile() else checked

@@ -1,4 +1,6 @@
-"""Writes that nobody waits for, such as "last used": made beside the answer, and made again at the next occasion."""
+"""Background writes that no request waits for, such as "last used". A failed write is not retried: the next request
+writes again.
+"""
 
 import asyncio
 from collections.abc import Coroutine
@@ -12,17 +14,20 @@ from hubgate.server.storage.database import Database, Unit
 @dataclass(frozen=True)
 class Aside:
     db: Database
-    # The loop keeps no task alive by itself.
+    # The event loop has only weak references to tasks.
     _tasks: dict[object, asyncio.Task[None]] = field(default_factory=dict)
 
     def note(self, subject: str | bytes, unit: Unit[None]) -> None:
-        """One at a time for each subject: until it is saved, every request with it finds the old row and would queue
-        another, until no connection is left for an answer."""
+        """Start a write unless one for the same subject is running.
+
+        Until that write commits, every request sees the old row and would queue another write, until no database
+        connection is left for responses.
+        """
         if subject not in self._tasks:
             self._start(subject, self.db.write(unit))
 
     def do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """What takes more than one unit, or may be waited for a moment."""
+        """Start background work that needs more than one unit, or that the caller may briefly wait for."""
         return self._start(object(), work)
 
     def _start(self, subject: object, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -33,5 +38,5 @@ class Aside:
     def _ended(self, subject: object, task: asyncio.Task[None]) -> None:
         del self._tasks[subject]
         if not task.cancelled():
-            # Looked at, so that a database that is away for a moment fills no log.
+            # Retrieve the exception, so that a short database outage does not fill the log.
             task.exception()

@@ -1,4 +1,4 @@
-"""Many callers, one statement: gathers the rows of a hot statement that arrive while the last run is under way."""
+"""Batches the rows of a hot statement: rows submitted during one run are executed together in the next."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,14 +14,19 @@ RunStatement = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
 _Waiting = tuple[Value, Params, "asyncio.Future[Row | None]"]
 
 
+def statement_for_all(op: Batch) -> str:
+    """The SQL that executes all rows of a run. Its parameters are the columns, as arrays."""
+    arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(op.columns.values(), 1))
+    return f"WITH batch AS (SELECT * FROM unnest({arrays}) AS batch({', '.join(op.columns)})) {op.sql}"
+
+
 class Batcher:
     def __init__(self, op: Batch, run: RunStatement) -> None:
         self._op = op
         self._run = run
         self._waiting: list[_Waiting] = []
         self._running: asyncio.Task[None] | None = None
-        arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(op.columns.values(), 1))
-        self._sql = f"WITH batch AS (SELECT * FROM unnest({arrays}) AS batch({', '.join(op.columns)})) {op.sql}"
+        self._sql = statement_for_all(op)
 
     async def submit(self, row: Params) -> Row | None:
         future: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
@@ -39,7 +44,7 @@ class Batcher:
                 except StorageUnavailable as error:
                     _fail(group, error)
                 except Exception:
-                    await self._run_apart(group)
+                    await self._run_separately(group)
         finally:
             self._running = None
 
@@ -53,7 +58,7 @@ class Batcher:
             else:
                 group[key] = waiting
         self._waiting = later
-        # One order everywhere: two processes that lock the same rows in different orders would deadlock.
+        # Sorted, because two processes that lock the same rows in different orders would deadlock.
         return sorted(group.values(), key=lambda waiting: str(waiting[0]))
 
     async def _run_together(self, group: list[_Waiting]) -> None:
@@ -63,8 +68,8 @@ class Batcher:
             if not future.cancelled():
                 future.set_result(answers.get(key))
 
-    async def _run_apart(self, group: list[_Waiting]) -> None:
-        """One row broke a rule, or was none, and took its neighbours with it: let each stand alone."""
+    async def _run_separately(self, group: list[_Waiting]) -> None:
+        """Run each row separately after an invalid row has failed the whole group."""
         for waiting in group:
             try:
                 await self._run_together([waiting])

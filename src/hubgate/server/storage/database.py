@@ -1,11 +1,11 @@
-"""The seam: how the rest of the hub reads and writes, whatever the engine.
+"""The database interface: how the rest of the hub reads and writes, independent of the engine.
 
-A unit of work is `async def unit(tx)` that awaits nothing but `tx`. It may be run more than once, so it keeps no
-state outside itself and returns what it has to say. Whole units succeed or leave no trace; a unit that fails does
-not disturb others running beside it. On return of `write` the change survives a crash of the process and the machine,
-and every later read, by any process, sees it.
+A unit of work is `async def unit(tx)` that awaits nothing but `tx`. A unit may run more than once, so it must not
+change state outside of itself, and returns its result. Units are atomic, and a unit that fails does not affect
+concurrent units. When `write` returns, the change survives a crash of the process or the machine, and every later read
+by any process sees it.
 
-A failed statement ends its unit: catching the error does not save what the unit did before. Correctness between
+A failed statement fails its unit: catching the error does not save the unit's earlier changes. Correctness between
 concurrent units comes from conditional statements that report whether they won
 (`UPDATE ... WHERE consumed_at IS NULL RETURNING`), never from what a unit read before.
 """
@@ -22,7 +22,7 @@ TOO_MANY_READS = "Too many lists or searches at once. Try again."
 
 
 class Row(Protocol):
-    """A row answers to a column's name and to its position, and unpacks in order."""
+    """A row, indexed by column name or position; unpacks in column order."""
 
     def __getitem__(self, key: Any, /) -> Any: ...
     def __iter__(self) -> Iterator[Any]: ...
@@ -30,20 +30,23 @@ class Row(Protocol):
 
 
 class Tx(Protocol):
-    """What a unit of work may do."""
+    """A transaction: the statements that a unit of work may run."""
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
-        """The first row, or None. Also for a conditional change with RETURNING."""
+        """The first row, or None. Also used for conditional changes with RETURNING."""
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]: ...
 
     async def exec(self, sql: str, params: Params = NO_PARAMS) -> int:
-        """How many rows were changed."""
+        """Run a statement and return the number of changed rows."""
 
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None: ...
 
     async def each(self, op: Each, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
-        """One round trip for all of them; what they find or return. `params` are the same for every row."""
+        """Run a statement for all rows in one round trip, and return all resulting rows.
+
+        `params` are the same for every row.
+        """
 
 
 Unit = Callable[[Tx], Coroutine[Any, Any, T]]
@@ -51,10 +54,10 @@ Unit = Callable[[Tx], Coroutine[Any, Any, T]]
 
 @dataclass(frozen=True)
 class Batch:
-    """A hot statement that many callers run at once, on PostgreSQL as one statement for all of them.
+    """A hot statement of many concurrent callers, which PostgreSQL runs as one statement for all of them.
 
     `sql` reads its input from a relation named `batch` with the given columns, and returns at most one row for each
-    `key`. Keys of one run differ: a second row with the same key waits for the next run, so that one caller wins.
+    `key`. Keys of a run are unique: a second row with the same key waits for the next run, so that one caller wins.
     """
 
     name: str
@@ -67,24 +70,24 @@ class Database(Protocol):
     async def write(self, unit: Unit[T]) -> T: ...
 
     async def write_long(self, unit: Unit[T]) -> T:
-        """For fan-outs and sweeps: beside the event loop, so that look-ups go on meanwhile."""
+        """For fan-outs and sweeps: does not block the event loop, so that look-ups continue."""
 
     async def read(self, unit: Unit[T]) -> T:
-        """A few look-ups by key that see one moment."""
+        """A few look-ups by key in one snapshot."""
 
     async def read_long(self, unit: Unit[T]) -> T:
-        """For lists, searches and exports: never on the event loop. Callers take turns, and one that waits for its turn
-        when its client leaves is never begun.
+        """For lists, searches and exports: never on the event loop. Callers take turns; a read that is still waiting
+        when its client disconnects never starts.
         """
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
-        """One look-up by key, the cheapest read there is."""
+        """One look-up by key, the cheapest kind of read."""
 
     async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
-        """As `one`, for a key that has a handful of rows: a user with their memberships."""
+        """Like `one`, for a key with a handful of rows, such as a user's memberships."""
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
-        """Run one row of a hot statement; durable on return like `write`."""
+        """Run one row of a hot statement. Like `write`, the change is durable on return."""
 
     async def tables(self) -> frozenset[str]: ...
 
@@ -92,10 +95,10 @@ class Database(Protocol):
 
 
 class ForeignAwait(RuntimeError):
-    """A unit awaited something that is not the database.
+    """A unit awaited something other than the database.
 
-    Allowed, it would hold the one SQLite writer, or a PostgreSQL connection and its locks, for as long as a network
-    peer likes.
+    Such an await could block the only SQLite writer, or a PostgreSQL connection and its locks, for as long as a network
+    peer wants.
     """
 
     def __init__(self) -> None:
@@ -103,11 +106,11 @@ class ForeignAwait(RuntimeError):
 
 
 class UnitIsOver(RuntimeError):
-    """A transaction was used after its unit had ended, as a task started inside a refused unit would."""
+    """A transaction was used after its unit had ended, for example by a task that a failed unit had started."""
 
     def __init__(self) -> None:
         super().__init__("this unit of work is over")
 
 
 class ConstraintViolated(Exception):
-    """A unique, foreign-key or not-null rule refused the unit. Say ON CONFLICT where that is expected."""
+    """A unique, foreign-key or not-null constraint rejected the unit. Use ON CONFLICT where a conflict is expected."""

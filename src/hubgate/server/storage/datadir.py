@@ -1,4 +1,4 @@
-"""The data folder: private to the hub's user, proven writable, and marked as in use while a server uses it."""
+"""The data folder: checks that it is writable, makes it private to the hub's user, and locks it while in use."""
 
 import contextlib
 import fcntl
@@ -17,24 +17,25 @@ LOCK_NAME = "in-use.lock"
 TIDYING_NAME = "tidying.lock"
 
 RESTORE_PREFIX = ".restore-"
-# One of these shows that a folder is a hub's.
+# Any of these identifies a hub's data folder.
 OUR_NAMES = {LOCK_NAME, TIDYING_NAME, "hubgate.db", "secret.key", "repos", "lfs"}
-# So does this one alone: a command may send mail before the first start. But /var, the default folder from /, has one.
-_MAIL = "mail"
-_OUR_FOLDERS = {"repos", "lfs", _MAIL, "lost+found"}
+# Identifies a data folder only if nothing else is in it: a command may send mail before the first start, but /var, the
+# default folder when started in /, contains one too.
+_MAIL_FOLDER = "mail"
+_OUR_FOLDERS = {"repos", "lfs", _MAIL_FOLDER, "lost+found"}
 _PRIVATE = 0o700
 
 
 def create_private_files() -> None:
-    """From here on everything this process and its children create is readable by their user alone."""
+    """Set the umask, so that new files of this process and its children are readable only by their user."""
     os.umask(0o077)
 
 
 def make_ready(data_dir: Path) -> None:
     make_writable(data_dir)
     found = {path.name for path in data_dir.iterdir()} - {"lost+found"}
-    ours = found <= {_MAIL} or found & OUR_NAMES or any(name.startswith(RESTORE_PREFIX) for name in found)
-    if not ours:
+    is_ours = found <= {_MAIL_FOLDER} or found & OUR_NAMES or any(name.startswith(RESTORE_PREFIX) for name in found)
+    if not is_ours:
         raise StartupError(f"{data_dir} is not empty and holds no hub. Choose another folder: --data-dir.")
     if any(data_dir.glob(RESTORE_PREFIX + "*")):
         raise StartupError(f"A restore into {data_dir} was cut short. Run it again, or choose another folder.")
@@ -42,27 +43,27 @@ def make_ready(data_dir: Path) -> None:
 
 
 def make_private(data_dir: Path) -> None:
-    """Close a data folder that other users can open. A folder that also holds others' folders is only reported: should
-    somebody have chosen /var or a home folder, other programs would stop working.
+    """Remove other users' access to the data folder. If the folder also contains foreign folders, only log a warning:
+    a chmod of /var or a home folder would break other programs.
     """
     mode = stat.S_IMODE(data_dir.stat().st_mode)
     if not mode & ~_PRIVATE:
         return
     foreign = [path.name for path in data_dir.iterdir() if _is_foreign_folder(path)]
-    cure = f"Run: chmod 700 {data_dir}"
+    fix = f"Run: chmod 700 {data_dir}"
     if foreign:
         log.warning(
             "Other users can open the data folder %s (mode %o), which also holds %s. %s",
             data_dir,
             mode,
             min(foreign),
-            cure,
+            fix,
         )
         return
     try:
         data_dir.chmod(_PRIVATE)
     except OSError as error:
-        log.warning("Other users can open the data folder %s (mode %o): %s. %s", data_dir, mode, error.strerror, cure)
+        log.warning("Other users can open the data folder %s (mode %o): %s. %s", data_dir, mode, error.strerror, fix)
     else:
         log.warning(
             "Other users could open the data folder %s (mode %o). It is now private (mode 700).", data_dir, mode
@@ -88,13 +89,13 @@ def make_writable(data_dir: Path) -> None:
 
 
 def clear_interrupted_restore(data_dir: Path) -> None:
-    for left in data_dir.glob(RESTORE_PREFIX + "*"):
-        shutil.rmtree(left)
+    for leftover in data_dir.glob(RESTORE_PREFIX + "*"):
+        shutil.rmtree(leftover)
 
 
 @contextlib.contextmanager
 def in_use(data_dir: Path) -> Iterator[None]:
-    """Held by every serving process; several may share a folder, a restore may not join them."""
+    """Lock the folder for serving. Several servers may share it, but no restore may run at the same time."""
     with _locked(data_dir, fcntl.LOCK_SH, "A restore is running in this data folder. Wait for it to end."):
         yield
 
@@ -107,8 +108,8 @@ def alone(data_dir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def untidied(data_dir: Path) -> Iterator[None]:
-    """While this is held nobody tidies up; whoever does so already is waited for."""
-    descriptor = _opened(data_dir / TIDYING_NAME)
+    """Lock out housekeeping, after waiting for a running one to finish."""
+    descriptor = _open_lock_file(data_dir / TIDYING_NAME)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
@@ -118,8 +119,8 @@ def untidied(data_dir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def tidying(data_dir: Path) -> Iterator[bool]:
-    """False while a backup is taken, or another tidies up, on whichever machine."""
-    descriptor = _opened(data_dir / TIDYING_NAME)
+    """Lock for housekeeping. False if a backup or another housekeeping is running, on any machine."""
+    descriptor = _open_lock_file(data_dir / TIDYING_NAME)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,7 +134,7 @@ def tidying(data_dir: Path) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def _locked(data_dir: Path, kind: int, refusal: str) -> Iterator[None]:
-    descriptor = _opened(data_dir / LOCK_NAME)
+    descriptor = _open_lock_file(data_dir / LOCK_NAME)
     try:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
@@ -144,7 +145,7 @@ def _locked(data_dir: Path, kind: int, refusal: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _opened(file: Path) -> int:
+def _open_lock_file(file: Path) -> int:
     try:
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""From a database address to an engine. PostgreSQL's driver is imported only where it is used."""
+"""Opens the engine for a database URL. PostgreSQL's driver is imported only if it is used."""
 
 import os
 import sqlite3
@@ -25,7 +25,7 @@ async def open_database(url: str) -> Database:
 
 
 async def create_database(url: str) -> Database:
-    """The same for a first start: an embedded database's file may still be missing."""
+    """Open the database, after creating the SQLite file if it does not exist yet."""
     if is_sqlite(url):
         path = sqlite_path(url)
         try:

@@ -1,11 +1,11 @@
-"""A fair lock between processes that write one SQLite file.
+"""A fair lock between processes that write to the same SQLite file.
 
-SQLite's own busy timeout polls, so a saturating writer starves its neighbour entirely. Here a writer holds an
-exclusive flock on one file from BEGIN to COMMIT. Whoever has to wait also holds a shared flock on a second file, and
-a writer that sees one there pauses before its next turn, for longer than a waiter sleeps between two tries.
+SQLite's busy timeout polls, so a saturating writer can starve all others. Here a writer holds an exclusive flock on one
+file from BEGIN to COMMIT. A waiting writer also holds a shared flock on a second file. A writer that detects the shared
+flock pauses before its next turn, for longer than a waiter sleeps between two tries.
 
-A flock belongs to an open file and dies with its process: a killed writer blocks no one, and a stopped one only for as
-long as the waiters' patience.
+The system releases a flock when its process dies: a killed writer blocks nobody, and a stopped one blocks waiters only
+until they time out.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import os
 import time
 from pathlib import Path
 
-# Event loops round up to a millisecond, so the pause is at least that long.
+# Event loops round up to a millisecond, so a shorter pause is not possible.
 COURTESY_PAUSE = 0.001
 _BETWEEN_TRIES = 0.00025
 
@@ -32,7 +32,7 @@ class FairLock:
         return True
 
     def acquire(self, seconds: float) -> None:
-        """Wait for the turn, at most so long; TimeoutError after that. Blocks: call it from a thread."""
+        """Wait for the lock, or raise TimeoutError. Blocks: call it from a thread."""
         give_up_at = time.monotonic() + seconds
         fcntl.flock(self._queue, fcntl.LOCK_SH)
         try:

@@ -1,11 +1,11 @@
-"""What an engine says about itself: whether it is sound, and what time it has."""
+"""Queries the state of the database engine: its integrity and its clock."""
 
 from hubgate.server.clock import system_clock
 from hubgate.server.storage.database import Database, Tx
 
 
 async def integrity(db: Database, *, on_sqlite: bool) -> str | None:
-    """The first damage found, or None. PostgreSQL checks its pages itself as it reads them."""
+    """The first damage found, or None. PostgreSQL checks its pages when it reads them."""
     if not on_sqlite:
         return None
 
@@ -18,7 +18,7 @@ async def integrity(db: Database, *, on_sqlite: bool) -> str | None:
 
 
 async def clock_of(db: Database, *, on_sqlite: bool) -> int:
-    """An embedded database has no clock of its own."""
+    """The database's time. SQLite uses the clock of this machine."""
     if on_sqlite:
         return system_clock()
     row = await db.one("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")

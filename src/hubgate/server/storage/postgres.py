@@ -1,8 +1,8 @@
 """The networked engine: PostgreSQL 15 or newer through asyncpg.
 
-A few connections of our own, the most recently used first, so that the busy ones stay warm; no reset query between
-uses. A write unit is a transaction at the default isolation. A connection that broke before COMMIT was sent costs the
-caller nothing: the unit runs again on a fresh one. One that breaks while committing is reported as such.
+A small connection pool that prefers the most recently used connection and runs no reset query between uses. A write
+unit is a transaction at the default isolation level. If a connection breaks before COMMIT was sent, the unit runs again
+on another connection. If a connection breaks during COMMIT, OutcomeUnknown is raised.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
 T = TypeVar("T")
 
 CONNECTIONS = 12
-# Lists and searches take up half of the connections, so that look-ups find one, and one caller's no more than these.
+# Limit per caller. All lists and searches together use at most half of the connections; look-ups need free ones.
 LONG_READS_EACH = 2
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 15.0
@@ -50,13 +50,13 @@ class PostgresDatabase:
         self._closed = False
 
     async def write(self, unit: Unit[T]) -> T:
-        return await self._again_if_lost(lambda connection: write_in_transaction(connection, unit))
+        return await self._retry_if_lost(lambda connection: write_in_transaction(connection, unit))
 
     async def write_long(self, unit: Unit[T]) -> T:
         return await self.write(unit)
 
     async def read(self, unit: Unit[T]) -> T:
-        return await self._again_if_lost(lambda connection: read_in_snapshot(connection, unit))
+        return await self._retry_if_lost(lambda connection: read_in_snapshot(connection, unit))
 
     async def read_long(self, unit: Unit[T]) -> T:
         async with self._long_reads.taken(caller_of_context.get().share):
@@ -64,11 +64,11 @@ class PostgresDatabase:
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         require_read(sql)
-        return await self._again_if_lost(lambda connection: PostgresTx(connection).one(sql, params))
+        return await self._retry_if_lost(lambda connection: PostgresTx(connection).one(sql, params))
 
     async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
         require_read(sql)
-        return await self._again_if_lost(lambda connection: PostgresTx(connection).all(sql, params))
+        return await self._retry_if_lost(lambda connection: PostgresTx(connection).all(sql, params))
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
         batcher = self._batchers.get(op.name)
@@ -78,7 +78,7 @@ class PostgresDatabase:
 
     async def tables(self) -> frozenset[str]:
         sql = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
-        rows = await self._again_if_lost(lambda connection: PostgresTx(connection).all(sql))
+        rows = await self._retry_if_lost(lambda connection: PostgresTx(connection).all(sql))
         return frozenset(row[0] for row in rows)
 
     async def close(self) -> None:
@@ -91,20 +91,20 @@ class PostgresDatabase:
             try:
                 rows: Sequence[Row] = await asked(connection.fetch(sql, *arguments))
             except ConnectionLost as error:
-                # A single statement commits by itself, so its fate is open once it was sent.
+                # A single statement commits itself, so its outcome is unknown once it was sent.
                 raise OutcomeUnknown from error
             return rows
 
-        return await self._again_if_lost(run)
+        return await self._retry_if_lost(run)
 
-    async def _again_if_lost(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _retry_if_lost(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 async with self._connection() as connection:
                     return await work(connection)
             except ConnectionLost as error:
-                # After a restart every idle connection is dead: drop them all rather than meet them one by one.
-                self._forget_idle()
+                # After a restart of the database all idle connections are dead, so drop them all at once.
+                self._drop_idle()
                 if attempt == ATTEMPTS:
                     raise StorageUnavailable from error
             except RaceLost as error:
@@ -120,7 +120,7 @@ class PostgresDatabase:
             try:
                 yield connection
             except (asyncio.CancelledError, ConnectionLost, OutcomeUnknown, StorageUnavailable):
-                # What is in flight there is unknown; such a connection is not used again.
+                # The state of the connection is unknown, so it must not be reused.
                 connection.terminate()
                 raise
             finally:
@@ -129,11 +129,11 @@ class PostgresDatabase:
             self._slots.release()
 
     async def _take_slot(self) -> None:
-        """Behind a database that hangs, callers are turned away rather than heaped up."""
+        """Wait for a free connection slot. If the database hangs, callers are rejected instead of piling up."""
         if self._closed:
             raise StorageUnavailable
         if not self._slots.locked():
-            # Free: no need for the cost of a timer.
+            # A slot is free: avoid the cost of a timer.
             await self._slots.acquire()
             return
         try:
@@ -154,13 +154,13 @@ class PostgresDatabase:
                     server_settings={
                         "application_name": "hubgate",
                         "timezone": "UTC",
-                        # A unit awaits nothing but its statements: whoever is silent inside one was frozen or cut off,
-                        # and must not keep its locks.
+                        # A unit awaits nothing but its statements: a client that is idle in a transaction was frozen or
+                        # disconnected, and must not block others with its locks.
                         "idle_in_transaction_session_timeout": str(int(STATEMENT_SECONDS * 1000)),
                     },
                 )
             except asyncpg.TooManyConnectionsError as error:
-                # The server has no more to give: wait for one of our own to come back.
+                # The server has no free connections: wait until one of this pool is returned.
                 if not self._open or asyncio.get_running_loop().time() > give_up_at:
                     raise StorageUnavailable from error
                 await asyncio.sleep(0.01)
@@ -188,7 +188,7 @@ class PostgresDatabase:
             self._open -= 1
         return None
 
-    def _forget_idle(self) -> None:
+    def _drop_idle(self) -> None:
         for connection in self._idle:
             connection.terminate()
         self._open -= len(self._idle)

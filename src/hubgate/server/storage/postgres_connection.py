@@ -1,7 +1,7 @@
-"""One connection to PostgreSQL: how a unit runs on it, and what its errors mean.
+"""A connection to PostgreSQL: the execution of a unit, and the translation of errors.
 
-Errors are judged where the database was asked, never around a unit's own code: a unit that raises an OSError of its own
-has not lost its connection.
+Errors are translated where a statement runs, never around a unit's code: a unit that raises an OSError has not lost
+its connection.
 """
 
 from collections.abc import Awaitable, Generator, Sequence
@@ -15,23 +15,23 @@ from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Ro
 from hubgate.server.storage.sqltext import NO_PARAMS, Each, Params, positional, together
 
 T = TypeVar("T")
-# asyncpg carries no types.
+# asyncpg has no type annotations.
 Connection = Any
 
 
 class ConnectionLost(Exception):
-    """Before COMMIT was sent: nothing was saved, and the unit may run again on another connection."""
+    """The connection was lost before COMMIT was sent. Nothing was saved, so the unit may run again on another one."""
 
 
 class RaceLost(Exception):
-    """The engine could not order this transaction among others; running it again is the documented answer."""
+    """The transaction conflicts with a concurrent one. PostgreSQL's documentation says to run it again."""
 
 
 _LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    # What asyncpg says when a connection dies in the middle of its own bookkeeping.
+    # asyncpg raises this if a connection dies during its internal bookkeeping.
     asyncpg.InternalClientError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -39,7 +39,7 @@ _LOST = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 _RACE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.InvalidCachedStatementError)
-# It is there but cannot: too slow, out of disk or connections, a standby, starting up, failing disks.
+# The server responds but cannot execute: too slow, out of disk or connections, a standby, failing disks.
 _UNABLE = (
     TimeoutError,
     asyncpg.QueryCanceledError,
@@ -82,35 +82,35 @@ class PostgresTx:
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         text, names = positional(sql)
-        row: Row | None = await self._asked(self._connection.fetchrow, text, [params[name] for name in names])
+        row: Row | None = await self._run(self._connection.fetchrow, text, [params[name] for name in names])
         return row
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
         text, names = positional(sql)
-        rows: Sequence[Row] = await self._asked(self._connection.fetch, text, [params[name] for name in names])
+        rows: Sequence[Row] = await self._run(self._connection.fetch, text, [params[name] for name in names])
         return rows
 
     async def exec(self, sql: str, params: Params = NO_PARAMS) -> int:
         text, names = positional(sql)
-        status: str = await self._asked(self._connection.execute, text, [params[name] for name in names])
+        status: str = await self._run(self._connection.execute, text, [params[name] for name in names])
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() and not status.startswith("SELECT") else 0
 
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None:
         text, names = positional(sql)
-        await self._asked(self._connection.executemany, text, [[[row[name] for name in names] for row in rows]])
+        await self._run(self._connection.executemany, text, [[[row[name] for name in names] for row in rows]])
 
     async def each(self, op: Each, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
         if not rows:
             return []
         text, names = together(op)
         columns = [[row[name] for row in rows] for name in op.columns]
-        found: Sequence[Row] = await self._asked(
+        found: Sequence[Row] = await self._run(
             self._connection.fetch, text, [*columns, *(params[name] for name in names)]
         )
         return found
 
-    async def _asked(self, method: Any, text: str, arguments: list[Any]) -> Any:
+    async def _run(self, method: Any, text: str, arguments: list[Any]) -> Any:
         if not self.is_open:
             raise UnitIsOver
         self.busy = True
@@ -124,7 +124,7 @@ class PostgresTx:
 
 
 class _Guarded:
-    """Drives a unit and refuses it when it suspends outside a statement (see ForeignAwait)."""
+    """Runs a unit and rejects it if it suspends outside a statement (see ForeignAwait)."""
 
     def __init__(self, unit: Unit[Any], connection: Connection) -> None:
         self._unit = unit
@@ -176,7 +176,7 @@ async def read_in_snapshot(connection: Connection, unit: Unit[T]) -> T:
 
 
 async def _run_within(connection: Connection, begin: str, unit: Unit[T]) -> T:
-    """Leaves the transaction open, unless the unit failed."""
+    """Begin a transaction and run a unit in it. The transaction stays open unless the unit failed."""
     await asked(connection.execute(begin))
     try:
         result: T = await _Guarded(unit, connection)

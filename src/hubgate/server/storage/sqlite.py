@@ -1,9 +1,9 @@
-"""The embedded engine: one SQLite file in WAL mode, synchronous=FULL.
+"""The embedded engine: one SQLite file in WAL mode with synchronous=FULL.
 
-Reads by key run on the event loop: they take microseconds, a hop to a thread takes fifty. Write units queue
-(`sqlite_writer.py`); those waiting run one after another on the loop, each in a savepoint that rolls back alone, and
-one COMMIT in a thread makes the whole group durable before any caller is woken. While the disk syncs, the loop serves
-reads and the next group forms. Group commit therefore costs the author of a unit nothing.
+Reads by key run on the event loop: such a read takes a few microseconds, a switch to a thread takes fifty. Write units
+are queued (`sqlite_writer.py`). Waiting units run one after another on the loop, each in a savepoint that rolls back
+alone, and one COMMIT in a thread makes the whole group durable before any caller resumes. While the disk syncs, the
+loop serves reads and the next group forms.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
 
 T = TypeVar("T")
 
-# Lists and searches at once. A caller has one: each may take a processor for as long as it lasts.
+# Concurrent lists and searches, in total and per caller. Each may occupy a CPU core.
 LONG_READS, LONG_READS_EACH = 3, 1
 
 
@@ -36,7 +36,7 @@ class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = FairLock(path)
-        # Turning a new file to WAL needs it alone, and SQLite does not wait for that by itself.
+        # Switching a new file to WAL needs exclusive access, and SQLite does not wait for it.
         self._lock.acquire(PATIENCE_SECONDS)
         try:
             self._writer = SqliteWriter(path, self._lock)

@@ -1,4 +1,4 @@
-"""One connection to the file: how it is set up, how a unit runs on it, what its errors mean."""
+"""A connection to the SQLite file: its configuration, the execution of a unit, and the translation of errors."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ def _connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
         path, timeout=busy_timeout, isolation_level=None, check_same_thread=False, cached_statements=512
     )
     connection.row_factory = sqlite3.Row
-    # fullfsync: what macOS calls a sync does not reach the disk otherwise.
+    # fullfsync: on macOS a plain fsync does not reach the disk.
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "foreign_keys=ON", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
     return connection
 
 
 class SqliteTx:
-    """Never suspends: every coroutine here ends in its first step."""
+    """A transaction on SQLite. Its coroutines never suspend."""
 
     __slots__ = ("_execute", "failed", "is_open")
 
@@ -44,7 +44,7 @@ class SqliteTx:
         self.is_open = True
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
-        # Fetching to the end resets the statement; one left open would pin its snapshot.
+        # Fetching all rows resets the statement; an open statement would pin its snapshot.
         rows = self._executed(sql, params).fetchall()
         return rows[0] if rows else None
 
@@ -100,7 +100,7 @@ def read_in_snapshot(connection: sqlite3.Connection, unit: Unit[T]) -> T:
         connection.rollback()
 
 
-_PASSING = {
+_UNAVAILABLE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_FULL,
@@ -122,6 +122,6 @@ def primary_code(error: sqlite3.Error) -> int:
 def translated(error: sqlite3.Error) -> Exception:
     if isinstance(error, sqlite3.IntegrityError):
         return ConstraintViolated(str(error))
-    if primary_code(error) in _PASSING:
+    if primary_code(error) in _UNAVAILABLE:
         return StorageUnavailable()
     return error

@@ -1,7 +1,6 @@
-"""The one writer of this process: units queue, run in groups on the event loop, and one COMMIT makes a group durable.
+"""The only SQLite writer of this process: queues units, runs them in groups on the event loop, one COMMIT per group.
 
-Whatever goes wrong, every caller is answered: a unit that was taken from the queue is settled with its result, its own
-error, or StorageUnavailable.
+Every caller gets an outcome, even after a failure: the unit's result, the unit's error, or StorageUnavailable.
 """
 
 import asyncio
@@ -24,10 +23,10 @@ from hubgate.server.storage.sqlite_connection import connect_writer, primary_cod
 
 T = TypeVar("T")
 
-# How long one group may keep the loop busy before it commits.
+# How long a group may block the event loop before it commits.
 GROUP_SECONDS = 0.004
-# How long another process, or a stranger without our fair lock (a shell, a backup tool), may hold the file before we
-# answer 503.
+# How long another process may lock the file before the hub responds with 503, including programs that do not use
+# FairLock, such as a shell or a backup tool.
 PATIENCE_SECONDS = 5.0
 
 
@@ -36,7 +35,7 @@ class _Job:
     unit: Unit[Any]
     future: "asyncio.Future[Any]"
     long: bool
-    # A unit runs in the context of its caller, whoever's task drains the queue.
+    # The caller's context: the unit runs in it, although another task may drain the queue.
     context: Context = field(default_factory=copy_context)
     outcome: Any = None
     error: BaseException | None = None
@@ -61,7 +60,7 @@ class SqliteWriter:
         return await future
 
     async def close(self) -> None:
-        """The group under way is finished; what still waits is refused."""
+        """Finish the running group and reject the units that still wait."""
         self._closed = True
         if self._draining is not None:
             await asyncio.wait([self._draining])
@@ -79,7 +78,7 @@ class SqliteWriter:
             self._draining = None
 
     async def _next_group(self) -> list[_Job]:
-        """Take units from the queue, run and commit them. Never raises: what failed stands in the jobs."""
+        """Take units from the queue, run and commit them. Never raises: errors are stored in the jobs."""
         group: list[_Job] = []
         try:
             if self._closed:
@@ -92,7 +91,7 @@ class SqliteWriter:
                 self._lock.release()
         except Exception as error:
             if not group:
-                # The turn or BEGIN failed: it would fail for everyone waiting.
+                # The lock or BEGIN failed, as it would for every waiting unit.
                 group.extend(self._queue)
                 self._queue.clear()
             _fail_all(group, StorageUnavailable(), error)
@@ -122,7 +121,7 @@ class SqliteWriter:
                 self._run_job(job)
 
     def _run_job(self, job: _Job) -> None:
-        """Run one unit in a savepoint. Raises only if SQLite gave up the whole transaction (full disk, say)."""
+        """Run one unit in a savepoint. Raises only if SQLite aborted the whole transaction, such as on a full disk."""
         execute = self._connection.execute
         execute("SAVEPOINT unit")
         try:
@@ -136,7 +135,7 @@ class SqliteWriter:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
-            # A stranger holds the file: wait for it where waiting blocks no one.
+            # A program without FairLock has locked the file: wait in a thread.
             await self._in_thread(self._begin_patiently)
 
     def _begin_patiently(self) -> None:
@@ -157,7 +156,7 @@ class SqliteWriter:
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
-            # After a failed sync the frames may still be found by a later recovery.
+            # After a failed sync, a later recovery may still find the WAL frames.
             torn = primary_code(error) == sqlite3.SQLITE_IOERR
             _fail_all(group, OutcomeUnknown() if torn else StorageUnavailable(), error)
         failpoint.hit("storage.after_commit")
@@ -175,7 +174,7 @@ def _settle(job: _Job) -> None:
     if job.future.cancelled():
         return
     if isinstance(job.error, StopIteration):
-        # A future cannot carry one.
+        # A future cannot carry StopIteration.
         job.future.set_exception(RuntimeError("a unit raised StopIteration"))
     elif job.error is not None:
         job.future.set_exception(job.error)
@@ -184,7 +183,7 @@ def _settle(job: _Job) -> None:
 
 
 def _fail_all(group: list[_Job], refusal: StorageUnavailable, cause: Exception) -> None:
-    """Nothing of this group was saved. A unit that had already refused by itself keeps its own reason."""
+    """Fail the units of a group that was not committed. A unit that had already failed keeps its own error."""
     refusal.__cause__ = cause
     for job in group:
         job.error = job.error or refusal

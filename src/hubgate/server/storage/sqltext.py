@@ -1,8 +1,8 @@
-"""SQL as both engines take it: written once with `:name`, compiled once per text for PostgreSQL.
+"""SQL for both engines: written with `:name` parameters, and compiled once per text for PostgreSQL.
 
-The shared subset: text, blob and 64-bit integer columns; ON CONFLICT; RETURNING; no engine's own functions or
-casts (`CAST(:x AS bigint)`, never `::`). SQLite takes the text as it is. A comment that begins with `pg`, as in
-`SELECT ... /*pg FOR UPDATE */`, is read by PostgreSQL: SQLite has one writer and needs no locks of rows.
+The shared subset: text, blob and 64-bit integer columns; ON CONFLICT; RETURNING; no engine-specific functions or casts
+(`CAST(:x AS bigint)`, never `::`). SQLite runs the text as it is. A comment that begins with `pg`, as in
+`SELECT ... /*pg FOR UPDATE */`, is executed by PostgreSQL; SQLite has one writer and needs no row locks.
 """
 
 import re
@@ -17,24 +17,24 @@ Kind = Literal["text", "bytea", "bigint"]
 
 NO_PARAMS: Params = {}
 
-# A literal, a quoted name or a comment is skipped whole, so that a colon inside one is no parameter.
 _POSTGRES_ONLY = re.compile(r"/\*pg (.*?)\*/", re.DOTALL)
+# Literals, quoted names and comments are skipped, so that a colon in them is not read as a parameter.
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|:([a-z][a-z0-9_]*)")
 
 
 @cache
 def positional(sql: str) -> tuple[str, tuple[str, ...]]:
-    """The text with `$n` in place of `:name`, and the names in the order of their numbers."""
+    """The SQL with `$n` in place of `:name`, and the parameter names in the order of their numbers."""
     return _numbered(sql, {})
 
 
 @dataclass(frozen=True, eq=False)
 class Each:
-    """A statement that a unit runs for many rows. On PostgreSQL it is one statement for all of them.
+    """A statement that a unit runs for many rows. PostgreSQL executes all rows in one statement.
 
-    `columns` differ from row to row and are written `:name` like everything else. Around a SELECT PostgreSQL loops in
-    the order of the rows. A change has to say where the rows come from, `/*pg FROM batch */` or `/*pg , batch */`; no
-    two of its rows change the same thing, and it happens in no order.
+    `columns` differ from row to row and are written `:name`, like other parameters. For a SELECT, PostgreSQL processes
+    the rows in order. A change must name the source of the rows, with `/*pg FROM batch */` or `/*pg , batch */`; its
+    rows must not change the same thing, and their order is undefined.
     """
 
     sql: str
@@ -43,7 +43,7 @@ class Each:
 
 @cache
 def together(op: Each) -> tuple[str, tuple[str, ...]]:
-    """One statement for all rows. Its first parameters are the columns, as arrays; then those named."""
+    """The SQL that executes all rows, and its parameter names. The first parameters are the columns, as arrays."""
     values = {name: f"batch.each_{name}" for name in op.columns}
     sql, names = _numbered(op.sql.strip(), values)
     arrays = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(op.columns.values(), 1))
@@ -54,7 +54,7 @@ def together(op: Each) -> tuple[str, tuple[str, ...]]:
 
 
 def _numbered(sql: str, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Names that have a value stand for that; the others get the numbers behind those."""
+    """Replace each `:name` by its entry in `values`, or else by the next number after those of `values`."""
     numbers: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:
@@ -67,7 +67,7 @@ def _numbered(sql: str, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]
 
 
 def as_params(record: Any) -> dict[str, Value]:
-    """The fields of a dataclass by name, as they are: `dataclasses.asdict` copies every one of them deeply."""
+    """The fields of a dataclass by name. `dataclasses.asdict` would make deep copies."""
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
@@ -77,7 +77,7 @@ def containing(part: str) -> str:
 
 
 def beginning(part: str) -> str:
-    """The same for texts that begin with `part`."""
+    """A LIKE pattern, escaped with `!`, for texts that begin with `part`."""
     return f"{_escaped(part)}%"
 
 
@@ -89,6 +89,6 @@ def _escaped(part: str) -> str:
 
 @cache
 def require_read(sql: str) -> None:
-    """A look-up outside a unit may be repeated after a lost connection, so it must change nothing."""
+    """Reject a statement that is not a SELECT: a look-up outside a unit may be retried, so it must not change data."""
     if not sql.lstrip().upper().startswith("SELECT"):
         raise ValueError(f"not a look-up: {sql.strip()[:40]}")

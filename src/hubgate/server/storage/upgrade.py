@@ -1,10 +1,10 @@
-"""Bringing a database to this version's schema, or refusing to touch it.
+"""Migrates a database to this version's schema, or refuses to use it.
 
-An empty database is set up on either engine. An older one: SQLite moves itself forward under a lock, PostgreSQL is
-left to the operator (`hubgate migrate`), because other machines may still run the old version against it. A newer one
-is refused on both. Every upgrade is one transaction: killed half-way, nothing has happened.
+The schema is created in an empty database. An older schema is migrated at start-up on SQLite, under a lock; on
+PostgreSQL the operator runs `hubgate migrate`, because other machines may still run the old version. A newer schema is
+rejected. Every migration is one transaction, so an interrupted migration changes nothing.
 
-Alembic is imported only when there is something to do: it alone costs half a second of start.
+Alembic is imported only if there is something to do: the import takes half a second.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from hubgate.server.storage.engines import is_sqlite, sqlite_path
 MIGRATIONS = Path(__file__).with_name("migrations")
 REVISIONS = sorted(file.name.partition("_")[0] for file in MIGRATIONS.glob("versions/[0-9]*_*.py"))
 VERSION_TABLE = "alembic_version"
-# Any constant of ours: concurrent set-ups of one PostgreSQL database queue on it.
+# An arbitrary constant. Concurrent migrations of a PostgreSQL database wait for this lock.
 ADVISORY_LOCK = 0x68756267
 
 
@@ -47,7 +47,7 @@ async def schema_state(db: Database) -> SchemaState:
 
 
 def refusal_of(state: SchemaState) -> str:
-    """Why a database in this state cannot be used, and the cure."""
+    """The error message for a database in this state, which says how to fix the problem."""
     match state:
         case SchemaState.NEWER:
             return "The database was written by a newer version of hubgate. Install that version or a later one."
@@ -63,17 +63,17 @@ async def ensure_for_serving(db: Database, url: str) -> None:
     state = await schema_state(db)
     if state is SchemaState.OLDER and not is_sqlite(url):
         raise StartupError(refusal_of(state))
-    await _bring_forward(state, url)
+    await _upgrade(state, url)
 
 
 async def migrate(db: Database, url: str, revision: str = "head") -> bool:
-    """What `hubgate migrate` does. True if there was something to do."""
+    """Migrate the database, as `hubgate migrate` does. True if the schema was not current."""
     state = await schema_state(db)
-    await _bring_forward(state, url, revision)
+    await _upgrade(state, url, revision)
     return state is not SchemaState.CURRENT
 
 
-async def _bring_forward(state: SchemaState, url: str, revision: str = "head") -> None:
+async def _upgrade(state: SchemaState, url: str, revision: str = "head") -> None:
     if state in (SchemaState.NEWER, SchemaState.FOREIGN):
         raise StartupError(refusal_of(state))
     if state is SchemaState.CURRENT:
@@ -86,7 +86,7 @@ async def _bring_forward(state: SchemaState, url: str, revision: str = "head") -
         else:
             await _upgrade_postgres(url, revision)
     except (SQLAlchemyError, OSError) as error:
-        # The driver's own words; SQLAlchemy would add the statement and an address to read.
+        # The driver's message; SQLAlchemy's message also contains the statement and a link.
         reason = getattr(error, "orig", None) or error
         raise StartupError(f"The database could not be brought up to date and is unchanged: {reason}") from error
 
@@ -97,7 +97,7 @@ def _upgrade_sqlite(path: Path, revision: str) -> None:
     lock = os.open(path.with_name(path.name + "-migrate"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # sqlite3 must not open transactions of its own: it would leave DDL outside them.
+        # sqlite3 must not begin transactions itself: its transactions would not include DDL.
         engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(path, timeout=30, isolation_level=None))
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
         try:

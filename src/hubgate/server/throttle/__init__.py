@@ -1,4 +1,4 @@
-"""The one rate limiter: counts in the database, so that all processes share them.
+"""The rate limiter: counters are stored in the database, so that all processes share them.
 
-Owns the buckets; what is limited and how tightly is said by the caller. API, token and git routes are not limited.
+Owns the buckets; callers define the limits. API, token and git routes are not limited.
 """

@@ -1,4 +1,4 @@
-"""Taking a place in a bucket before the attempt, and giving it back when the attempt was no offence."""
+"""Rate limits: count a hit before the attempt, and refund the hit if the attempt should not count."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from hubgate.server.throttle import store
 
 @dataclass(frozen=True)
 class Limit:
-    """At most `most` hits of one subject within `seconds` from the first."""
+    """A rate limit: at most `most` hits per subject within `seconds` from the first hit."""
 
     name: str
     most: int
@@ -21,7 +21,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Place:
-    """A hit that was counted, so that it can be given back."""
+    """A counted hit, which can be refunded."""
 
     bucket: bytes
     resets_at: int
@@ -33,16 +33,16 @@ class Limiter:
     clock: Clock
 
     async def take(self, limit: Limit, subject: str) -> Place:
-        """Count one hit; TooManyRequests when the bucket is full. Counting first leaves no gap for parallel tries.
+        """Count one hit; TooManyRequests when the bucket is full. Counting first leaves no gap for parallel attempts.
 
-        A try that is refused counts for nothing: otherwise honest ones at the same moment, whose places come back,
-        would fill the bucket with those that found it full.
+        A rejected attempt is not counted: otherwise concurrent legitimate attempts, whose hits are refunded later,
+        would leave the bucket full of rejected attempts.
         """
         now = self.clock()
         bucket = _bucket(limit, subject)
         full_until = await store.full_until(self.db, bucket, limit.most, now)
         if full_until is not None:
-            # A flood is only read about.
+            # A flood costs reads only, no writes.
             raise _refusal(limit, full_until - now)
         row = await self.db.batch(store.TAKE, {"bucket": bucket, "now": now, "resets_at": now + limit.seconds * SECOND})
         if row is None:
@@ -55,31 +55,31 @@ class Limiter:
         return place
 
     async def take_in(self, tx: Tx, limit: Limit, subject: str) -> bool:
-        """The same in the transaction of what is limited, so that both happen or neither; False when it is full."""
+        """Count one hit in the transaction of the limited action, so that both commit or neither; False when full."""
         now = self.clock()
         return await store.take_place(tx, _bucket(limit, subject), limit.most, now, now + limit.seconds * SECOND)
 
     async def require_in(self, tx: Tx, limit: Limit, subject: str) -> None:
-        """The same; TooManyRequests when it is full."""
+        """Like `take_in`, but raises TooManyRequests when the bucket is full."""
         if not await self.take_in(tx, limit, subject):
             raise _refusal(limit, await self.seconds_left(tx, limit, subject) * SECOND)
 
     async def is_full(self, tx: Tx, limit: Limit, subject: str) -> bool:
-        """Only a look: nothing is counted."""
+        """Whether the bucket is full; nothing is counted."""
         return await store.full_until(tx, _bucket(limit, subject), limit.most, self.clock()) is not None
 
     async def seconds_left(self, tx: Tx, limit: Limit, subject: str) -> int:
-        """Until a full bucket takes hits again."""
+        """Seconds until a full bucket accepts hits again, at least 1."""
         now = self.clock()
         full_until = await store.full_until(tx, _bucket(limit, subject), limit.most, now)
         return max(1, -(-((full_until or now) - now) // SECOND))
 
     async def give_back(self, place: Place) -> None:
-        """For limits that count failures only: the attempt succeeded."""
+        """Refund a hit, for limits that count failures only: the attempt succeeded."""
         await self.db.write(lambda tx: store.give_back(tx, place.bucket, place.resets_at))
 
     async def keep(self, tx: Tx, place: Place) -> None:
-        """Change nothing, but as a write: for the path of a form that has nothing to save and must not be faster."""
+        """Write without changing anything, so that a form with nothing to save does not answer faster."""
         await store.keep(tx, place.bucket)
 
 
@@ -93,7 +93,7 @@ def _refusal(limit: Limit, remaining: int) -> TooManyRequests:
 
 
 def _in_words(seconds: int) -> str:
-    """Rounded up: in minutes, and in hours where it is more than two of those."""
+    """A duration rounded up to minutes, or to hours above two hours."""
     unit, noun = (60, "minute") if seconds <= 2 * 60 * 60 else (60 * 60, "hour")
     count = -(-seconds // unit)
     return f"{count} {noun}{'s' if count > 1 else ''}"

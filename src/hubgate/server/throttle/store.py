@@ -2,8 +2,8 @@
 
 from hubgate.server.storage.database import Batch, Database, Tx
 
-# A window starts with its first hit. Counting and judging is one statement, so that parallel tries cannot slip through.
-# The rows of one run are milliseconds apart and share the latest `now`: looking each one's up would cost the square.
+# A window starts with its first hit. One statement counts and returns the total, so parallel attempts cannot slip
+# through. The rows of a batch are milliseconds apart and share the latest `now`: one lookup per row would be quadratic.
 TAKE = Batch(
     name="rate_limits.take",
     key="bucket",
@@ -22,7 +22,7 @@ TAKE = Batch(
 
 
 async def full_until(db: Database | Tx, bucket: bytes, most: int, now: int) -> int | None:
-    """The end of a window in which no place is left."""
+    """When the current window ends, if its bucket is full; otherwise None."""
     row = await db.one(
         "SELECT resets_at FROM rate_limits WHERE bucket = :bucket AND hits >= :most AND resets_at > :now",
         {"bucket": bucket, "most": most, "now": now},
@@ -31,7 +31,7 @@ async def full_until(db: Database | Tx, bucket: bytes, most: int, now: int) -> i
 
 
 async def take_place(tx: Tx, bucket: bytes, most: int, now: int, resets_at: int) -> bool:
-    """In the transaction of what is limited; False if no place is left."""
+    """Count a hit in the transaction of the limited action; False if the bucket is full."""
     row = await tx.one(
         """
         INSERT INTO rate_limits (bucket, hits, resets_at) VALUES (:bucket, 1, :resets_at)
@@ -47,7 +47,7 @@ async def take_place(tx: Tx, bucket: bytes, most: int, now: int, resets_at: int)
 
 
 async def take_only_place(tx: Tx, bucket: bytes, resets_at: int) -> bool:
-    """For what may happen once, in the transaction in which it happens; False if it has."""
+    """Claim a bucket for a one-time action, in the transaction of that action; False if already claimed."""
     row = await tx.one(
         """
         INSERT INTO rate_limits (bucket, hits, resets_at) VALUES (:bucket, 1, :resets_at)
@@ -70,7 +70,7 @@ async def keep(tx: Tx, bucket: bytes) -> None:
 
 
 async def drop_expired(tx: Tx, now: int, most: int) -> int:
-    """Small batches, so that no writer waits long. How many were dropped."""
+    """Delete up to `most` expired buckets, so that no writer waits long; returns how many were deleted."""
     return await tx.exec(
         """
         DELETE FROM rate_limits WHERE bucket IN

@@ -1,4 +1,4 @@
-"""What people see: pages, their templates and styles; and the small routes that belong to no subject.
+"""The hub's web surface: pages with their templates and styles, the JSON API, git and file routes.
 
-Pages parse, call a use case and render; they hold no rules. Every flow works without JavaScript.
+Handlers parse, call a use case and render; they contain no rules. Every page works without JavaScript.
 """

@@ -1,4 +1,4 @@
-"""Audit entries as they leave the hub, the same for the API and for the page's download."""
+"""Audit entries as JSON, shared by the API and the download on the audit log page."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -55,7 +55,7 @@ class AuditEntry(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 def described(listed: Listed) -> dict[str, Any]:
-    """Every member that is sealed is shown as it was sealed, so that the chain can be verified from this."""
+    """Return an entry as JSON. Sealed members are shown exactly as sealed, so that clients can verify the chain."""
     entry = listed.entry
     author: dict[str, Any] = {
         "_id": entry.author_id or SYSTEM_ID,
@@ -65,7 +65,7 @@ def described(listed: Listed) -> dict[str, Any]:
     }
     if listed.author_gone:
         author["deleted"] = True
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "_id": entry.id,
         "createdAt": exact(entry.created_at),
         "type": entry.type,
@@ -73,33 +73,33 @@ def described(listed: Listed) -> dict[str, Any]:
         "author": author,
     }
     if entry.data is not None:
-        said["data"] = stored_object(entry.data)
+        fields["data"] = stored_object(entry.data)
     if entry.ip is not None:
-        said["ip"] = entry.ip
+        fields["ip"] = entry.ip
     if entry.user_agent is not None:
-        said["userAgent"] = entry.user_agent
+        fields["userAgent"] = entry.user_agent
     if entry.token is not None:
-        said["token"] = {**stored_object(entry.token), "deleted": listed.token_gone}
+        fields["token"] = {**stored_object(entry.token), "deleted": listed.token_gone}
     if entry.oauth is not None:
-        said["oauth"] = stored_object(entry.oauth)
-    return said
+        fields["oauth"] = stored_object(entry.oauth)
+    return fields
 
 
 def export(accounts: Accounts, organization: Organization, only: Filter) -> Streamed:
     today = iso(accounts.clock())[:10]
     headers = {
         "content-type": "application/json",
-        # A name has nothing that would end the quotes (accounts/names.py).
+        # Account names cannot contain quotes (accounts/names.py).
         "content-disposition": f'attachment; filename="{organization.name}-audit-log-{today}.json"',
     }
     return Streamed(_json_array(accounts, organization, only), headers)
 
 
 async def _json_array(accounts: Accounts, organization: Organization, only: Filter) -> AsyncGenerator[bytes, None]:
-    """A line for each entry, so that a text tool can cope with it too."""
-    before = b"[\n"
+    """Stream a JSON array with one entry per line, for line-based tools."""
+    separator = b"[\n"
     async with aclosing(read.export(accounts.db, organization.id, only)) as parts:
         async for part in parts:
-            yield before + b",\n".join(msgspec.json.encode(described(listed)) for listed in part)
-            before = b",\n"
-    yield b"\n]\n" if before == b",\n" else b"[]\n"
+            yield separator + b",\n".join(msgspec.json.encode(described(listed)) for listed in part)
+            separator = b",\n"
+    yield b"\n]\n" if separator == b",\n" else b"[]\n"

@@ -1,4 +1,4 @@
-"""Avatars drawn from an id: five-by-five, mirrored, in one of twelve colours. Nothing is uploaded or fetched."""
+"""Avatars drawn from an id: a mirrored five-by-five grid in one of twelve colours. Nothing is uploaded or fetched."""
 
 import hashlib
 
@@ -35,7 +35,7 @@ def routes() -> list[Route]:
 
 async def _avatar(request: HubRequest) -> Response:
     owner_id = request.param("id")
-    # Whether such an account exists is not asked: the picture follows from the id.
+    # The account is not looked up: the picture depends only on the id.
     if not is_id(owner_id):
         raise NotFound("There is no such avatar.")
     headers = {"cache-control": "public, max-age=86400", "content-security-policy": "default-src 'none'"}

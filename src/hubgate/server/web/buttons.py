@@ -1,4 +1,4 @@
-"""Sign-in buttons for other sites: at addresses that stay, so that a page may show one from here."""
+"""Sign-in buttons for other sites, at stable addresses so that pages can embed them."""
 
 import re
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Button:
 
 @cache
 def buttons() -> dict[str, Button]:
-    """By file name, in the order in which they are shown."""
+    """All buttons by file name, in display order."""
     names = {f"sign-in-{theme}-{size}.svg": (theme, size) for theme in THEMES for size in SIZES}
     return {name: Button(*kind, (_FOLDER / name).read_bytes()) for name, kind in names.items()}
 
@@ -58,5 +58,5 @@ def routes() -> list[Route]:
             raise NotFound(NOTHING_HERE)
         return Response(found.content, headers=_HEADERS)
 
-    # Opened by itself it is a document of our origin: the surface of files runs nothing.
+    # Opened directly, the SVG is a document of our origin: Surface.FILE forbids it to run anything.
     return [Route("GET", PATH, public(button), Surface.FILE, "A sign-in button", answers={200: ("SVG.", None)})]

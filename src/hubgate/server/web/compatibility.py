@@ -1,4 +1,4 @@
-"""Addresses that every existing client touches in passing, answered fast so that they stop asking."""
+"""Endpoints that every existing client calls incidentally, answered quickly so that clients stop asking."""
 
 from typing import Any
 

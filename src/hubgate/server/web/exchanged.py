@@ -1,4 +1,4 @@
-"""Exchanged tokens as they leave the hub, and which of them somebody means."""
+"""Exchanged tokens as JSON, and the filters that select them."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from hubgate.server.web.named import user_named
 
 
 class ExchangedToken(msgspec.Struct, rename="camel"):
-    # What to revoke it by; tells nothing of its text.
+    # Identifies the token for revocation; reveals nothing of its secret.
     id: str
     client_id: str
-    # Names.
+    # Names, not ids.
     app: str
     organization: str
     user: str
@@ -42,13 +42,13 @@ def described(alive: Alive) -> ExchangedToken:
 
 
 async def which_of(accounts: Accounts, given: Mapping[str, str]) -> Which:
-    """What `user`, `since` and `until` say, each of them only if it is there."""
-    since, until = _moments(given)
+    """Parse the optional filters `user`, `since` and `until`."""
+    since, until = _time_span(given)
     user = await user_named(accounts, given["user"]) if "user" in given else None
     return Which(user_id=user.id if user else None, since=since, until=until)
 
 
-def _moments(given: Mapping[str, str]) -> tuple[int | None, int | None]:
+def _time_span(given: Mapping[str, str]) -> tuple[int | None, int | None]:
     found: dict[str, int] = {}
     errors: dict[str, str] = {}
     for name, parse in (("since", first_moment), ("until", last_moment)):

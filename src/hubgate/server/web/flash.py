@@ -1,4 +1,4 @@
-"""One sentence after a redirect: what was done. It travels in a cookie, under a MAC, and is shown once."""
+"""A message shown once after a redirect, stored in a cookie with a MAC."""
 
 import base64
 
@@ -20,14 +20,14 @@ def leave(response: Response, secret: ServerSecret, text: str, *, secure: bool) 
 
 
 def read(request: HubRequest, secret: ServerSecret, *, secure: bool) -> str:
-    """Empty unless we wrote it: on http a neighbouring host may set cookies for us."""
+    """Return the message, or "" unless this hub wrote it: on http a neighbouring host can set our cookies."""
     cookie = read_cookie(request, FLASH, secure=secure)
     if not cookie:
         return ""
     try:
         given = base64.urlsafe_b64decode(cookie.encode())
-        fits = secret.mac_matches(_PURPOSE, given[_MAC:], given[:_MAC])
-        return given[_MAC:].decode() if fits else ""
+        valid = secret.mac_matches(_PURPOSE, given[_MAC:], given[:_MAC])
+        return given[_MAC:].decode() if valid else ""
     except ValueError:
         return ""
 

@@ -1,10 +1,10 @@
-"""Where a form may send the browser next: an address of this hub, or home."""
+"""Redirect targets of forms: a path on this hub, or `/`."""
 
 import re
 from urllib.parse import urlencode
 
-# One leading slash, then nothing that a browser reads as a host: neither `//evil`, nor `/\evil`, nor a control
-# character it would drop before looking again.
+# One leading slash, then nothing that a browser reads as a host: no `//evil`, no `/\evil`, and no control character,
+# which browsers strip before they parse.
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*\Z")
 
 
@@ -13,5 +13,5 @@ def local_path(given: str) -> str:
 
 
 def going_on(path: str, next_page: str) -> str:
-    """A page of ours that leads to another."""
+    """Return `path` with `next_page` as its `next` parameter."""
     return path if next_page == "/" else f"{path}{'&' if '?' in path else '?'}{urlencode({'next': next_page})}"

@@ -1,7 +1,6 @@
-"""Markdown of strangers as HTML that can do no harm: rendered, then cut down to an allow-list, which has the last word.
-
-Nothing runs, nothing is styled, nothing is loaded from elsewhere; ids get a prefix, so that none of them is taken for
-one of the page's own. Relative links lead to the repo, and relative images to its files.
+"""User-written Markdown rendered as safe HTML: the output of the parser is reduced to an allow-list. Nothing runs,
+nothing is styled, nothing is loaded from other hosts. Ids get a prefix, so that none of them collides with an id of the
+page. Relative links lead to the repo, relative images to its files.
 """
 
 import posixpath
@@ -23,16 +22,17 @@ from markupsafe import Markup, escape
 
 from hubgate.server.jobs.job import checkpoint
 
-# A tenth of a megabyte takes a second. What is longer, or full of what makes parsers go back, is shown as it is.
+# Rendering 100 kB takes about a second. Longer texts, and texts that make the parser backtrack, are shown as plain
+# text.
 LONGEST = 100_000
 MOST_LINES = 10_000
 MOST_OPENED = 4_000
-# Of all tables together.
+# All tables of a text together.
 MOST_CELLS = 30_000
-# Characters; those of a link that is written out may triple when they are encoded.
+# Characters in all link targets and titles. Encoding can triple the length of a target.
 MOST_OF_TARGETS = 4 * LONGEST
 PREFIX = "user-content-"
-# Of files that are shown rendered.
+# File extensions that are rendered.
 ENDINGS = (".md", ".markdown")
 
 _BLOCKS = {"p", "div", "h1", "h2", "h3", "h4", "h5", "h6"}
@@ -55,81 +55,81 @@ _ATTRIBUTES: dict[str, set[str]] = {
 _ALIGN = {"align": {"left", "center", "right"}}
 _VALUES: dict[str, dict[str, set[str]]] = {
     **dict.fromkeys((*_BLOCKS, "img", "td", "th"), _ALIGN),
-    # The frame in which wide tables scroll.
+    # Wrapper in which wide tables scroll.
     "div": {**_ALIGN, "class": {"table"}, "role": {"region"}, "tabindex": {"0"}, "aria-label": {"Table"}},
 }
-_GONE_WITH_CONTENT = {"script", "style", "iframe", "object", "embed", "noscript", "template", "textarea", "select"}
+_REMOVED_WITH_CONTENT = {"script", "style", "iframe", "object", "embed", "noscript", "template", "textarea", "select"}
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a text stands: the repo's address, the revision, the folder of the file."""
+    """The location of a text: the repo's address, the revision, the folder of the file."""
 
     repo: str
     rev: str
     folder: str = ""
 
     def link(self, target: str) -> str:
-        """Where a link in the text leads, as an address on this hub or elsewhere."""
+        """Return the address that a link in the text leads to, on this hub or elsewhere."""
         if target.startswith("#"):
             return f"#{PREFIX}{target[1:]}"
         parts = urlsplit(target)
         if parts.scheme or parts.netloc:
             return target
-        inside = self._inside(parts.path)
-        verb = "tree" if parts.path.endswith("/") or not inside else "blob"
-        # Of ids that texts brought along; lines of other files have ids of the page's own.
-        prefix = PREFIX if verb == "blob" and inside.lower().endswith(ENDINGS) else ""
-        return self._address(verb, inside) + (f"#{prefix}{parts.fragment}" if parts.fragment else "")
+        repo_path = self._inside(parts.path)
+        verb = "tree" if parts.path.endswith("/") or not repo_path else "blob"
+        # Headings of rendered texts have prefixed ids; line numbers of other files do not.
+        prefix = PREFIX if verb == "blob" and repo_path.lower().endswith(ENDINGS) else ""
+        return self._address(verb, repo_path) + (f"#{prefix}{parts.fragment}" if parts.fragment else "")
 
     def image(self, source: str) -> str | None:
-        """None for what is not ours: a page loads nothing from elsewhere, which would tell others who reads it."""
+        """Return the address of an image, or None for another host: loading it would reveal who reads the page."""
         parts = urlsplit(source)
         if parts.scheme or parts.netloc or not parts.path:
             return None
         return self._address("resolve", self._inside(parts.path))
 
     def _inside(self, path: str) -> str:
-        """From the top of the repo; nothing leads out of it."""
+        """Return a path relative to the root of the repo; `..` cannot leave it."""
         start = "/" if path.startswith("/") else f"/{self.folder}/"
         return posixpath.normpath(f"{start}{unquote(path)}").strip("/")
 
-    def _address(self, verb: str, inside: str) -> str:
-        return f"{self.repo}/{verb}/{quote(self.rev, safe='')}{'/' if inside else ''}{quote(inside)}"
+    def _address(self, verb: str, repo_path: str) -> str:
+        return f"{self.repo}/{verb}/{quote(self.rev, safe='')}{'/' if repo_path else ''}{quote(repo_path)}"
 
 
 def rendered(text: str, place: Place) -> Markup:
-    """Takes time: not on the event loop."""
+    """Render Markdown. Slow: do not call on the event loop."""
     opened = max(text.count(opening) for opening in "[<")
     lines = text.count("\n") + text.count("\r") - text.count("\r\n")
     if len(text) > LONGEST or lines > MOST_LINES or opened > MOST_OPENED:
-        return _as_it_is(text)
-    return _remembered(text, place)
+        return _plain(text)
+    return _cached(text, place)
 
 
-def _as_it_is(text: str) -> Markup:
+def _plain(text: str) -> Markup:
     return Markup("<pre tabindex=0>{}</pre>").format(text[:LONGEST])
 
 
-# Cards are read more often than written.
+# Cards are read more often than written, so results are cached.
 @lru_cache(maxsize=32)
-def _remembered(text: str, place: Place) -> Markup:
+def _cached(text: str, place: Place) -> Markup:
     env: dict[str, Any] = {"place": place, "cells": 0}
     tokens = _PARSER.parse(text, env)
-    if _length_of_targets(tokens) > MOST_OF_TARGETS:
-        return _as_it_is(text)
+    if _target_length(tokens) > MOST_OF_TARGETS:
+        return _plain(text)
     return harmless(_PARSER.renderer.render(tokens, _PARSER.options, env), place)
 
 
-def _length_of_targets(tokens: Sequence[Token]) -> int:
-    """Of all addresses and titles: one that is defined once can be referred to a thousand times."""
+def _target_length(tokens: Sequence[Token]) -> int:
+    """Length of all addresses and titles: a link defined once can be referenced a thousand times."""
     inline = (child for token in tokens for child in token.children or ())
     return sum(len(str(value)) for child in inline for value in child.attrs.values())
 
 
 def harmless(html: str, place: Place) -> Markup:
-    def judged(tag: str, attribute: str, value: str) -> str | None:
-        # An exception in here would leave the value as it is.
+    def filter_attribute(tag: str, attribute: str, value: str) -> str | None:
+        # If the filter raises, nh3 leaves the value unchanged.
         try:
             if (tag, attribute) == ("a", "href"):
                 return place.link(value.strip())
@@ -139,15 +139,15 @@ def harmless(html: str, place: Place) -> Markup:
             return None
         return value
 
-    return Markup(  # noqa: S704 -- the allow-list has had the last word
+    return Markup(  # noqa: S704 -- reduced to the allow-list
         nh3.clean(
             html,
             tags=_TAGS,
-            clean_content_tags=_GONE_WITH_CONTENT,
+            clean_content_tags=_REMOVED_WITH_CONTENT,
             attributes=_ATTRIBUTES,
             tag_attribute_values=_VALUES,
             set_tag_attribute_values={"pre": {"tabindex": "0"}, "img": {"loading": "lazy"}},
-            attribute_filter=judged,
+            attribute_filter=filter_attribute,
             url_schemes={"http", "https", "mailto"},
             link_rel="nofollow noopener",
             id_prefix=PREFIX,
@@ -156,13 +156,13 @@ def harmless(html: str, place: Place) -> Markup:
 
 
 def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any) -> str:
-    """One from elsewhere becomes a link to it."""
+    """Render an image; an image of another host becomes a link."""
     source, alt = str(tokens[at].attrs["src"]), renderer.renderInlineAsText(tokens[at].children, options, env)
     try:
-        shown = env["place"].image(source)
+        address = env["place"].image(source)
     except ValueError:
-        shown = None
-    if shown:
+        address = None
+    if address:
         return str(Markup('<img src="{}" alt="{}">').format(source, alt))
     return str(Markup('<a href="{}">{}</a>').format(source, alt or "Image"))
 
@@ -171,20 +171,20 @@ def _fence(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
     return f"<pre><code>{escape(tokens[at].content)}</code></pre>\n"
 
 
-def _mend(state: Any) -> None:
-    """Headings begin below the page's own and can be linked to; columns are aligned without a style attribute; tasks
-    are ticked in words.
+def _adjust_tokens(state: Any) -> None:
+    """Shift headings so that the highest is h2 and give them ids, align columns without a style attribute, and replace
+    task boxes by characters.
     """
     headings = [token for token in state.tokens if token.type in ("heading_open", "heading_close")]
-    lift = 2 - min((int(token.tag[1]) for token in headings), default=2)
+    offset = 2 - min((int(token.tag[1]) for token in headings), default=2)
     for token in headings:
-        token.tag = f"h{min(int(token.tag[1]) + lift, 6)}"
-    taken: dict[str, int] = {}
+        token.tag = f"h{min(int(token.tag[1]) + offset, 6)}"
+    used: dict[str, int] = {}
     for position, token in enumerate(state.tokens):
         if token.type == "heading_open":
             slug = _slug(state.tokens[position + 1].content)
-            taken[slug] = taken.get(slug, -1) + 1
-            token.attrSet("id", f"{slug}-{taken[slug]}" if taken[slug] else slug)
+            used[slug] = used.get(slug, -1) + 1
+            token.attrSet("id", f"{slug}-{used[slug]}" if used[slug] else slug)
         elif token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrSet("align", str(token.attrs.pop("style")).rpartition(":")[2])
         elif token.type == "list_item_open" and (child := _first_text(state.tokens[position + 1 : position + 3])):
@@ -192,20 +192,20 @@ def _mend(state: Any) -> None:
 
 
 def _checkpoint(*_: Any) -> bool:
-    """A rule that never applies: asked at every block, it ends the work for a reader who is gone."""
+    """A block rule that never matches: it runs at every block and stops the work if the client has disconnected."""
     checkpoint()
     return False
 
 
 def _inline_checkpoint(*_: Any) -> bool:
-    """The same within a block, asked at every piece of text."""
+    """The same as an inline rule, run at every piece of text."""
     checkpoint()
     return False
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A short row is filled up to the width of the first, so that a few kilobytes stand for a million cells. From where
-    there would be too many on, tables stay text.
+    """Parse a table unless there would be too many cells; it stays text then. The parser pads short rows to the width
+    of the first, so a few kilobytes can produce a million cells.
     """
     if state.env["cells"] > MOST_CELLS or not table(state, start, end, True):
         return False
@@ -221,13 +221,13 @@ _BOXES = {" ": "☐ ", "x": "☑ "}
 
 
 def _first_text(tokens: Sequence[Token]) -> Token | None:
-    """Of a list item, if it begins with text."""
+    """Return the first text of a list item, if the item begins with text."""
     children = tokens[-1].children if tokens and tokens[-1].type == "inline" else None
     return children[0] if children and children[0].type == "text" else None
 
 
 def _slug(heading: str) -> str:
-    """As others make them, so that tables of contents keep working."""
+    """Return the id of a heading, by the rules of other hubs, so that existing tables of contents work."""
     plain = re.sub(r"[^\w\- ]", "", unicodedata.normalize("NFC", heading).strip().lower())
     return plain.replace(" ", "-")[:100] or "section"
 
@@ -237,7 +237,7 @@ _PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrou
 _PARSER.block.ruler.before("table", "checkpoint", _checkpoint, {"alt": ["paragraph", "reference"]})
 _PARSER.inline.ruler.before("text", "checkpoint", _inline_checkpoint)
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
-_PARSER.core.ruler.push("mend", _mend)
+_PARSER.core.ruler.push("mend", _adjust_tokens)
 _PARSER.add_render_rule("image", _image)
 _PARSER.add_render_rule("fence", _fence)
 _PARSER.add_render_rule("table_open", lambda *_: _TABLE)

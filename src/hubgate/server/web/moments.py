@@ -1,7 +1,7 @@
-"""Times that people and programs send: ISO 8601, in UTC unless they say otherwise.
+"""Times that users and clients send: ISO 8601, in UTC unless an offset is given.
 
-As precise as they are written: a span until 10:05 has all of that minute in it, so that whoever copies a time from a
-page or an answer, where it is cut short, means what is shown there.
+A time is as precise as it is written: a span until 10:05 includes that whole minute. A time copied from a page or a
+response, where it is truncated, thus means what was shown.
 """
 
 import re
@@ -10,31 +10,31 @@ from datetime import UTC, datetime, timedelta
 from hubgate.server.clock import DAY, MINUTE, SECOND
 from hubgate.server.errors import Unprocessable
 
-_SHAPE = re.compile(r"\d{4}-\d\d-\d\d(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_PATTERN = re.compile(r"\d{4}-\d\d-\d\d(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def first_moment(text: str) -> int:
-    return _parsed(text)[0]
+    return _parse(text)[0]
 
 
 def last_moment(text: str) -> int:
-    moment, unit = _parsed(text)
+    moment, unit = _parse(text)
     return moment + unit - 1
 
 
-def _parsed(text: str) -> tuple[int, int]:
-    """The moment, and how long the smallest unit is that was written down."""
+def _parse(text: str) -> tuple[int, int]:
+    """Return the time and the length of the smallest unit that was written."""
     refusal = Unprocessable(f"{text[:40]} is no time such as 2026-09-21T14:13:20Z.")
-    shape = _SHAPE.fullmatch(text.strip())
-    if shape is None:
+    match = _PATTERN.fullmatch(text.strip())
+    if match is None:
         raise refusal
     try:
-        when = datetime.fromisoformat(shape.group())
+        when = datetime.fromisoformat(match.group())
     except ValueError:
         raise refusal from None
     since_epoch = (when if when.tzinfo else when.replace(tzinfo=UTC)) - _EPOCH
-    minute, second, fraction = shape.groups()
+    minute, second, fraction = match.groups()
     if fraction:
         unit = 10 ** (6 - len(fraction))
     elif second:

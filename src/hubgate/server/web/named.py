@@ -1,6 +1,6 @@
-"""Addresses that carry the name of an account. A name stays with its account permanently, so a former one, and one
-spelled in another case, still identifies the account: reading is redirected to the present address, a change is simply
-made. Programs need not care about case.
+"""Addresses that contain the name of an account. A name belongs to its account permanently, so a former name, or a name
+in another case, still identifies the account: reads are redirected to the present address, changes are applied
+directly. API paths ignore case.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from hubgate.server.http.surface import Surface
 
 
 async def user_named(accounts: Accounts, name: str) -> User:
-    """By a present or former name; for a part of an address that identifies whom a change is about."""
+    """Find a user by present or former name, for path segments that identify the user to be changed."""
     found = await store.account_named(accounts.db, name)
     if not isinstance(found, User):
         raise NotFound("User not found.")
@@ -28,12 +28,12 @@ async def user_named(accounts: Accounts, name: str) -> User:
 
 
 def address_of(path: str, name: str) -> str:
-    """Where `path`, a route's, is for the account of that name."""
+    """Return the route path `path` for the account of that name."""
     return path.replace("{name}", name)
 
 
 def moved_to(request: HubRequest, path: str, name: str) -> str:
-    """The present address of `path`, a route's; "" if this is it."""
+    """Return the present address for the route path `path`, or "" if the request already uses it."""
     given = request.param("name")
     if name_key(given) == name_key(name) if path.startswith("/api/") else given == name:
         return ""
@@ -50,12 +50,12 @@ async def organization_named(accounts: Accounts, request: HubRequest, surface: S
     return found
 
 
-# What else a request needs, beyond the route's action.
+# Further checks for a request, beyond the route's action.
 Also = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]]
 
 
 def organization(accounts: Accounts, path: str, surface: Surface, also: Also | None = None) -> Locator[Organization]:
-    """The organization `{name}` of the route's path."""
+    """Locate the organization `{name}` of the route's path."""
 
     async def find(request: HubRequest) -> Target[Organization]:
         found = await organization_named(accounts, request, surface)
@@ -79,7 +79,7 @@ def organization_route(
     summary: str,
     **more: Any,
 ) -> Route:
-    """A route about the organization `{name}`."""
+    """Create a route about the organization `{name}`."""
     return Route(
         method, path, Endpoint(action, organization(accounts, path, surface), handler), surface, summary, **more
     )

@@ -1,5 +1,5 @@
-"""Routes about what a user or an organization owns, apps and webhooks, at both addresses: `/settings/webhooks` is the
-caller's own, `/organizations/{name}/settings/webhooks` that of an organization the caller administers.
+"""Routes about apps, webhooks and redirects for both kinds of owner: `/settings/webhooks` for the caller's own,
+`/organizations/{name}/settings/webhooks` for an organization that the caller administers.
 """
 
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 @dataclass(frozen=True)
 class OwnerContext:
-    """The owner, and who is working on what it owns."""
+    """The owner, and the user who acts for the owner."""
 
     user: User
     actor: Actor
     identity: Identity
-    # The page that lists it.
+    # Address of the list page.
     root: str
     organization: Organization | None = None
 
@@ -44,7 +44,7 @@ class OwnerContext:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the settings. Of each pair of actions the first is for users, the second for organizations."""
+    """A section of the settings. In each pair of actions, the first is for users, the second for organizations."""
 
     path: str
     reading: tuple[Action, Action]
@@ -66,24 +66,24 @@ class Section:
         form: bool = False,
         **more: Any,
     ) -> Route:
-        """An organization's, which `accounts` find; the caller's own without them. Looking at a `form` takes the
-        permission to send it.
+        """Create a route for organizations, or for the caller's account if `accounts` is None. Viewing a `form`
+        requires the permission to submit it.
         """
         of_user, of_organization = self.reading if method == "GET" and not form else self.writing
         prefix, at = "/api" if surface is Surface.API else "", self.path if accounts is None else self.of_organization
         full = prefix + at + path
         if accounts is None:
-            endpoint = Endpoint(of_user, Locator((Account,), self._find_own), handler)
+            endpoint = Endpoint(of_user, Locator((Account,), self._find_caller), handler)
         else:
-            endpoint = Endpoint(of_organization, self._organizations(accounts, full, surface), handler)
+            endpoint = Endpoint(of_organization, self._organization_locator(accounts, full, surface), handler)
         return Route(method, full, endpoint, surface, summary, **more)
 
-    async def _find_own(self, request: HubRequest) -> Target[OwnerContext]:
+    async def _find_caller(self, request: HubRequest) -> Target[OwnerContext]:
         caller = caller_of(request)
         context = OwnerContext(caller.user, actor_of(request), caller.identity, self.path)
         return Target(context, Account(caller.user.id))
 
-    def _organizations(self, accounts: Accounts, full: str, surface: Surface) -> Locator[OwnerContext]:
+    def _organization_locator(self, accounts: Accounts, full: str, surface: Surface) -> Locator[OwnerContext]:
         async def find(request: HubRequest) -> Target[OwnerContext]:
             found = await organization_named(accounts, request, surface)
             root = address_of(self.of_organization, found.name)
@@ -119,7 +119,7 @@ def show(
     errors: Mapping[str, str] = NO_ERRORS,
     **values: Any,
 ) -> Response:
-    """A page in the settings of the owner."""
+    """Render a page in the owner's settings."""
     return pages.page(
         request,
         template,

@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz` and, where it was asked for on the public address, `/metrics`."""
+"""`/healthz`, `/readyz` and, if configured for the public address, `/metrics`."""
 
 import msgspec
 from starlette.responses import Response

@@ -1,4 +1,4 @@
-"""Turning a template into an answer: autoescaped, with the visitor's theme and a CSRF field ready for any form."""
+"""Renders templates as responses: autoescaped, with the visitor's theme and a CSRF field for forms."""
 
 import re
 from collections.abc import Mapping
@@ -35,21 +35,21 @@ THEMES = ("system", "light", "dark")
 NO_ERRORS: Mapping[str, str] = {}
 
 
-class _Compiled(BytecodeCache):
-    """What a template was compiled to, once for a process however many hubs it opens."""
+class _TemplateCache(BytecodeCache):
+    """Compiled templates, cached once per process for all hubs in it."""
 
     def __init__(self) -> None:
-        self._codes: dict[str, bytes] = {}
+        self._bytecode: dict[str, bytes] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        if code := self._codes.get(bucket.key):
+        if code := self._bytecode.get(bucket.key):
             bucket.bytecode_from_string(code)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        self._codes[bucket.key] = bucket.bytecode_to_string()
+        self._bytecode[bucket.key] = bucket.bytecode_to_string()
 
 
-_COMPILED = _Compiled()
+_TEMPLATE_CACHE = _TemplateCache()
 
 
 class Pages:
@@ -62,9 +62,9 @@ class Pages:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
-            # Templates change with the code, at a restart: no look at the files for every page.
+            # Templates change only with the code, at a restart, so files are not checked for every page.
             auto_reload=False,
-            bytecode_cache=_COMPILED,
+            bytecode_cache=_TEMPLATE_CACHE,
         )
         self._templates.globals.update(
             asset=asset_url,
@@ -94,7 +94,7 @@ class Pages:
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        """`errors` are sentences by field of a form that has to be mended. Without a `status` they make it 422."""
+        """Render a page. `errors` maps form fields to messages; unless `status` is given, errors make it 422."""
         csrf_value, new_cookie = self._csrf.field_for(request)
         done = flash.read(request, self._csrf.secret, secure=self.settings.secure)
         html = self._templates.get_template(template).render(
@@ -105,18 +105,18 @@ class Pages:
             csrf_name=FIELD,
             csrf_value=csrf_value,
             theme=chosen_theme(request),
-            here=_here(request),
+            here=_return_address(request),
             secret_address=request.secret_address,
         )
         response = HTMLResponse(html, status or (422 if errors else 200))
         if done:
             flash.forget(response, secure=self.settings.secure)
-        if new_cookie is not None and _has_all_its_cookies(request):
+        if new_cookie is not None and _sends_lax_cookies(request):
             self._csrf.set_visitor_cookie(response, new_cookie)
         return response
 
     def mend(self, request: HubRequest, template: str, error: HubError, at: str, **values: Any) -> Response:
-        """The form again, with what is wrong: at its fields, or at the field `at` for all that names none."""
+        """Show the form again with its errors: at their fields, or at the field `at` if the error names no field."""
         errors = error.fields if isinstance(error, FieldErrors) else {at: error.message}
         response = self.page(request, template, error.status, errors, **values)
         if isinstance(error, TooManyRequests):
@@ -124,7 +124,7 @@ class Pages:
         return response
 
     def see(self, path: str, done: str = "") -> Response:
-        """After a form: go there, and say what was done."""
+        """Redirect after a form, with an optional message about what was done."""
         response = RedirectResponse(path, 303)
         if done:
             flash.leave(response, self._csrf.secret, done, secure=self.settings.secure)
@@ -132,10 +132,10 @@ class Pages:
 
     def error(self, request: HubRequest, error: HubError) -> Response:
         if error.code == "RepoNotFound":
-            # One that a visitor may not know of, and one that does not exist: the same page, signed in or not.
+            # A hidden repo and a missing repo get the same page, signed in or not.
             error = NotFound(NOTHING_HERE)
         if isinstance(error, Unauthorized) and request.method in ("GET", "HEAD"):
-            return RedirectResponse(going_on("/login", _here(request)), 303)
+            return RedirectResponse(going_on("/login", _return_address(request)), 303)
         advice = advice_for(error)
         return self.page(
             request,
@@ -143,16 +143,16 @@ class Pages:
             error.status,
             title=advice.title,
             code=error.status,
-            # It may hold a name that somebody else chose.
+            # The message may contain a name that another user chose.
             cause=clean(error.message),
             cure=advice.cure,
             request_id=request.request_id,
-            for_its_maker=_for_its_maker(request, error),
+            for_its_maker=_developer_hint(request, error),
         )
 
 
-def _for_its_maker(request: HubRequest, error: HubError) -> tuple[str, str, str] | None:
-    """For whoever built the app: words, then a link to where they see what is wrong with it, and what it says."""
+def _developer_hint(request: HubRequest, error: HubError) -> tuple[str, str, str] | None:
+    """Return a hint for the app's developer: text, link address, link text. None if the error is not about an app."""
     if not isinstance(error, (StoppedHere, DocumentRefused)):
         return None
     if request.is_explained:
@@ -163,35 +163,37 @@ def _for_its_maker(request: HubRequest, error: HubError) -> tuple[str, str, str]
     return "See its errors under" if known else "Check client_id under", "/settings/applications", "Apps you build"
 
 
-def _has_all_its_cookies(request: HubRequest) -> bool:
-    """A POST from another site comes without our Lax cookie; a new one would break the forms this browser has open."""
-    from_here = request.headers.get("sec-fetch-site") in ("same-origin", "none")
-    return request.method in ("GET", "HEAD") or from_here
+def _sends_lax_cookies(request: HubRequest) -> bool:
+    """Whether the browser sent our Lax cookie, if it has one. A POST from another site does not include it, and a new
+    cookie would break the forms open in this browser.
+    """
+    same_origin = request.headers.get("sec-fetch-site") in ("same-origin", "none")
+    return request.method in ("GET", "HEAD") or same_origin
 
 
 def chosen_theme(request: HubRequest) -> str:
-    # Never a secret, so its name is the same on http and https.
+    # The theme is not secret, so its cookie has the same name on http and https.
     theme = read_cookie(request, THEME_COOKIE, secure=False)
     return theme if theme in THEMES else THEMES[0]
 
 
-def _here(request: HubRequest) -> str:
-    """This page's address, to come back to; home where the page is the answer to a form, or its address too long."""
+def _return_address(request: HubRequest) -> str:
+    """This page's address, to return to; `/` for responses to forms and for addresses that are too long."""
     if request.method not in ("GET", "HEAD"):
         return "/"
     path = request.scope["raw_path"].decode("latin-1")
     query = request.scope["query_string"].decode("latin-1")
-    here = f"{path}?{query}" if query else path
-    return here if len(here) <= LONGEST_WAY_BACK else "/"
+    address = f"{path}?{query}" if query else path
+    return address if len(address) <= LONGEST_WAY_BACK else "/"
 
 
 def moment(when: int, seconds: bool = False) -> str:
-    """A time for people; `iso` is the one for machines beside it."""
+    """Format a time for people; `iso` formats it for machines."""
     return iso(when)[: 19 if seconds else 16].replace("T", " ") + " UTC"
 
 
 def size(count: int) -> str:
-    """Bytes for people, by thousands as disks and networks count."""
+    """Format a number of bytes for people, in powers of 1000."""
     amount, units = float(count), ["bytes", "kB", "MB", "GB", "TB", "PB"]
     while amount >= 999.5 and len(units) > 1:
         amount, units = amount / 1000, units[1:]
@@ -200,6 +202,6 @@ def size(count: int) -> str:
 
 
 def breakable(address: str) -> Markup:
-    """Where it does not fit, it breaks between its parts."""
+    """Allow line breaks between the parts of an address."""
     parts = re.split(r"(?<=[/:])(?![/:])", address)
     return Markup("<wbr>").join(parts)

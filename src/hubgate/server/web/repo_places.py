@@ -1,4 +1,4 @@
-"""Where a new or a moved repo goes, and what that takes."""
+"""Destinations of new and moved repos, and the permissions they require."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,9 @@ from hubgate.server.hub.repos.model import Owner, Repo
 
 
 class Move(NamedTuple):
-    """`owner` is None where the namespace does not exist. `leave_redirect` is about a move out of its namespace."""
+    """A requested move. `owner` is None if the namespace does not exist. `leave_redirect` applies to a move out of the
+    namespace.
+    """
 
     repo: Repo
     owner: Owner | None
@@ -29,27 +31,28 @@ class Move(NamedTuple):
 
     @property
     def redirects(self) -> bool:
-        """Whether the old name will lead to the new one."""
+        """Whether the old name will redirect to the new one."""
         return self.leave_redirect or self.to.id == self.repo.owner_id
 
 
 async def move_target(
     repos: Repos, identity: Identity, repo: Repo, namespace: str, name: str, leave_redirect: bool | None
 ) -> Target[Move]:
-    """Rejects nothing by itself: a destination that does not exist tells nobody that there is such a repo.
+    """Find the destination of a move and the permissions it requires. A missing destination is not rejected here: the
+    error would reveal that the repo exists.
 
-    Existing clients cannot say whether to leave a redirect, and expect one: where that is None, those who may leave one
-    do, and the others leave none.
+    Existing clients cannot set `leave_redirect` and expect a redirect: if it is None, a redirect is left if the caller
+    may leave one.
     """
     owner = await store.owner_named(repos.db, namespace)
-    leaving = Check(Action.REPO_LEAVE_REDIRECT, repo.owner.namespace)
+    redirect_check = Check(Action.REPO_LEAVE_REDIRECT, repo.owner.namespace)
     if owner is None or owner.id == repo.owner_id:
         return Target(Move(repo, owner, namespace, name, leave_redirect=False), repo.judged())
     also: tuple[tuple[Check, ...], ...] = ((Check(Action.REPO_CREATE, owner.namespace),),)
     if leave_redirect:
-        also += ((leaving,),)
+        also += ((redirect_check,),)
     elif leave_redirect is None:
-        leave_redirect = decide(identity, *leaving).allowed
+        leave_redirect = decide(identity, *redirect_check).allowed
     return Target(Move(repo, owner, namespace, name, leave_redirect), repo.judged(), also=also)
 
 

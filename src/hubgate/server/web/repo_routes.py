@@ -1,4 +1,4 @@
-"""Routes about one repo: three each, one for every type."""
+"""Routes about one repo: three of each, one per repo type."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -16,7 +16,7 @@ from hubgate.server.hub.repos import finding
 from hubgate.server.hub.repos.finding import Revision
 from hubgate.server.hub.repos.model import Repo, RepoType
 
-# What every answer about a repo may be.
+# Responses that every route about a repo can give.
 REFUSALS: Mapping[int, tuple[str, Any]] = {
     307: ("The repo was renamed: it is there.", None),
     401: ("There is no such repo for an anonymous caller, or the token is no longer good.", None),
@@ -26,37 +26,35 @@ REFUSALS: Mapping[int, tuple[str, Any]] = {
 
 T = TypeVar("T")
 
-# On answers about a commit that was named by its id and that only a pull request brought (attack O72).
+# Response header for a commit that was requested by its id and belongs only to a pull request (attack O72).
 IN_PULL_REQUEST = "x-pull-request-only"
 
-# What a request to a repo is about and needs, where that depends on more than the address. Called once the caller may
-# do the first of the route's actions on that repo, so it may reject what was sent.
+# Finds the subject of a request to a repo and the permissions it needs, if these depend on more than the address.
+# Called after the check of the route's first action, so it may reject the request.
 Needs = Callable[[HubRequest, Repo], Awaitable[Target[T]]]
-# A route's path for one type of repo becomes its endpoint.
+# Creates the endpoint of a route from the repo type and the route's path for that type.
 ForType = Callable[[RepoType, str], Endpoint]
 
 
 def api_routes(
     method: str, tail: str, endpoint: ForType, summary: str, answers: Mapping[int, tuple[str, Any]], **more: Any
 ) -> list[Route]:
-    """Under `/api/{type}s/{namespace}/{repo}`."""
+    """Create a route per repo type under `/api/{type}s/{namespace}/{repo}`."""
     routes = []
     for kind in RepoType:
         path = f"/api/{kind.plural}/{{namespace}}/{{repo}}{tail}"
-        about, said = summary.replace("repo", kind.value, 1), {**REFUSALS, **answers}
-        routes.append(Route(method, path, endpoint(kind, path), Surface.API, about, answers=said, **more))
+        about, responses = summary.replace("repo", kind.value, 1), {**REFUSALS, **answers}
+        routes.append(Route(method, path, endpoint(kind, path), Surface.API, about, answers=responses, **more))
     return routes
 
 
 def at_repo(repos: Repos, action: Action, handler: Handler[Repo]) -> ForType:
-    """A handler about the repo that the path names."""
-    return at_repo_needing(repos, (action,), _itself, handler)
+    """Create endpoints for a handler about the repo that the path names."""
+    return at_repo_needing(repos, (action,), _repo_target, handler)
 
 
 def at_repo_needing(repos: Repos, actions: tuple[Action, ...], needs: Needs[T], handler: Handler[T]) -> ForType:
-    """The same where `needs` adds some of `actions`. The first of them is judged before that, also for a repo that does
-    not exist.
-    """
+    """The same if `needs` adds some of `actions`. The first action is checked before that, also for a missing repo."""
     action, *further = actions
     on = tuple({kind for declared in actions for kind in declared.rule.on})
 
@@ -66,24 +64,24 @@ def at_repo_needing(repos: Repos, actions: tuple[Action, ...], needs: Needs[T], 
     return endpoint
 
 
-async def _itself(_: HubRequest, repo: Repo) -> Target[Repo]:
+async def _repo_target(_: HubRequest, repo: Repo) -> Target[Repo]:
     return Target(repo, repo.judged())
 
 
 def _finder(
     repos: Repos, kind: RepoType, path: str, needs: Needs[T]
 ) -> Callable[[HubRequest], Awaitable[Located[T] | Missing]]:
-    """`path` has the segments `{namespace}` and, right after it, `{repo}`, perhaps with an ending."""
+    """Create a finder for `path`, which has the segment `{namespace}` followed by `{repo}`, perhaps with a suffix."""
     segments = path.split("/")
     namespace_at = segments.index("{namespace}")
     repo_at = namespace_at + 1
-    ending = segments[repo_at].removeprefix("{repo}")
-    takes_rest = segments[-1].endswith(":path}")
+    suffix = segments[repo_at].removeprefix("{repo}")
+    has_rest = segments[-1].endswith(":path}")
 
     async def find(request: HubRequest) -> Located[T] | Missing:
-        if takes_rest:
-            sent = request.scope["raw_path"].decode("ascii").split("/")
-            request.state.first_of_rest = unquote(sent[len(segments) - 1])
+        if has_rest:
+            raw_segments = request.scope["raw_path"].decode("ascii").split("/")
+            request.state.first_of_rest = unquote(raw_segments[len(segments) - 1])
         repo = await finding.named(repos, kind.value, request.param("namespace"), request.param("repo"))
         if not isinstance(repo, Repo):
             return Missing(repo)
@@ -94,26 +92,26 @@ def _finder(
         given = request.param("namespace"), request.param("repo")
         if tuple(map(str.lower, given)) == (repo.owner_name.lower(), repo.name.lower()):
             return target
-        changed = {namespace_at: repo.owner_name, repo_at: repo.name + ending}
-        return msgspec.structs.replace(target, moved_to=_elsewhere(request, changed))
+        changed = {namespace_at: repo.owner_name, repo_at: repo.name + suffix}
+        return msgspec.structs.replace(target, moved_to=_moved_address(request, changed))
 
     return find
 
 
 def headers_of(revision: Revision) -> dict[str, str]:
-    """Of an answer about a revision."""
+    """Headers of a response about a revision."""
     return {IN_PULL_REQUEST: "true"} if revision.in_pull_request else {}
 
 
 def first_of_rest(request: HubRequest) -> str:
-    """The first segment of what `{…:path}` stands for at the end of a route, decoded by itself: a slash in it was
-    encoded, and belongs to a revision.
+    """The first segment of a trailing `{…:path}`, decoded separately: a slash in it was encoded, and belongs to the
+    revision.
     """
     first: str = getattr(request.state, "first_of_rest", "")
     return first
 
 
-def _elsewhere(request: HubRequest, changed: Mapping[int, str]) -> str:
+def _moved_address(request: HubRequest, changed: Mapping[int, str]) -> str:
     segments = request.scope["raw_path"].decode("ascii").split("/")
     for position, segment in changed.items():
         segments[position] = segment

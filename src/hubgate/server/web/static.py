@@ -1,4 +1,4 @@
-"""Styles, scripts and icons: read and compressed once, named by their content, cached by browsers for ever."""
+"""Styles, scripts and icons: read and compressed once, named by their content, cached by browsers permanently."""
 
 import gzip
 import hashlib
@@ -33,8 +33,8 @@ def _assets() -> dict[str, _Asset]:
 def _read(path: Path) -> _Asset:
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()[:16]
-    # Only these files are compressed. A page holds the visitor's CSRF value beside what the address brought in, and
-    # the length of the two compressed together would give it away (BREACH).
+    # Only static files are compressed. A page contains the visitor's CSRF value next to text from the address, and the
+    # length of both compressed together would reveal the value (BREACH).
     return _Asset(digest, _TYPES[path.suffix], content, gzip.compress(content, mtime=0))
 
 
@@ -43,7 +43,7 @@ def asset_url(name: str) -> str:
 
 
 def static_routes() -> list[Route]:
-    """No page's surface: who is looking is not looked up, so an error page has its style while the database is away."""
+    """Surface.PROBE looks up no session, so that error pages are styled while the database is unavailable."""
     return [Route("GET", "/static/{digest}/{name}", public(_static), Surface.PROBE, "Styles, scripts and icons")]
 
 
@@ -56,15 +56,15 @@ async def _static(request: HubRequest) -> Response:
         "cache-control": "public, max-age=31536000, immutable",
         "vary": "accept-encoding",
     }
-    if _takes_gzip(request.headers.get("accept-encoding", "")):
+    if _accepts_gzip(request.headers.get("accept-encoding", "")):
         return Response(asset.gzipped, headers={**headers, "content-encoding": "gzip"})
     return Response(asset.content, headers=headers)
 
 
-def _takes_gzip(accepted: str) -> bool:
+def _accepts_gzip(accepted: str) -> bool:
     for offer in accepted.lower().replace(" ", "").split(","):
         coding, _, weight = offer.partition(";q=")
         if coding == "gzip":
-            # "q=0", "q=0.0": named in order to be refused.
+            # "q=0" and "q=0.0" reject the coding.
             return weight.strip("0.") != "" or weight == ""
     return False

@@ -1,8 +1,8 @@
-"""A browser in plain words: "Firefox on Linux". A guess for the eye; nothing is decided by it."""
+"""A browser in words, such as "Firefox on Linux". A guess for display; nothing is decided by it."""
 
 import re
 
-# The first that fits: nearly every browser also claims to be others.
+# The first match wins: nearly every browser also claims to be others.
 _BROWSERS = (
     ("Edge", r"Edg(?:e|A|iOS)?/"),
     ("Opera", r"OPR/|Opera"),
@@ -34,4 +34,4 @@ def in_words(user_agent: str) -> str:
 
 
 def _first(known: tuple[tuple[str, str], ...], user_agent: str) -> str:
-    return next((name for name, sign in known if re.search(sign, user_agent)), "")
+    return next((name for name, pattern in known if re.search(pattern, user_agent)), "")

@@ -1,5 +1,5 @@
-"""Repos without a namespace, such as `gpt2`: there are none, and clients are told so as of any other repo that is not
-there. Without the code of that answer they take it for a broken connection.
+"""Routes for repos without a namespace, such as `gpt2`. This hub has none: clients get the same response as for any
+missing repo. Without its error code they report a broken connection.
 """
 
 from typing import Never
@@ -13,8 +13,8 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos.model import RepoType
 
-# What clients ask of a repo, with more to follow. `/api/models/gpt2/refs` is taken for the repo `refs` of `gpt2`, which
-# is not there either.
+# Methods and verbs that clients use on a repo, followed by more segments. `/api/models/gpt2/refs` is parsed as the repo
+# `refs` of `gpt2`, which does not exist either.
 ASKED = (
     *(("GET", verb) for verb in ("commits", "revision", "tree", "xet-write-token")),
     *(("POST", verb) for verb in ("branch", "commit", "paths-info", "preupload", "super-squash", "tag")),
@@ -27,14 +27,17 @@ def info(kind: RepoType) -> Route:
 
 
 def routes() -> list[Route]:
-    """All others, undocumented. A namespace may have a repo called `tree`: they are for what no other route fits."""
+    """All other routes, undocumented. A namespace may have a repo called `tree`, so these match only if no other route
+    does.
+    """
     return [
         *(
             _route(kind, method, f"/api/{kind.plural}/{{repo}}/{verb}/{{rest:path}}", Surface.API, otherwise=True)
             for kind in RepoType
             for method, verb in ASKED
         ),
-        # Those of datasets and spaces are taken for repos of the namespaces `datasets` and `spaces`, which nobody has.
+        # For datasets and spaces these paths are parsed as repos of the namespaces `datasets` and `spaces`, which no
+        # account has.
         *(
             _route(RepoType.MODEL, "GET", f"/{{repo}}/{verb}/{{rest:path}}", Surface.FILE, otherwise=True)
             for verb in ("resolve", "raw")
@@ -46,7 +49,7 @@ def _route(kind: RepoType, method: str, path: str, surface: Surface, *, otherwis
     return Route(
         method,
         path,
-        _REFUSED,
+        _NOT_FOUND,
         surface,
         f"A {kind.value} without a namespace: there are none",
         answers={401: ("To an anonymous caller.", None), 404: ("To everyone else.", None)},
@@ -54,7 +57,7 @@ def _route(kind: RepoType, method: str, path: str, surface: Surface, *, otherwis
     )
 
 
-async def _nothing(_: HubRequest) -> Missing:
+async def _missing_repo(_: HubRequest) -> Missing:
     return Missing(resource.Repo.missing())
 
 
@@ -62,4 +65,4 @@ async def _unreachable(_: HubRequest, __: Never) -> ASGIApp:
     raise AssertionError("a repo that does not exist is refused before its handler")
 
 
-_REFUSED = Endpoint(Action.REPO_SEE, Locator((resource.Repo,), _nothing), _unreachable)
+_NOT_FOUND = Endpoint(Action.REPO_SEE, Locator((resource.Repo,), _missing_repo), _unreachable)

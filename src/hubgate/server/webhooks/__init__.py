@@ -1,6 +1,6 @@
-"""Telling watchers what happened: who watches what, who is told, every delivery until it arrives.
+"""Webhooks: what they watch, who may receive which event, and every delivery until it succeeds or is given up.
 
-An event is written by the change itself (`events/`). From there: `fanout/` makes one delivery for each watcher that
-may know of it; `delivering/` claims them with leases, sends, and writes down what came of it; `activity/` shows it.
-Whatever dies on the way, the database says what is left to do: each delivery arrives at least once.
+The change itself writes its event (`events/`). `fanout/` creates a delivery for each watching webhook that may read
+the repo; `delivering/` leases deliveries, sends them and records the results; `activity/` shows them to the owner. All
+state is in the database, so a crash loses no work: delivery is at least once.
 """

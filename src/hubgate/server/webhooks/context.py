@@ -1,4 +1,4 @@
-"""What every use case of webhooks needs, in one value."""
+"""The dependencies and limits that all webhook use cases share."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ class Webhooks:
     egress: Egress
     outbox: Outbox
     base_url: str
-    # Triggers of one webhook in 24 hours; 0 is none.
+    # Triggers allowed per webhook in 24 hours; 0 allows no triggers.
     quota: int
     per_owner: int
-    # Apps that are the hub's own command lines.
+    # The client ids of the hub's command-line tools.
     cli_client_ids: tuple[str, ...] = ()
     pace: Pace = PACE

@@ -1,4 +1,4 @@
-"""A webhook and its deliveries as they are stored, and the numbers that rule them."""
+"""Webhooks as they are stored, delivery states, and the limits of both."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -8,7 +8,7 @@ from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
 DOMAINS = ("repo", "discussion")
 REPO_TYPES = ("model", "dataset", "space")
 OWNER_TYPES = ("user", "org")
-# Existing clients know two more kinds of repos; no event is ever about them here.
+# Existing clients also send "bucket" and "kernel"; this hub has no events about them.
 WATCHABLE = (*OWNER_TYPES, *REPO_TYPES, "bucket", "kernel")
 
 MOST_WATCHED = 100
@@ -26,23 +26,24 @@ JITTER = 0.2
 
 @dataclass(frozen=True)
 class Pace:
-    """How long things take. Only tests are in more of a hurry."""
+    """Timeouts and retry intervals of deliveries. Tests use shorter values."""
 
     deadline_seconds: float = 15.0
-    # Twice the deadline: whoever begins in time also ends in time.
+    # Twice the deadline: a request that starts in the first half ends before the lease expires.
     lease: int = 30 * SECOND
     backoff: tuple[int, ...] = BACKOFF
 
 
 PACE = Pace()
 LONGEST_WAIT = DAY
-# A webhook all of whose tries have failed for this long is suspended; half-way its owner is warned.
+# A webhook whose attempts have all failed for this long is suspended; its owner is warned half-way.
 SUSPENDED_AFTER = 5 * DAY
-# Between two tries of one delivery, with some room: more than that without any counts as no time of failing.
+# The longest interval between two attempts of a delivery, with a margin. A longer time without attempts does not count
+# as time of failing.
 LONGEST_PAUSE = 36 * HOUR
 BREAKS_AFTER = 10
 BREAK_FIRST, BREAK_LONGEST = 10 * SECOND, 5 * MINUTE
-# An ordered webhook waits this long for what failed before.
+# In an ordered webhook, a failed delivery blocks later deliveries of the same repo for this long.
 HOLDS_LANE = 5 * MINUTE
 
 ENABLED, DISABLED, SUSPENDED = "enabled", "disabled", "suspended"
@@ -51,18 +52,20 @@ PENDING, RETRYING, PARKED = "pending", "retrying", "parked"
 DELIVERED, FAILED, SKIPPED, CANCELLED, STORED = "delivered", "failed", "skipped", "cancelled", "stored"
 ALIVE = (PENDING, RETRYING, PARKED)
 STATES = (*ALIVE, DELIVERED, FAILED, SKIPPED, CANCELLED, STORED)
-# What an app's token comes from: a user's consent, or its organization's token exchange.
+# How an app got its token: by a user's consent, or by its organization's token exchange.
 CONSENT, EXCHANGE = "consent", "exchange"
-# The repo and the owner of a test that tells of nothing real.
+# Values of `Webhook.taken_over`: an app took over the owner's webhook, and the URL was set by the owner or by the app.
+OWNERS_ADDRESS, APPS_ADDRESS = 1, 2
+# The repo id and the owner id in a test delivery about an invented repo.
 NOBODY = "0" * 24
-# Why a delivery was skipped.
+# Reasons for skipping a delivery.
 QUOTA, LOOP, FORBIDDEN = "quota", "loop", "forbidden"
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
     type: str
-    # As it was given, or as it is called now.
+    # The name in the request, or the present name of the target.
     name: str
     target_id: str | None = None
 
@@ -73,7 +76,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """On whose behalf an app creates a webhook, and with which scopes. `kind` is "consent" or "exchange"."""
+    """The user and the scopes with which an app manages a webhook. `kind` is "consent" or "exchange"."""
 
     client_id: str
     kind: str
@@ -81,13 +84,13 @@ class Grant:
     scopes: str
 
     def created(self, webhook: "Webhook") -> bool:
-        """Whether this app created it for this user, with whichever scopes."""
+        """Whether the webhook belongs to the same app, user and kind of grant, regardless of scopes."""
         return (self.client_id, self.kind, self.user_id) == (webhook.client_id, webhook.grant_kind, webhook.granted_by)
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """The order of the fields is that of `managing/store.COLUMNS`."""
+    """A row of the table `webhooks`. The order of the fields is the order of `managing/store.COLUMNS`."""
 
     id: str
     user_id: str | None
@@ -106,11 +109,13 @@ class Webhook:
     last_trigger_at: int | None
     suspended_at: int | None
     created_at: int
-    # Of the app that created it; all None where its owner did without one.
+    # The grant of the app that created the webhook or took it over; all None without an app.
     client_id: str | None = None
     grant_kind: str | None = None
     granted_by: str | None = None
     granted_scopes: str | None = None
+    # 0 if an app created the webhook or no app manages it; otherwise OWNERS_ADDRESS or APPS_ADDRESS.
+    taken_over: int = 0
 
     @property
     def grant(self) -> Grant | None:
@@ -118,7 +123,23 @@ class Webhook:
             return None
         return Grant(self.client_id, self.grant_kind, self.granted_by, self.granted_scopes or "")
 
+    def taken_over_as(self, url: str | None) -> int:
+        """The value of `taken_over` after an app changes the webhook and sets `url`; 0 if an app created it."""
+        if self.client_id is not None and not self.taken_over:
+            return 0
+        return APPS_ADDRESS if url != self.url else self.taken_over or OWNERS_ADDRESS
+
+    def is_taken_back_with(self, url: str | None) -> bool:
+        """Whether a change by the owner that results in `url` returns the webhook to the owner. The URL of an app must
+        be replaced first: otherwise the app would receive all events that the owner may read (attack W41).
+        """
+        return self.taken_over == OWNERS_ADDRESS or (self.taken_over == APPS_ADDRESS and url != self.url)
+
+    @property
+    def done_by_app(self) -> str:
+        return "changed" if self.taken_over else "created"
+
     @property
     def host(self) -> str:
-        """Where it sends to, whole, with the port; empty where events are only fetched."""
+        """The host and port of the URL; empty for a pull webhook."""
         return urlsplit(self.url).netloc if self.url else ""

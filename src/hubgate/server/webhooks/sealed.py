@@ -1,4 +1,4 @@
-"""Secrets and keys of webhooks: sealed under the server secret, each bound to its webhook."""
+"""Encryption of webhook secrets and signing keys under the server secret, each bound to its webhook."""
 
 import base64
 from functools import lru_cache
@@ -13,15 +13,17 @@ PUBLIC_PREFIX = "whpk_"
 
 
 def sealed_secret(secret: ServerSecret, webhook_id: str, text: str) -> bytes:
-    return secret.seal(text.encode("ascii"), _place(webhook_id, "secret"))
+    return secret.seal(text.encode("ascii"), _binding(webhook_id, "secret"))
 
 
 def opened_secret(secret: ServerSecret, webhook_id: str, sealed: bytes) -> str:
-    return secret.open(sealed, _place(webhook_id, "secret")).decode("ascii")
+    return secret.open(sealed, _binding(webhook_id, "secret")).decode("ascii")
 
 
 def is_secret(secret: ServerSecret, webhook: Webhook, text: str) -> bool:
-    """Whether it is the present one. What nothing opens any more is none: it must be possible to set another."""
+    """Whether `text` is the current secret. False if the stored secret cannot be decrypted: the owner can then set a
+    new secret.
+    """
     try:
         return webhook.secret is not None and opened_secret(secret, webhook.id, webhook.secret) == text
     except CannotOpen:
@@ -29,29 +31,31 @@ def is_secret(secret: ServerSecret, webhook: Webhook, text: str) -> bool:
 
 
 def new_key(secret: ServerSecret, webhook_id: str) -> tuple[bytes, str]:
-    """The sealed private half and the published one. Never one key for all webhooks: anyone can point their own at your
-    receiver.
+    """Create a signing key: the sealed private key and the public key. A key shared by all webhooks would not
+    authenticate the sender: anyone can point their own webhook at your receiver.
     """
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
     public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    return secret.seal(private, _place(webhook_id, "key")), PUBLIC_PREFIX + base64.b64encode(public).decode()
+    return secret.seal(private, _binding(webhook_id, "key")), PUBLIC_PREFIX + base64.b64encode(public).decode()
 
 
 @lru_cache(maxsize=1024)
 def opened_key(secret: ServerSecret, webhook_id: str, sealed: bytes) -> Ed25519PrivateKey:
-    return Ed25519PrivateKey.from_private_bytes(secret.open(sealed, _place(webhook_id, "key")))
+    return Ed25519PrivateKey.from_private_bytes(secret.open(sealed, _binding(webhook_id, "key")))
 
 
 def resealed(secret: ServerSecret, webhook_id: str, what: str, sealed: bytes) -> bytes | None:
-    """Under the first of the server's keys; None where it is, or where nothing opens it. `what`: "secret" or "key"."""
+    """Encrypt again with the server's first key. None if it already is, or if no key decrypts it. `what` is "secret" or
+    "key".
+    """
     if secret.is_sealed_with_first(sealed):
         return None
     try:
-        return secret.seal(secret.open(sealed, _place(webhook_id, what)), _place(webhook_id, what))
+        return secret.seal(secret.open(sealed, _binding(webhook_id, what)), _binding(webhook_id, what))
     except CannotOpen:
         return None
 
 
-def _place(webhook_id: str, what: str) -> str:
+def _binding(webhook_id: str, what: str) -> str:
     return f"webhook {what} {webhook_id}"

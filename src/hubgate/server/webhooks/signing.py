@@ -1,4 +1,4 @@
-"""The signatures of a delivery (Standard Webhooks): `v1` with the secret, or `v1a` with the webhook's own key. Pure."""
+"""Delivery signatures (Standard Webhooks): `v1` with the secret, `v1a` with the webhook's Ed25519 key. No I/O."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ import hmac
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-_SECRET_PREFIX = "whsec_"  # noqa: S105 (how such a secret begins)
+_SECRET_PREFIX = "whsec_"  # noqa: S105 (a prefix)
 
 
 def signed_content(delivery_id: str, timestamp: int, body: bytes) -> bytes:
@@ -24,7 +24,7 @@ def with_key(key: Ed25519PrivateKey, content: bytes) -> str:
 
 
 def hmac_key(secret: str) -> bytes:
-    """What follows `whsec_` is base64; any other secret is its own bytes."""
+    """The HMAC key of a secret: the base64 after `whsec_` decoded, otherwise the bytes of the secret."""
     if secret.startswith(_SECRET_PREFIX):
         try:
             return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)

@@ -1,10 +1,12 @@
-"""Mail to the owner of a webhook: half-way to its suspension after failures, when it is suspended, and when an app that
-created it may read less than before.
+"""Mail to the owner of a webhook: half-way to suspension, on suspension, when the grant of its app is narrowed or ends,
+and when an app takes the webhook over.
 
-Written in the unit of the change; an organization's webhook notifies its admins, and the audit log.
+Mail is queued in the transaction of the change. For an organization's webhook all admins are notified, and suspensions
+are also recorded in the audit log.
 """
 
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 from hubgate.server.audit.model import SYSTEM, Kind
@@ -19,14 +21,14 @@ from hubgate.server.webhooks.model import SUSPENDED_AFTER, Webhook
 
 
 async def half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_since: int, status: int | None) -> None:
-    said = "none" if status is None else str(status)
+    last_status = "none" if status is None else str(status)
     for owner in await store.owners_of(tx, webhook_id):
         mail = texts.webhook_failing(
             owner.email,
             _host(owner),
-            _moment(failing_since),
-            said,
-            _moment(failing_since + SUSPENDED_AFTER)[:10],
+            _utc_minute(failing_since),
+            last_status,
+            _utc_minute(failing_since + SUSPENDED_AFTER)[:10],
             _link(webhooks, owner, webhook_id),
         )
         await webhooks.outbox.add(tx, mail)
@@ -42,21 +44,21 @@ async def suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -
 
 
 async def grant_ended(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
-    """It was suspended, because the app that created it lost its access."""
-    about = {"reason": "the app that created it lost its access"}
-    await auditing.tell(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), about)
-    await _of_grant(tx, webhooks, webhook, texts.webhook_app_revoked)
+    """Notify the owner that the webhook was suspended because its app lost access."""
+    data = {"reason": "the app that created it lost its access"}
+    await auditing.tell(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), data)
+    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_revoked, done=webhook.done_by_app))
 
 
 async def grant_narrowed(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
-    await _of_grant(tx, webhooks, webhook, texts.webhook_app_narrowed)
+    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_narrowed, done=webhook.done_by_app))
 
 
 async def taken_over(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
-    await _of_grant(tx, webhooks, webhook, texts.webhook_taken_over)
+    await _mail_about_app(tx, webhooks, webhook, texts.webhook_taken_over)
 
 
-async def _of_grant(
+async def _mail_about_app(
     tx: Tx, webhooks: Webhooks, webhook: Webhook, text: Callable[[str, str, str, str], Message]
 ) -> None:
     if webhook.grant is None:
@@ -76,5 +78,5 @@ def _link(webhooks: Webhooks, owner: Addressed, webhook_id: str) -> str:
     return f"{webhooks.base_url}{root}/settings/webhooks/{webhook_id}"
 
 
-def _moment(at: int) -> str:
+def _utc_minute(at: int) -> str:
     return f"{iso(at)[:16].replace('T', ' ')} UTC"

@@ -1,5 +1,5 @@
-"""The processes of a running hub: what they are, how they are kept alive, what they do in the background.
+"""The processes of a running hub: supervisor, web processes and background process.
 
-`supervise.py` is the parent that `hubgate serve` becomes; `web.py` answers requests; `deliver.py` runs the background
-loops. They share nothing but the database and the listening socket.
+`supervise.py` is the parent process of `hubgate serve`, `web.py` answers requests, and `deliver.py` runs the background
+loops. The processes share only the database and the listening socket.
 """

@@ -1,8 +1,8 @@
 """The child's end of the supervisor's pipe.
 
-Standard input brings the settings as one JSON line and then stays open: when it ends, the parent is gone (even by
-SIGKILL) and the child stops too, so that no orphan keeps the port. Ctrl-C reaches the whole terminal group; children
-are started with it blocked and leave it to the parent.
+The parent writes the settings to standard input as one JSON line and leaves the pipe open. End of file means that the
+parent has died, possibly of SIGKILL; the child then stops, so that no orphan occupies the port. Ctrl-C reaches the
+whole terminal group; children start with SIGINT blocked, and the parent handles it.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ def settings_from_parent() -> Settings:
 
 
 def stop_event() -> asyncio.Event:
-    """Set on SIGTERM, or when the parent is gone."""
+    """An event that is set on SIGTERM, or when the parent has died."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
@@ -47,17 +47,17 @@ def stop_event() -> asyncio.Event:
 
 
 def report_ready(descriptor: int) -> None:
-    # Nobody listens when this child replaces one that died.
+    # The parent does not read the pipe if this child replaces a dead one.
     with contextlib.suppress(BrokenPipeError):
         os.write(descriptor, b"1")
     os.close(descriptor)
 
 
 def exit_as_child(work: Coroutine[Any, Any, None], run: Callable[[Coroutine[Any, Any, None]], None]) -> NoReturn:
-    """Run to the end, by `run`, and leave at once.
+    """Run `work` with `run`, then exit without interpreter shutdown.
 
-    By then everything is closed. An interpreter that winds down slowly would meet granian's threads, one of which then
-    aborts the process; and a thread still waiting for a database must not keep it.
+    All resources are closed by then. During a regular shutdown, one of granian's threads aborts the process, and a
+    thread that waits for the database would delay the exit.
     """
     status = 0
     try:

@@ -1,7 +1,7 @@
-"""The background process: the loops that must run somewhere, whichever machine that is.
+"""The background process, which runs deliveries and all background loops.
 
-`hubgate serve` runs one beside its web processes, at a lower priority so that deliveries never slow an answer;
-`hubgate deliver` runs it alone, as many times as wanted.
+`hubgate serve` starts one next to its web processes, at a lower priority so that deliveries do not slow down responses.
+`hubgate deliver` runs the background process alone; several may run, on any machine.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ from hubgate.server.worker.servers import GRACE_SECONDS
 from hubgate.server.worker.sweep import Sweep
 
 BACKGROUND_NICENESS = 10
-# Short, because watchers wait; and longer than any step of it takes.
+# Short, because deliveries wait for the fan-out, but longer than any of its steps takes.
 FAN_OUT_LEASE_SECONDS = 10
 
 
 def run_quickly(work: Coroutine[Any, Any, None]) -> None:
-    """On libuv's event loop where there is one: a delivery costs a quarter less of the processor on it."""
+    """Run on uvloop if it is installed: deliveries use a quarter less CPU time on it."""
     if importlib.util.find_spec("uvloop") is None:
         asyncio.run(work)
         return
@@ -43,7 +43,7 @@ def run_quickly(work: Coroutine[Any, Any, None]) -> None:
     uvloop.run(work)
 
 
-def _as_it_is(webhooks: Webhooks) -> Webhooks:
+def _unchanged(webhooks: Webhooks) -> Webhooks:
     return webhooks
 
 
@@ -51,9 +51,9 @@ async def run(
     settings: Settings,
     stop: asyncio.Event,
     on_ready: Callable[[], None],
-    paced: Callable[[Webhooks], Webhooks] = _as_it_is,
+    paced: Callable[[Webhooks], Webhooks] = _unchanged,
 ) -> None:
-    """`paced` is how the test build is in more of a hurry."""
+    """Run all background loops until `stop` is set. The test build passes `paced` to shorten intervals."""
     raise_file_limit()
     hub = await open_hub(settings)
     webhooks = paced(hub.webhooks)
@@ -71,20 +71,20 @@ async def run(
     running = asyncio.gather(LoopRunner(hub.db, hub.clock, stop).run(loops), deliverer.run())
     on_ready()
 
-    def note_the_end(future: asyncio.Future[Any]) -> None:
+    def on_loops_ended(future: asyncio.Future[Any]) -> None:
         if not future.cancelled():
-            # Looked at, or a log tells of what a gathering ends with that was cancelled below.
+            # Retrieve the exception: asyncio would otherwise log it after the cancellation below.
             future.exception()
         stop.set()
 
-    running.add_done_callback(note_the_end)
+    running.add_done_callback(on_loops_ended)
     await stop.wait()
-    # A step that waits for a database that hangs is left behind: its unit is saved whole or not at all.
+    # A step that waits for a hanging database is abandoned: its unit is atomic.
     ended, _ = await asyncio.wait([running], timeout=GRACE_SECONDS)
     running.cancel()
     await hub.close()
     if ended:
-        # A loop that ended by itself is a bug; the parent starts another process.
+        # A loop that ended on its own is a bug. The parent starts a new process.
         running.result()
 
 
@@ -96,7 +96,7 @@ def _audit(hub: Hub) -> list[Loop]:
     return loops
 
 
-def main(paced: Callable[[Webhooks], Webhooks] = _as_it_is) -> None:
+def main(paced: Callable[[Webhooks], Webhooks] = _unchanged) -> None:
     exit_as_child(_as_child(int(sys.argv[1]), paced), run_quickly)
 
 

@@ -1,4 +1,4 @@
-"""How many connections and files a process may have open: as many as the system lets it."""
+"""Raises the limit of open files and connections to the maximum that the system allows."""
 
 import contextlib
 import resource
@@ -6,7 +6,7 @@ import resource
 
 def raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = hard if hard != resource.RLIM_INFINITY else 65536
-    # macOS names a hard limit it then refuses.
+    target = hard if hard != resource.RLIM_INFINITY else 65536
+    # macOS reports a hard limit that it then rejects.
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, target), hard))

@@ -1,4 +1,4 @@
-"""Background loops: each has one runner among all processes, by a lease, and outlives any single failure."""
+"""Background loops. A lease gives each loop one runner among all processes; a failed step is retried."""
 
 import asyncio
 import contextlib
@@ -14,20 +14,20 @@ from hubgate.server.worker import store
 
 log = logging.getLogger("hubgate.worker")
 
-# Half of it is far beyond clock skew, and a step begins with at least that much left. One that takes longer, as mail
-# to a slow server may, gets a second runner beside it: every step is made so that this does no harm.
+# A step starts with at least half of the lease left, which is far more than the clock skew. If a step takes longer, as
+# mail to a slow server may, a second runner starts concurrently: every step is safe to run twice at once.
 LEASE_SECONDS = 60
 RELEASE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Loop:
-    """`step` does a small piece of work and says whether there is more to do at once."""
+    """A background loop. `step` does a small piece of work and returns whether there is more to do immediately."""
 
     name: str
     every_seconds: float
     step: Callable[[], Awaitable[bool]]
-    # How long others wait for a runner that died.
+    # After this time, another process takes over from a runner that died.
     lease_seconds: int = LEASE_SECONDS
 
 
@@ -41,11 +41,11 @@ class LoopRunner:
         await asyncio.gather(*(self._run_one(loop, secrets.token_hex(8)) for loop in loops))
 
     async def _run_one(self, loop: Loop, holder: str) -> None:
-        held_until = 0
+        leased_until = 0
         while not self.stop.is_set():
             try:
-                held_until = await self._lease(loop, holder, held_until)
-                more = held_until > 0 and await loop.step()
+                leased_until = await self._lease(loop, holder, leased_until)
+                more = leased_until > 0 and await loop.step()
             except Exception:
                 log.exception("loop %s failed and will try again", loop.name)
                 more = False
@@ -53,20 +53,20 @@ class LoopRunner:
                 await self._pause(loop.every_seconds)
         await self._release(loop, holder)
 
-    async def _lease(self, loop: Loop, holder: str, held_until: int) -> int:
-        """Until when the loop is ours; 0 while it is another's."""
+    async def _lease(self, loop: Loop, holder: str, leased_until: int) -> int:
+        """Acquire or renew the lease and return its expiry, or 0 if another runner has the lease."""
         now = self.clock()
-        lasts = loop.lease_seconds * SECOND
-        expires_at = now + lasts
-        if lasts // 2 < held_until - now <= lasts:
-            # An idle hub must not write to its disk every second only to stay the holder.
-            return held_until
+        duration = loop.lease_seconds * SECOND
+        expires_at = now + duration
+        if duration // 2 < leased_until - now <= duration:
+            # An idle hub must not write to its disk every second only to renew the lease.
+            return leased_until
         return (
             expires_at if await self.db.write(lambda tx: store.acquire(tx, loop.name, holder, now, expires_at)) else 0
         )
 
     async def _release(self, loop: Loop, holder: str) -> None:
-        """A courtesy: without it the lease simply runs out."""
+        """Release the lease early, as a courtesy: without a release the lease expires."""
         with contextlib.suppress(HubError, TimeoutError):
             async with asyncio.timeout(RELEASE_SECONDS):
                 await self.db.write(lambda tx: store.release(tx, loop.name, holder))

@@ -1,7 +1,7 @@
-"""The two HTTP servers behind one call: serve an ASGI app on a socket that is already listening, until told to stop.
+"""Runs an ASGI app on granian or uvicorn, on a socket that already listens, until the stop event is set.
 
-The socket is the supervisor's, handed to every web process: a port that is taken is noticed once, and a worker that
-dies loses none of the connections waiting in its queue.
+The supervisor passes its socket to every web process: a port conflict is detected once, and connections in the accept
+queue survive the death of a worker.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
     from granian.server.embed import Server
 
     class OnOurSocket(Server):  # type: ignore[misc]
-        # The documented constructor takes an address only; an inherited socket goes in where granian's own
-        # parent process would put one. A start-up test guards this against a granian that moved it.
+        # The documented constructor accepts only an address. This sets an inherited socket where granian's own parent
+        # process sets it. A start-up test detects a granian version that changed this.
         def _init_shared_socket(self) -> None:
             self._ssp = None
             self._shd = SocketHolder(listener.fileno(), False, BACKLOG)
@@ -59,7 +59,7 @@ async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asynci
     import uvicorn
 
     class WithoutSignals(uvicorn.Server):
-        # Signals are the worker's: uvicorn would end the process before its resources are closed.
+        # The worker handles signals: uvicorn would end the process before its resources are closed.
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
             yield
@@ -74,7 +74,7 @@ async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asynci
         log_config=None,
         access_log=False,
         server_header=False,
-        # Whose forwarding headers are believed is our own setting; uvicorn would believe any local peer.
+        # `trusted_proxies` decides which forwarding headers to trust; uvicorn would trust every local peer.
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,
@@ -98,6 +98,6 @@ async def _first_of(serving: "asyncio.Task[Any]", stop: asyncio.Event) -> None:
 
 
 async def _finish(serving: "asyncio.Task[Any]") -> None:
-    """What is in flight ends by itself or, at the latest, here."""
+    """Wait for requests in flight, and cancel the server after the grace period."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(serving, GRACE_SECONDS)

@@ -1,4 +1,4 @@
-"""Statements on leases."""
+"""Statements on the leases of background loops."""
 
 from hubgate.server.clock import MINUTE
 from hubgate.server.storage.database import Tx
@@ -7,8 +7,9 @@ CLOCKS_DIFFER = MINUTE
 
 
 async def acquire(tx: Tx, name: str, holder: str, now: int, expires_at: int) -> bool:
-    """Take or renew; False while another holder's lease runs. One that runs for far longer than any does was taken by a
-    clock that has been set back since.
+    """Acquire or renew a lease; False while another holder's lease is valid.
+
+    A lease that expires too far in the future was acquired before a clock was set back, and may be taken over.
     """
     row = await tx.one(
         """

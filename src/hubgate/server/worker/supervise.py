@@ -1,6 +1,6 @@
-"""The parent of a running hub: prepares the ground, starts the children, keeps them alive, stops them in order.
+"""The parent process of a running hub: starts the child processes, restarts the dead ones and stops them.
 
-It holds the listening socket and does no work of its own, so that nothing but a signal ends it.
+The parent owns the listening socket and does no other work, so that only a signal ends it.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from hubgate.server.worker.servers import BACKLOG
 
 log = logging.getLogger("hubgate.worker")
 
-# The contract gives what is in flight ten seconds; the servers give up a little before that.
+# The contract grants requests in flight ten seconds; the servers give up shortly before that.
 STOP_SECONDS = 9.0
 GROUP_SECONDS = 0.2
 READY_SECONDS = 30.0
@@ -32,7 +32,7 @@ LONGEST_RESTART_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Modules:
-    """What the children run."""
+    """The Python modules that the child processes run."""
 
     web: str = "hubgate.server.worker.web"
     deliver: str = "hubgate.server.worker.deliver"
@@ -48,7 +48,7 @@ class _Child:
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
     restart_at: float | None = None
-    pause: float = FIRST_RESTART_SECONDS
+    backoff: float = FIRST_RESTART_SECONDS
 
 
 @dataclass
@@ -63,12 +63,12 @@ class Supervisor:
         if self.settings.deliver == "child":
             self._children.append(_Child(self.modules.deliver, listens=False))
         self._stopping = False
-        # A signal writes to this pipe, so that waiting for one and for time is the same wait.
+        # Signal handlers write to this pipe, so that one select waits for signals and for the timeout.
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
 
     def start(self) -> bool:
-        """True once all children serve, False when asked to stop before that; StartupError leaves none behind."""
+        """Start all children. True once all are ready, False if a signal came first; no child survives an error."""
         if self._stopping:
             return False
         try:
@@ -80,20 +80,20 @@ class Supervisor:
         return not self._stopping
 
     def watch(self) -> None:
-        """Until SIGTERM or SIGINT: start again whatever dies, more slowly the faster it dies."""
+        """Restart dead children with exponential backoff until SIGTERM or SIGINT, then stop."""
         while not self._stopping:
             self._sleep(0.5)
             if self._stopping:
                 break
             for child in self._children:
-                self._revive(child)
+                self._restart_if_dead(child)
         self.stop()
 
     def stop(self) -> None:
         alive = [child.process for child in self._children if child.process and child.process.poll() is None]
         for process in alive:
             process.send_signal(signal.SIGTERM)
-        # Connections still in the accept queue are refused now rather than left hanging.
+        # Connections in the accept queue are refused now instead of hanging.
         self.listener.close()
         deadline = time.monotonic() + STOP_SECONDS
         for process in alive:
@@ -107,15 +107,15 @@ class Supervisor:
                 log.warning("process %d ended with status %d", process.pid, process.returncode)
             _close_pipe(process)
 
-    def _revive(self, child: _Child) -> None:
+    def _restart_if_dead(self, child: _Child) -> None:
         if child.process is None or child.process.poll() is None:
             return
         now = time.monotonic()
         if child.restart_at is None:
             if now - child.started_at > LONGEST_RESTART_SECONDS:
-                child.pause = FIRST_RESTART_SECONDS
-            child.restart_at = now + child.pause
-            child.pause = min(child.pause * 2, LONGEST_RESTART_SECONDS)
+                child.backoff = FIRST_RESTART_SECONDS
+            child.restart_at = now + child.backoff
+            child.backoff = min(child.backoff * 2, LONGEST_RESTART_SECONDS)
             role = "web" if child.listens else "background"
             status = child.process.returncode
             log.error("%s process %d ended with status %d; starting another", role, child.process.pid, status)
@@ -124,12 +124,12 @@ class Supervisor:
             try:
                 os.close(self._spawn(child))
             except OSError:
-                # No memory or descriptors just now, or the installation is being replaced: later, then.
+                # Out of memory or file descriptors, or the installation is being replaced: retry later.
                 log.exception("could not start a process")
-                child.restart_at = now + child.pause
+                child.restart_at = now + child.backoff
 
     def _spawn(self, child: _Child) -> int:
-        """Start a child; the returned descriptor becomes readable when it is ready and ends when it dies."""
+        """Start a child. The returned descriptor yields a byte when the child is ready, and EOF when it dies."""
         ready_read, ready_write = os.pipe()
         inherited = [self.listener.fileno()] if child.listens else []
         try:
@@ -140,7 +140,7 @@ class Supervisor:
         finally:
             os.close(ready_write)
         child.started_at, child.restart_at = time.monotonic(), None
-        # The pipe stays open for the life of the child: see child.py.
+        # The pipe stays open for the lifetime of the child: see child.py.
         with contextlib.suppress(BrokenPipeError):
             assert child.process.stdin is not None  # noqa: S101
             child.process.stdin.write(settings_line(self.settings))
@@ -148,11 +148,11 @@ class Supervisor:
         return ready_read
 
     def _popen(self, module: str, inherited: list[int]) -> "subprocess.Popen[bytes]":
-        # A child inherits the mask: Ctrl-C in the terminal is the parent's to handle from the first moment on.
+        # The child inherits the mask, so that only the parent handles Ctrl-C, from the first moment on.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return subprocess.Popen(
-                # -P keeps the working folder off the path: a file named json.py there must not become ours.
+                # -P removes the working folder from the path: a json.py there must not be imported.
                 [sys.executable, "-P", "-m", module, *map(str, inherited)],
                 stdin=subprocess.PIPE,
                 pass_fds=inherited,
@@ -174,15 +174,15 @@ class Supervisor:
                     if pipe.read(1) == b"1":
                         return
                     break
-        # An order to stop may be meant for the whole group, and the child may have died of it before we hear.
-        heard_by = time.monotonic() + GROUP_SECONDS
-        while not self._stopping and (left := heard_by - time.monotonic()) > 0:
+        # A stop signal may go to the whole process group, and the child may die before the parent handles it.
+        deadline_for_signal = time.monotonic() + GROUP_SECONDS
+        while not self._stopping and (left := deadline_for_signal - time.monotonic()) > 0:
             self._sleep(left)
         if not self._stopping:
             raise StartupError("A process of the hub did not come up. Its own last line says why.")
 
     def catch_signals(self) -> None:
-        """SIGTERM and SIGINT are remembered from here on, however far the start has come."""
+        """Install handlers so that SIGTERM and SIGINT stop the hub, even during the start."""
 
         def ask_to_stop(*_: object) -> None:
             self._stopping = True
@@ -220,8 +220,8 @@ def bind(host: str, port: int) -> socket.socket:
         listener.listen(BACKLOG)
     except (OSError, UnicodeError) as error:
         listener.close()
-        taken = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
-        cure = "Choose another port: --port or HUBGATE_PORT." if taken else "Choose another address: --host."
+        is_port_problem = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
+        cure = "Choose another port: --port or HUBGATE_PORT." if is_port_problem else "Choose another address: --host."
         reason = getattr(error, "strerror", None) or "not a host"
         raise StartupError(f"Cannot listen on {host} port {port}: {reason}. {cure}") from error
     return listener

@@ -1,4 +1,4 @@
-"""Deletes what has expired, in small batches, so that tables and hot look-ups stay bounded."""
+"""Deletes expired rows in small batches, so that tables and hot look-ups stay bounded."""
 
 from dataclasses import dataclass
 
@@ -37,12 +37,12 @@ class Sweep:
             await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LASTS, BATCH)),
             await self.db.write_long(lambda tx: link_store.drop_expired(tx, now, BATCH)),
             await self.db.write_long(lambda tx: org_store.drop_expired_invitations(tx, now, BATCH)),
-            *await self._of_apps(now),
+            *await self._drop_of_apps(now),
         ]
         return BATCH in dropped
 
-    async def _of_apps(self, now: int) -> list[int]:
-        """A code stays a while after it expired, to know a replay."""
+    async def _drop_of_apps(self, now: int) -> list[int]:
+        """Delete expired rows of apps. Codes are retained for a while after they expire, to detect a replay."""
         write = self.db.write_long
         return [
             await write(lambda tx: token_store.drop_expired(tx, "codes", now - CODE_REMEMBERED, BATCH)),

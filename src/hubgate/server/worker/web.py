@@ -1,4 +1,4 @@
-"""A web process: opens the hub's resources, serves until told to stop, closes them."""
+"""A web process: opens the hub's resources, serves requests until it is stopped, and closes the resources."""
 
 import asyncio
 import gc
@@ -17,7 +17,7 @@ from hubgate.server.worker.servers import SERVERS
 
 
 def main(build: Callable[[Hub], ASGIApp] = build_app) -> None:
-    """`build` is how the test build adds its own routes; nothing else differs."""
+    """Run a web process. The test build passes another `build` to add routes; nothing else differs."""
     listen_fd, ready_fd = int(sys.argv[1]), int(sys.argv[2])
     exit_as_child(_serve(listen_fd, ready_fd, build), asyncio.run)
 
@@ -31,7 +31,7 @@ async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp])
     listener = socket.socket(fileno=listen_fd)
     listener.setblocking(False)
     app = build(hub)
-    # Modules and routes stay: the collector need not stop answers to look through them again and again.
+    # Modules and routes are permanent: garbage collection need not scan them while requests wait.
     gc.freeze()
     try:
         await SERVERS[settings.server](app, listener, stop, lambda: report_ready(ready_fd))

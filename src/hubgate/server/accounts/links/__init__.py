@@ -1,1 +1,1 @@
-"""Links in mails that prove an address. One use each; only the hash of the secret is kept."""
+"""Single-use links in mails that prove an address. Only the hash of the secret is stored."""

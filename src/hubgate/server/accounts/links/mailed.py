@@ -1,4 +1,4 @@
-"""Making and using up a mailed link."""
+"""Creates, looks up and uses mailed links."""
 
 import secrets
 
@@ -12,14 +12,14 @@ _GONE = "This link was used or is out of date. Ask for a new one."
 
 
 async def make(tx: Tx, link: Link, now: int) -> str:
-    """The secret for the address in the mail."""
+    """Create a link and return its secret, for the URL in the mail."""
     text = secrets.token_urlsafe(32)
     await store.add(tx, fingerprint(text), link, now + link.purpose.lasts)
     return text
 
 
 async def look(db: Database, text: str, purpose: Purpose, now: int) -> Link:
-    """Without using it up: opening a link only shows a page, because mail scanners open links too."""
+    """Find a link without using it up: opening a link only shows a page, because mail scanners open links too."""
     link = await store.find(db, fingerprint(text), now)
     if link is None or link.purpose is not purpose:
         raise NotFound(_GONE)

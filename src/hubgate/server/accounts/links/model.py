@@ -1,4 +1,4 @@
-"""What a mailed link is for, and how long it is good."""
+"""Mailed links: purpose, lifetime and address."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -20,5 +20,5 @@ class Purpose(Enum):
 class Link:
     purpose: Purpose
     user_id: str
-    # The address it proves.
+    # The address that the link proves.
     email: str

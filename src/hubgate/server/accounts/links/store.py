@@ -1,4 +1,4 @@
-"""Statements on mailed links."""
+"""SQL statements on mailed links."""
 
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.storage.database import Database, Row, Tx
@@ -26,7 +26,7 @@ async def find(db: Database, key: bytes, now: int) -> Link | None:
 
 
 async def take(tx: Tx, key: bytes, now: int) -> Link | None:
-    """Of several callers with one link, one gets it."""
+    """Delete and return a link; None if it was used or has expired. Of several concurrent callers, one gets it."""
     sql = "DELETE FROM links WHERE key = :key AND expires_at > :now RETURNING purpose, user_id, email"
     return _link(await tx.one(sql, {"key": key, "now": now}))
 

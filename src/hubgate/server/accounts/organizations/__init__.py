@@ -1,1 +1,1 @@
-"""Organizations: founding, profile, members, invitations, deletion. Every change is told to the audit log."""
+"""Organizations: creation, profile, members, invitations, deletion. Every change is recorded in the audit log."""

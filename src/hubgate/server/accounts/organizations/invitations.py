@@ -1,4 +1,4 @@
-"""Invitations: into an organization by name or by e-mail, and to the hub by e-mail. Good for seven days and one use."""
+"""Invitations to an organization, by name or e-mail, and to the hub, by e-mail. Valid for seven days and one use."""
 
 import secrets
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
-from hubgate.server.accounts.holding import hold
+from hubgate.server.accounts.holding import hold, require_signed_in
 from hubgate.server.accounts.limits import INVITATION_MAILS, INVITATIONS_BY_SENDER
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
@@ -33,19 +33,19 @@ GONE = "This invitation was used, withdrawn or is out of date. Ask for a new one
 
 @dataclass(frozen=True)
 class Opened:
-    """What the holder of an invitation's link sees. Without an organization it leads to the hub alone."""
+    """An opened invitation, for its page. `organization` is None for an invitation to the hub."""
 
     invitation: Invitation
     organization: Organization | None
 
 
 async def invite(accounts: Accounts, organization: Organization, invitee: str, role: Role, actor: Actor) -> None:
-    """By user name, or by e-mail address whether it has an account or not."""
+    """Invite a user by name, or an e-mail address, whether it has an account or not."""
     invitee, now = invitee.strip(), accounts.clock()
     user, recipient = await _find(accounts, invitee)
     email = None if user else recipient
-    # As the invited is called, not as the inviter spelled it.
-    called = user.name if user else recipient
+    # The user's name as registered, not as the inviter spelled it.
+    invitee_name = user.name if user else recipient
     secret = secrets.token_urlsafe(32)
     user_id = user.id if user else None
     invitation = Invitation(new_id(now), organization.id, email, user_id, role, actor.user_id, now, now + LASTS)
@@ -56,7 +56,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
         await begin_as_admin(tx, organization, actor)
         if member := await _member(tx, organization, user, recipient):
             raise FieldErrors({"invitee": f"{member} is a member already."})
-        # In the unit, so that what is refused for another reason does not count.
+        # In the transaction, so that an invitation that fails for another reason does not count.
         if actor.user_id is not None:
             await accounts.limiter.require_in(tx, INVITATIONS_BY_SENDER, actor.user_id)
         await accounts.limiter.require_in(tx, INVITATION_MAILS, recipient)
@@ -66,8 +66,8 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
         await store.add_invitation(tx, fingerprint(secret), invitation)
         link = accounts.link(f"/invitations/{secret}")
         await accounts.outbox.add(tx, texts.invited_to_organization(recipient, organization.name, actor.name, link))
-        data = {"invitee": called, "role": role.label}
-        text = f"invited {called} as {role.label}"
+        data = {"invitee": invitee_name, "role": role.label}
+        text = f"invited {invitee_name} as {role.label}"
         await record(tx, organization.id, Kind.ORG_INVITE_USER, text, actor, now, data)
 
     await accounts.db.write(unit)
@@ -75,7 +75,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
 
 
 async def invite_to_hub(accounts: Accounts, email: str) -> str:
-    """The link, also mailed. Works whatever the sign-up setting but `closed`."""
+    """Mail an invitation to the hub and return its link; Conflict if sign-up is closed."""
     email = check_field("email", check_email, email)
     if accounts.signup == "closed":
         raise Conflict("HUBGATE_SIGNUP is closed: nobody could accept it. Run: hubgate admin user create")
@@ -107,7 +107,7 @@ async def open_link(accounts: Accounts, secret: str) -> Opened:
 async def of_organization(
     accounts: Accounts, organization: Organization, asked: PageRequest
 ) -> Page[tuple[Invitation, str]]:
-    """Oldest first, each with the name or address of who is invited."""
+    """Invitations of an organization, oldest first, each with the name or address of the invitee."""
     now, after = accounts.clock(), asked.last_shown()
 
     async def unit(tx: Tx) -> list[tuple[Invitation, str]]:
@@ -117,19 +117,19 @@ async def of_organization(
 
 
 async def of_user(accounts: Accounts, user: User) -> list[tuple[Invitation, str]]:
-    """By name, and by e-mail where the user has proven the address."""
+    """Invitations of a user: by name, and by e-mail if the user's address is verified."""
     now, email = accounts.clock(), user.email if user.email_verified_at else None
     return await accounts.db.read_long(lambda tx: store.invitations_of_user(tx, user.id, email, now))
 
 
 def require_addressed(invitation: Invitation, user: User) -> None:
-    """One mailed to an address is good for whoever has the mail; one made out to a user is good for that user alone."""
+    """Forbidden if the invitation is for another user. An invitation mailed to an address is valid for any reader."""
     if invitation.user_id not in (None, user.id):
         raise Forbidden("This invitation is for another account. Sign in with that one.")
 
 
 async def accept(accounts: Accounts, user: User, invitation: Invitation, actor: Actor) -> None:
-    """The caller has seen to it that the user holds the link or is the one invited."""
+    """Accept an invitation. The caller has checked that the user has the link or is the invitee."""
     now = accounts.clock()
     require_addressed(invitation, user)
 
@@ -138,6 +138,8 @@ async def accept(accounts: Accounts, user: User, invitation: Invitation, actor: 
         if organization is None:
             raise NotFound(GONE)
         organization = await begin_joining(tx, organization, user)
+        # An intruder whom a password reset has shut out must not join with the account (attack O67).
+        await require_signed_in(tx, actor.user_id, actor.credentials_version)
         if not await store.take_invitation(tx, invitation.id, now):
             raise NotFound(GONE)
         if not await join(tx, organization, user, invitation.role, now):
@@ -148,7 +150,7 @@ async def accept(accounts: Accounts, user: User, invitation: Invitation, actor: 
 
 
 async def own(accounts: Accounts, user: User, invitation_id: str) -> Invitation:
-    """An invitation from the user's own list; any other is as if it were not there."""
+    """An invitation from the user's list; NotFound for any other invitation."""
     invitation = await store.invitation_by_id(accounts.db, invitation_id, accounts.clock())
     if invitation is None:
         raise NotFound(GONE)
@@ -182,8 +184,20 @@ async def revoke(accounts: Accounts, organization: Organization, invitation_id: 
     await accounts.db.write(unit)
 
 
+async def withdraw_all_by(tx: Tx, user: User, actor: Actor, reason: str, now: int) -> int:
+    """Withdraw all invitations that a user sent, and record that in the audit logs; returns how many were open."""
+    withdrawn = await store.drop_all_invitations_by(tx, user.id, now)
+    for org_id, invitee in withdrawn:
+        if org_id is not None:
+            data = {"invitee": invitee, "reason": reason}
+            text = f"withdrew the invitation of {invitee}"
+            await record(tx, org_id, Kind.ORG_REVOKE_INVITATION, text, actor, now, data)
+    return len(withdrawn)
+
+
 async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
-    """Where to write to, and the user if it was a name; never the user behind an address, who is not given away."""
+    """The user, if invited by name, and the address for the mail. An address is not resolved to its user, so that
+    accounts are not revealed."""
     if "@" in invitee:
         return None, check_field("invitee", check_email, invitee)
     if not invitee:
@@ -195,7 +209,7 @@ async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
 
 
 async def _member(tx: Tx, organization: Organization, user: User | None, email: str) -> str | None:
-    """Who is invited, if a member by now. Admins see verified addresses of members, so this gives nobody away."""
+    """The invitee's name, if already a member. Admins see verified addresses of members, so this reveals nothing."""
     if user is not None:
         return user.name if await store.role_of(tx, organization.id, user.id) else None
     return await store.member_at(tx, organization.id, email)

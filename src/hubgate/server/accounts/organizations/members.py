@@ -1,4 +1,4 @@
-"""Who belongs to an organization, and as what. The last admin cannot go, whoever tries what at the same time."""
+"""Members of an organization and their roles. The last admin cannot be removed, even by concurrent requests."""
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.holding import hold
@@ -15,7 +15,7 @@ from hubgate.server.storage.database import Tx
 
 LAST_ADMIN = "The last admin cannot leave. Make someone else admin first."
 
-# All of a user's memberships are read with every request of theirs, and by anyone who looks at their profile.
+# A limit, because every request reads all memberships of its user, and so does every view of the profile.
 MOST_PER_USER = 500
 
 CURSOR = (str,)
@@ -24,7 +24,7 @@ CURSOR = (str,)
 async def listed(
     accounts: Accounts, organization: Organization, asked: PageRequest, search: str = "", email: str = ""
 ) -> Page[Member]:
-    """By name. `search` is part of a name or full name, `email` a whole verified address."""
+    """Members by name. `search` is part of a name or full name, `email` a whole verified address."""
     after, most = asked.last_shown(), asked.fetch
 
     async def unit(tx: Tx) -> list[Member]:
@@ -34,7 +34,7 @@ async def listed(
 
 
 async def add(accounts: Accounts, organization: Organization, user: User, role: Role, actor: Actor) -> None:
-    """By the operator; admins invite."""
+    """Add a member, by the operator; admins invite instead."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -47,13 +47,13 @@ async def add(accounts: Accounts, organization: Organization, user: User, role: 
 
 
 async def begin_joining(tx: Tx, organization: Organization, user: User) -> Organization:
-    """First the user, then the organization."""
+    """Lock the user, then the organization."""
     await hold(tx, user)
     return await begin(tx, organization)
 
 
 async def join(tx: Tx, organization: Organization, user: User, role: Role, now: int) -> bool:
-    """False if the user is a member already. Further invitations of theirs are answered by this."""
+    """Add a member and delete the user's open invitations to the organization; False if already a member."""
     if not await store.add_member(tx, organization.id, user.id, role, now):
         return False
     if await is_in_too_many(tx, user):
@@ -63,7 +63,7 @@ async def join(tx: Tx, organization: Organization, user: User, role: Role, now: 
 
 
 async def is_in_too_many(tx: Tx, user: User) -> bool:
-    """By now, in a unit that holds the user, so that many at once do not all count the same."""
+    """Whether the user has too many memberships. The transaction must lock the user, so that the limit holds."""
     return await store.count_memberships(tx, user.id) > MOST_PER_USER
 
 
@@ -78,7 +78,7 @@ async def change_role(accounts: Accounts, organization: Organization, user: User
 
     async def unit(tx: Tx) -> None:
         await begin_as_admin(tx, organization, actor)
-        old = await _replaceable(tx, organization, user, role)
+        old = await _require_replaceable(tx, organization, user, role)
         if old is role:
             return
         await store.set_role(tx, organization.id, user.id, role)
@@ -92,30 +92,51 @@ async def change_role(accounts: Accounts, organization: Organization, user: User
 
 
 async def remove(accounts: Accounts, organization: Organization, user: User, actor: Actor) -> None:
-    """Also how a member leaves. Their live tokens lose the organization at the next request (attack O44)."""
+    """Remove a member, or leave. The user's live tokens lose the organization at the next request (attack O44)."""
     now, leaves = accounts.clock(), actor.user_id == user.id
 
     async def unit(tx: Tx) -> None:
         await (begin(tx, organization) if leaves else begin_as_admin(tx, organization, actor))
-        role = await _replaceable(tx, organization, user, None)
-        await store.remove_member(tx, organization.id, user.id)
-        # An invitation kept for that day would be the way back in.
-        await store.drop_invitations_by(tx, organization.id, user.id)
-        await _drop_invitations_of(tx, organization, user)
-        data = {"user": user.name, "userId": user.id, "role": role.label}
-        text = f"left {organization.name}" if leaves else f"removed {user.name}"
-        await record(tx, organization.id, Kind.ORG_REMOVE_USER, text, actor, now, data)
+        role = await _require_replaceable(tx, organization, user, None)
+        await _remove(tx, organization, user, role, actor, now)
 
     await accounts.db.write(unit)
 
 
-async def _replaceable(tx: Tx, organization: Organization, user: User, new: Role | None) -> Role:
-    """The member's role, which may give way to `new`: an admin's only while there is another."""
+async def leave_shared(tx: Tx, user: User, actor: Actor, reason: str, now: int) -> tuple[list[str], list[str]]:
+    """Leave all organizations that have other members. The transaction must have locked every organization of the user.
+
+    Returns the names of these organizations, and of those where the user stays because no other admin is left.
+    """
+    left, kept = [], []
+    for organization, role in await store.shared_with_others(tx, user.id):
+        if role is Role.ADMIN and not await store.has_other_admin(tx, organization.id, user.id):
+            kept.append(organization.name)
+        else:
+            await _remove(tx, organization, user, role, actor, now, reason=reason)
+            left.append(organization.name)
+    return left, kept
+
+
+async def _remove(
+    tx: Tx, organization: Organization, user: User, role: Role, actor: Actor, now: int, **more: str
+) -> None:
+    await store.remove_member(tx, organization.id, user.id)
+    # A removed member could use an open invitation to get back in.
+    await store.drop_invitations_by(tx, organization.id, user.id)
+    await _drop_invitations_of(tx, organization, user)
+    data = {"user": user.name, "userId": user.id, "role": role.label, **more}
+    text = f"left {organization.name}" if actor.user_id == user.id else f"removed {user.name}"
+    await record(tx, organization.id, Kind.ORG_REMOVE_USER, text, actor, now, data)
+
+
+async def _require_replaceable(tx: Tx, organization: Organization, user: User, new: Role | None) -> Role:
+    """The member's current role; Conflict if replacing it by `new` would leave the organization without an admin."""
     role = await store.role_of(tx, organization.id, user.id)
     if role is None:
         raise NotFound(f"{user.name} is not a member of {organization.name}.")
-    goes = role is Role.ADMIN and new is not Role.ADMIN
-    if goes and not await store.has_other_admin(tx, organization.id, user.id):
+    loses_admin = role is Role.ADMIN and new is not Role.ADMIN
+    if loses_admin and not await store.has_other_admin(tx, organization.id, user.id):
         raise Conflict(LAST_ADMIN)
     return role
 

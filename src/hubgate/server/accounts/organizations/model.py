@@ -1,4 +1,4 @@
-"""Members, and invitations that are open."""
+"""Members and open invitations."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """Into `org_id`, or to the hub alone. Either `email` or `user_id` says who is invited."""
+    """An invitation to the organization `org_id`, or to the hub if None. Either `email` or `user_id` is the invitee."""
 
     id: str
     org_id: str | None

@@ -1,10 +1,11 @@
-"""Founding an organization, its profile, its name, its plan, and its end."""
+"""Creation of an organization, its profile, name, plan and billing, and its deletion."""
 
 from hubgate.server.accounts import renaming
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import Checking, check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.holding import hold
+from hubgate.server.accounts.limits import ORGANIZATIONS_BY_FOUNDER
 from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.names import check_name
 from hubgate.server.accounts.organizations import store
@@ -22,7 +23,7 @@ from hubgate.server.storage.database import Tx
 async def found(
     accounts: Accounts, owner: User, name: str, fullname: str, actor: Actor, plan: str = PLANS[0]
 ) -> Organization:
-    """The owner is its first admin."""
+    """Create an organization; `owner` is its first admin."""
     checking = Checking()
     name = checking.field("name", check_name, name)
     fullname = checking.field("fullname", check_fullname, fullname)
@@ -38,6 +39,9 @@ async def found(
         await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
         if await is_in_too_many(tx, owner):
             raise FieldErrors({"name": f"One is in at most {MOST_PER_USER} organizations. Leave one first."})
+        if actor.user_id is not None:
+            # In the transaction, so that a request that fails for another reason does not count.
+            await accounts.limiter.require_in(tx, ORGANIZATIONS_BY_FOUNDER, actor.user_id)
         await record(tx, organization.id, Kind.ORG_CREATE, f"created {name}", actor, now, {"name": name})
 
     await accounts.db.write(unit)
@@ -64,7 +68,7 @@ async def set_profile(
 
 
 async def rename(accounts: Accounts, organization: Organization, name: str, actor: Actor) -> None:
-    """The old name stays with the organization permanently, unless it was only passed through (O76)."""
+    """Rename an organization. The old name stays reserved permanently, unless it was used only briefly (O76)."""
     name = check_field("name", check_name, name)
     now = accounts.clock()
 
@@ -75,7 +79,7 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
         if not await renaming.exchange_names(tx, "org", organization.id, old, name, now):
             raise FieldErrors({"name": f"{name} is taken."})
         if actor.user_id is not None:
-            # The operator's command line may rename as often as it has to.
+            # The operator's command line is not limited.
             await renaming.count_rename(tx, accounts, organization.id)
         await store.set_name(tx, organization.id, name)
         await accounts.move_along(tx, organization.id, old, name, now)
@@ -86,7 +90,7 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
 
 
 async def set_plan(accounts: Accounts, organization: Organization, plan: str, actor: Actor) -> None:
-    """By the operator."""
+    """Set the plan, by the operator."""
     plan, now = _known_plan(plan), accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -101,7 +105,7 @@ async def set_plan(accounts: Accounts, organization: Organization, plan: str, ac
 
 
 async def set_billing(accounts: Accounts, organization: Organization, can_pay: bool, actor: Actor) -> None:
-    """Whether a payment method is set up. By an admin."""
+    """Set whether a payment method is set up, by an admin."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -129,13 +133,14 @@ async def _put_billing(tx: Tx, latest: Organization, can_pay: bool, actor: Actor
 
 
 async def delete(accounts: Accounts, organization: Organization, actor: Actor) -> None:
-    """For good. Its name stays reserved, and so does its log."""
+    """Delete an organization permanently. Its audit log is retained, and its name stays reserved, unless it was used
+    only briefly (O76)."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
         name = (await begin_as_admin(tx, organization, actor)).name
         await accounts.take_along(tx, organization.id, now)
-        await account_store.retire_name(tx, name)
+        await renaming.give_up_name(tx, name, now)
         await store.remove(tx, organization.id)
         await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)
 

@@ -1,4 +1,4 @@
-"""Statements on organizations, memberships and invitations."""
+"""SQL statements on organizations, memberships and invitations."""
 
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations.model import Invitation, Member
@@ -39,9 +39,14 @@ async def set_profile(tx: Tx, org_id: str, fullname: str, website: str) -> None:
     )
 
 
+def _later(column: str) -> str:
+    """SQL for `:now`, but always later than the column's value: the clock of another machine may have been ahead."""
+    return f"CASE WHEN {column} < CAST(:now AS bigint) THEN CAST(:now AS bigint) ELSE {column} + 1 END"
+
+
 async def set_plan(tx: Tx, org_id: str, plan: str, now: int) -> None:
-    """What was exchanged under the plan before ends, also where another machine's clock was ahead of `now`."""
-    sql = "UPDATE organizations SET plan = :plan, plan_since = :now WHERE id = :id"
+    """Set the plan and revoke exchanged tokens of the previous plan, even if another machine's clock was ahead."""
+    sql = f"UPDATE organizations SET plan = :plan, plan_since = {_later('plan_since')} WHERE id = :id"
     await tx.exec(sql, {"id": org_id, "plan": plan, "now": now})
     await tx.exec("DELETE FROM app_tokens WHERE org_id = :id", {"id": org_id})
 
@@ -55,7 +60,7 @@ async def remove(tx: Tx, org_id: str) -> None:
 
 
 async def list_all(tx: Tx, search: str, after: str, most: int) -> list[tuple[Organization, int]]:
-    """By id, so by age, each with its number of members. `search` is part of a name or a full name."""
+    """Organizations by id, so oldest first, each with its member count. `search` is part of a name or a full name."""
     rows = await tx.all(
         f"""
         SELECT {ORGANIZATION}, (SELECT count(*) FROM memberships m WHERE m.org_id = o.id) AS members
@@ -75,17 +80,17 @@ async def count_by_plan(tx: Tx) -> dict[str, int]:
 
 
 async def begin_change(tx: Tx, org_id: str) -> Organization | None:
-    """Wait for other changes of this organization and its members; what is read from here on is the latest.
+    """Lock an organization and its members until the end of the transaction; later reads see the latest state.
 
-    None if the organization is gone.
+    None if the organization was deleted.
     """
-    # Two statements: SQLite knows no table alias in RETURNING.
+    # Two statements: SQLite does not support table aliases in RETURNING.
     sql = "UPDATE organizations SET members_version = members_version + 1 WHERE id = :id"
     return await organization(tx, org_id) if await tx.exec(sql, {"id": org_id}) else None
 
 
 async def begin_change_where_member(tx: Tx, user_id: str) -> list[tuple[str, Role]]:
-    """The same for every organization of the user; their ids, and what the user is there from now on."""
+    """Lock every organization of a user, in the order of ids; returns their ids with the user's current role."""
     org_ids = "SELECT org_id FROM memberships WHERE user_id = :user_id ORDER BY org_id"
     for row in await tx.all(org_ids, {"user_id": user_id}):
         await begin_change(tx, row["org_id"])
@@ -93,7 +98,7 @@ async def begin_change_where_member(tx: Tx, user_id: str) -> list[tuple[str, Rol
     return [(row["org_id"], Role(row["role"])) for row in rows]
 
 
-# An admin whose account is disabled cannot act, so they do not count.
+# Disabled admins cannot act, so they do not count.
 _OTHER_ADMIN = """
     SELECT 1 FROM memberships other JOIN users u ON u.id = other.user_id
     WHERE other.role = :admin AND other.user_id <> :user_id AND u.disabled_at IS NULL AND other.org_id =
@@ -101,7 +106,7 @@ _OTHER_ADMIN = """
 
 
 async def only_admin_of(tx: Tx, user_id: str) -> list[str]:
-    """Names of the organizations that would be left without an admin."""
+    """Names of the organizations that would have no admin without this user."""
     rows = await tx.all(
         f"""
         SELECT o.name FROM memberships m JOIN organizations o ON o.id = m.org_id
@@ -119,13 +124,20 @@ async def has_other_admin(tx: Tx, org_id: str, user_id: str) -> bool:
 
 
 async def add_member(tx: Tx, org_id: str, user_id: str, role: Role, now: int) -> bool:
-    """False if the user is a member already."""
+    """Add a member; False if already a member. `joined_at` is unique within an organization, regardless of clocks:
+    grants refer to a membership by it.
+    """
+    await tx.exec(
+        f"UPDATE organizations SET last_joined_at = {_later('last_joined_at')} WHERE id = :org_id",
+        {"org_id": org_id, "now": now},
+    )
     row = await tx.one(
         """
-        INSERT INTO memberships (org_id, user_id, role, joined_at) VALUES (:org_id, :user_id, :role, :now)
+        INSERT INTO memberships (org_id, user_id, role, joined_at)
+        SELECT o.id, :user_id, CAST(:role AS bigint), o.last_joined_at FROM organizations o WHERE o.id = :org_id
         ON CONFLICT DO NOTHING RETURNING role
         """,
-        {"org_id": org_id, "user_id": user_id, "role": role.value, "now": now},
+        {"org_id": org_id, "user_id": user_id, "role": role.value},
     )
     return row is not None
 
@@ -144,7 +156,7 @@ async def set_role(tx: Tx, org_id: str, user_id: str, role: Role) -> None:
 
 
 async def remove_member(tx: Tx, org_id: str, user_id: str) -> None:
-    """With the tokens that the organization exchanged for them: no clock that differs brings those back with them."""
+    """Remove a member and the tokens exchanged for them, so that clock skew cannot revive the tokens on rejoining."""
     for table in ("memberships", "app_tokens"):
         sql = f"DELETE FROM {table} WHERE org_id = :org_id AND user_id = :user_id"
         await tx.exec(sql, {"org_id": org_id, "user_id": user_id})
@@ -161,7 +173,7 @@ async def count_members(tx: Tx | Database, org_id: str) -> int:
 
 
 async def member_at(tx: Tx, org_id: str, email: str) -> str | None:
-    """The name of the member who has proven this address. Two look-ups by key, however many members there are."""
+    """The name of the member with this verified address. Two lookups by key, however many members there are."""
     row = await tx.one(
         """
         SELECT u.name FROM users u JOIN memberships m ON m.user_id = u.id AND m.org_id = :org_id
@@ -173,7 +185,7 @@ async def member_at(tx: Tx, org_id: str, email: str) -> str | None:
 
 
 async def members(tx: Tx, org_id: str, *, search: str, email: str, after: str, most: int) -> list[Member]:
-    """By name, whatever its case. `search` is part of a name or a full name, `email` a whole verified address."""
+    """Members by name, ignoring case. `search` is part of a name or a full name, `email` a whole verified address."""
     rows = await tx.all(
         f"""
         SELECT {USER}, m.role, m.joined_at FROM memberships m JOIN users u ON u.id = m.user_id
@@ -228,13 +240,13 @@ async def invitation_by_id(tx: Tx | Database, invitation_id: str, now: int) -> I
 
 
 async def take_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
-    """Of accepting, declining and revoking at once, one wins."""
+    """Delete an open invitation; False if none. If it is accepted, declined and revoked concurrently, one wins."""
     sql = "DELETE FROM invitations WHERE id = :id AND expires_at > :now"
     return await tx.exec(sql, {"id": invitation_id, "now": now}) == 1
 
 
 async def hand_invitation_to(tx: Tx, invitation_id: str, user_id: str, now: int) -> bool:
-    """From an address to the user who joined by it. Of several at once, one wins."""
+    """Assign an invitation by address to the user who joined with it. Of several concurrent calls, one wins."""
     sql = """
         UPDATE invitations SET user_id = :user_id, email = NULL
         WHERE id = :id AND user_id IS NULL AND expires_at > :now
@@ -243,7 +255,7 @@ async def hand_invitation_to(tx: Tx, invitation_id: str, user_id: str, now: int)
 
 
 async def drop_same_invitations(tx: Tx, org_id: str | None, email: str | None, user_id: str | None) -> None:
-    """A new invitation replaces an older one to the same person."""
+    """Delete the invitations of a person to an organization, or to the hub."""
     await tx.exec(
         """
         DELETE FROM invitations
@@ -254,16 +266,21 @@ async def drop_same_invitations(tx: Tx, org_id: str | None, email: str | None, u
 
 
 async def drop_invitations_by(tx: Tx, org_id: str, user_id: str) -> None:
-    """Those that this user made."""
+    """Delete the invitations to an organization that a user sent."""
     sql = "DELETE FROM invitations WHERE org_id = :org_id AND invited_by = :user_id"
     await tx.exec(sql, {"org_id": org_id, "user_id": user_id})
 
 
-async def drop_all_invitations_by(tx: Tx, user_id: str, now: int) -> int:
-    """Those that this user sent, into any organization; how many were open."""
-    sql = "DELETE FROM invitations WHERE invited_by = :user_id RETURNING expires_at"
-    rows = await tx.all(sql, {"user_id": user_id})
-    return sum(row["expires_at"] > now for row in rows)
+async def drop_all_invitations_by(tx: Tx, user_id: str, now: int) -> list[tuple[str | None, str]]:
+    """Delete all invitations that a user sent; returns the organization id and the invitee of each open invitation."""
+    rows = await tx.all(
+        """
+        DELETE FROM invitations WHERE invited_by = :user_id
+        RETURNING org_id, expires_at, coalesce((SELECT u.name FROM users u WHERE u.id = user_id), email) AS invitee
+        """,
+        {"user_id": user_id},
+    )
+    return [(row["org_id"], row["invitee"] or "") for row in rows if row["expires_at"] > now]
 
 
 async def count_invitations(tx: Tx | Database, org_id: str, now: int) -> int:
@@ -277,7 +294,7 @@ async def count_invitations(tx: Tx | Database, org_id: str, now: int) -> int:
 async def invitations_of_organization(
     tx: Tx, org_id: str, now: int, after: str, most: int
 ) -> list[tuple[Invitation, str]]:
-    """By id, so by age, each with the name or address of who is invited."""
+    """Invitations by id, so oldest first, each with the name or address of the invitee."""
     rows = await tx.all(
         f"""
         SELECT {_INVITATION}, coalesce(u.name, i.email) AS invitee FROM invitations i
@@ -290,7 +307,7 @@ async def invitations_of_organization(
 
 
 async def invitations_of_user(tx: Tx, user_id: str, email: str | None, now: int) -> list[tuple[Invitation, str]]:
-    """Each with the organization's name. `email` only if it was verified."""
+    """Invitations of a user, each with the organization's name. Pass `email` only if it is verified."""
     rows = await tx.all(
         f"""
         SELECT {_INVITATION}, o.name AS organization FROM invitations i JOIN organizations o ON o.id = i.org_id
@@ -325,7 +342,7 @@ def _invitation(row: Row) -> Invitation:
 
 
 async def with_only_member(tx: Tx, user_id: str) -> list[str]:
-    """The ids of organizations that nobody but this user is in."""
+    """The ids of organizations whose only member is this user."""
     rows = await tx.all(
         """
         SELECT m.org_id FROM memberships m WHERE m.user_id = :user_id AND NOT EXISTS (
@@ -335,3 +352,17 @@ async def with_only_member(tx: Tx, user_id: str) -> list[str]:
         {"user_id": user_id},
     )
     return [row["org_id"] for row in rows]
+
+
+async def shared_with_others(tx: Tx, user_id: str) -> list[tuple[Organization, Role]]:
+    """The user's organizations that have other members, by name, each with the user's role."""
+    rows = await tx.all(
+        f"""
+        SELECT {ORGANIZATION}, m.role FROM memberships m JOIN organizations o ON o.id = m.org_id
+        WHERE m.user_id = :user_id AND EXISTS (
+            SELECT 1 FROM memberships other WHERE other.org_id = m.org_id AND other.user_id <> m.user_id
+        ) ORDER BY lower(o.name)
+        """,
+        {"user_id": user_id},
+    )
+    return [(Organization(*tuple(row)[:-1]), Role(row["role"])) for row in rows]

@@ -1,1 +1,1 @@
-"""Signed-in browsers: server-side rows, found by the hash of a cookie. Ended here, they are ended."""
+"""Sessions of signed-in browsers: server-side rows, found by the hash of the cookie, so they can be revoked at once."""

@@ -1,4 +1,4 @@
-"""Starting, finding and ending the sessions of browsers."""
+"""Starts, finds and ends the sessions of browsers."""
 
 import secrets
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ CURSOR = (str,)
 
 
 async def start(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
-    """The value for the cookie. Always a new one: an id that was there before sign-in is never taken over (O55)."""
+    """Start a session and return its cookie. The cookie is always new, which prevents session fixation (O55)."""
     cookie = secrets.token_urlsafe(32)
     session = Session(new_id(now), user_id, now, now, visitor.ip, visitor.user_agent)
     await store.add(tx, fingerprint(cookie), session)
@@ -25,7 +25,7 @@ async def start(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
 
 
 async def replace(tx: Tx, old: Session | None, user_id: str, visitor: Visitor, now: int) -> str:
-    """At sign-in: what this browser had before ends on the server too, whoever else may hold its cookie (O55)."""
+    """Start a session at sign-in and end this browser's previous session, in case its cookie was stolen (O55)."""
     if old is not None:
         await store.remove(tx, old.user_id, old.id)
     return await start(tx, user_id, visitor, now)
@@ -40,13 +40,13 @@ def is_to_be_noted(session: Session, now: int) -> bool:
 
 
 async def of_user(accounts: Accounts, user_id: str) -> Sequence[Session]:
-    """All, the one used last first."""
+    """All sessions of a user, most recently used first."""
     alive_since = accounts.clock() - LASTS
     return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, alive_since))
 
 
 async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Page[Session]:
-    """The newest first."""
+    """A page of a user's sessions, newest first."""
     alive_since, before = accounts.clock() - LASTS, asked.last_shown(AFTER_ALL)
 
     async def unit(tx: Tx) -> Sequence[Session]:
@@ -56,10 +56,10 @@ async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> 
 
 
 async def end(accounts: Accounts, user_id: str, session_id: str) -> bool:
-    """False if the user has no such session."""
+    """End a session; False if the user does not have it."""
     return await accounts.db.write(lambda tx: store.remove(tx, user_id, session_id))
 
 
 async def end_others(accounts: Accounts, user_id: str, kept_id: str) -> int:
-    """All but the one of this browser; how many."""
+    """End all sessions except `kept_id`, the current session; returns how many."""
     return await accounts.db.write(lambda tx: store.remove_others(tx, user_id, kept_id))

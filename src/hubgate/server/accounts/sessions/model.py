@@ -1,18 +1,18 @@
-"""A session as it is listed."""
+"""A session, without its cookie."""
 
 import msgspec
 
 from hubgate.server.clock import DAY, MINUTE
 
 LASTS = 30 * DAY
-# All of them are read for the user's own page.
+# A limit, because the user's page reads all of them.
 MOST_PER_USER = 500
-# Use is written down this often, so that a page view does not cost a write.
+# Last use is updated at most this often, so that a page view does not cost a write.
 NOTED_EVERY = 5 * MINUTE
 
 
 class Session(msgspec.Struct, frozen=True):
-    """The order of the fields is that of `store.COLUMNS`."""
+    """A session. The fields are in the order of `store.COLUMNS`."""
 
     id: str
     user_id: str

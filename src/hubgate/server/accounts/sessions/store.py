@@ -1,4 +1,4 @@
-"""Statements on sessions."""
+"""SQL statements on sessions."""
 
 from collections.abc import Sequence
 
@@ -53,7 +53,7 @@ async def of_user(tx: Tx, user_id: str, alive_since: int) -> Sequence[Session]:
 
 
 async def page_of_user(tx: Tx, user_id: str, alive_since: int, before: str, most: int) -> Sequence[Session]:
-    """By age, which does not change while someone pages; `before` is the id of the last one that was shown."""
+    """Sessions by age, which is stable while a user pages; `before` is the id of the last session shown."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM sessions s
@@ -90,7 +90,7 @@ async def count_others(tx: Tx, user_id: str, alive_since: int, own_id: str) -> i
 
 
 async def hold(tx: Tx, user_id: str, session_id: str) -> bool:
-    """Whether it has not ended, and then not before this unit ends."""
+    """Lock a session until the end of the transaction; False if it has ended."""
     sql = "UPDATE sessions SET last_used_at = last_used_at WHERE id = :id AND user_id = :user_id"
     return await tx.exec(sql, {"id": session_id, "user_id": user_id}) == 1
 
@@ -100,7 +100,7 @@ async def remove_all(tx: Tx, user_id: str) -> None:
 
 
 async def drop_beyond(tx: Tx, user_id: str, most: int) -> None:
-    """All but the `most` that were used last."""
+    """Delete all sessions of a user except the `most` that were used last."""
     await tx.exec(
         """
         DELETE FROM sessions WHERE key IN (

@@ -1,4 +1,4 @@
-"""A session as the API and a user's export show it: without the key in the browser's cookie."""
+"""The wire format of a session, for the API and a user's export, without its cookie."""
 
 import msgspec
 

@@ -1,1 +1,1 @@
-"""Personal tokens: what scripts and git present. Shown once, stored as a hash."""
+"""Personal tokens, for scripts and git. A token is shown once and stored as a hash."""

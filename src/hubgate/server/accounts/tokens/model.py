@@ -1,4 +1,4 @@
-"""A personal token as it is listed: never the token itself."""
+"""The metadata of a personal token, without its secret."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ MOST_PER_USER = 500
 
 
 class PersonalToken(msgspec.Struct, frozen=True):
-    """The order of the fields is that of `store.COLUMNS`."""
+    """The metadata of a personal token. The fields are in the order of `store.COLUMNS`."""
 
     id: str
     user_id: str

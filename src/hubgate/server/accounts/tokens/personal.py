@@ -1,4 +1,4 @@
-"""Making, renaming, refreshing and revoking personal tokens."""
+"""Creates, renames, refreshes and revokes personal tokens."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.checking import check_field
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.form_once import OneUse, use_up
-from hubgate.server.accounts.holding import hold, hold_signed_in
+from hubgate.server.accounts.holding import hold_account, hold_signed_in
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import store
@@ -27,9 +27,9 @@ _LIST = "/settings/tokens"
 async def create(
     accounts: Accounts, user: User, name: str, role: TokenRole, ip: str, use: OneUse | None = None
 ) -> tuple[str, PersonalToken]:
-    """The token's text, which is nowhere kept, and what is. The user is told by mail.
+    """Create a token; returns its text, which is not stored, and its metadata. The user is notified by mail.
 
-    With `use`, of the same form sent twice the second raises AlreadyUsed.
+    With `use`, submitting the same form again raises AlreadyUsed.
     """
     now, name = accounts.clock(), check_field("name", check_token_name, name)
     text, key = new_token(TokenKind.PERSONAL, now)
@@ -38,13 +38,12 @@ async def create(
     async def unit(tx: Tx) -> None:
         if use is not None:
             await use_up(tx, use)
-        # One after the other, so that many at once do not all count the same.
-        await hold(tx, user)
-        await hold_signed_in(tx, user.id, user.credentials_version)
+        # The lock serializes concurrent requests, so that the limit holds.
+        await hold_account(tx, user.id, user.credentials_version)
         if await store.count(tx, user.id) >= MOST_PER_USER:
             raise FieldErrors({"name": f"A user has at most {MOST_PER_USER} tokens. Revoke one first."})
         await store.add(tx, key, token)
-        await _tell(accounts, tx, user, token, ip)
+        await _notify_user(accounts, tx, user, token, ip)
 
     await accounts.db.write(unit)
     accounts.outbox.hurry()
@@ -52,17 +51,17 @@ async def create(
 
 
 async def of_user(accounts: Accounts, user_id: str) -> Sequence[PersonalToken]:
-    """All, the newest first."""
-    return await _some(accounts, user_id, AFTER_ALL, MOST_PER_USER)
+    """All tokens of a user, newest first."""
+    return await _list(accounts, user_id, AFTER_ALL, MOST_PER_USER)
 
 
 async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Page[PersonalToken]:
-    """The newest first."""
+    """A page of a user's tokens, newest first."""
     before = asked.last_shown(AFTER_ALL)
-    return page_of(await _some(accounts, user_id, before, asked.fetch), asked, lambda token: (token.id,))
+    return page_of(await _list(accounts, user_id, before, asked.fetch), asked, lambda token: (token.id,))
 
 
-async def _some(accounts: Accounts, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:
+async def _list(accounts: Accounts, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:
     return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, before, most))
 
 
@@ -83,7 +82,7 @@ async def rename(accounts: Accounts, user_id: str, token_id: str, name: str) -> 
 async def refresh(
     accounts: Accounts, user: User, token_id: str, ip: str, use: OneUse | None = None
 ) -> tuple[str, PersonalToken]:
-    """A new text for the same token. The old one stops working at once."""
+    """Create a new text for a token. The old text stops working at once."""
     now = accounts.clock()
     text, key = new_token(TokenKind.PERSONAL, now)
 
@@ -93,7 +92,7 @@ async def refresh(
         await hold_signed_in(tx, user.id, user.credentials_version)
         await store.replace_key(tx, user.id, token_id, key, last_four(text), now)
         token = await _required(tx, user.id, token_id)
-        await _tell(accounts, tx, user, token, ip)
+        await _notify_user(accounts, tx, user, token, ip)
         return token
 
     token = await accounts.db.write(unit)
@@ -107,9 +106,10 @@ async def revoke(accounts: Accounts, user_id: str, token_id: str) -> None:
 
 
 async def revoke_leaked(accounts: Accounts, leaked: Iterable[str]) -> None:
-    """By whoever found them. What is not a token of ours is passed over; nothing is told about which were."""
+    """Revoke leaked tokens. Anyone may report them; other texts are ignored, and the response does not reveal which
+    tokens were valid."""
     keys = [found[1] for text in leaked if (found := read_token(text)) and found[0] is TokenKind.PERSONAL]
-    # Anyone may send well-formed noise: it must not occupy the writer.
+    # Anyone may send well-formed fake tokens, which must not occupy the writer.
     known = await accounts.db.read_long(lambda tx: store.known(tx, keys)) if keys else []
 
     async def unit(tx: Tx) -> None:
@@ -136,8 +136,9 @@ async def _required(tx: Tx | Database, user_id: str, token_id: str) -> PersonalT
     return token
 
 
-async def _tell(accounts: Accounts, tx: Tx, user: User, token: PersonalToken, ip: str) -> None:
-    """At a proven address only: the token's name stands in the subject, and a stranger must not be sent it."""
+async def _notify_user(accounts: Accounts, tx: Tx, user: User, token: PersonalToken, ip: str) -> None:
+    """Notify the user by mail, at a verified address only: the subject contains the token's name, which a stranger must
+    not see."""
     if user.email_verified_at is not None:
         when, link = iso(token.created_at), accounts.link(_LIST)
         await accounts.outbox.add(tx, texts.new_token(user.email, token.name, when, ip, link))

@@ -1,4 +1,4 @@
-"""Statements on personal tokens."""
+"""SQL statements on personal tokens."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _BY_KEY = f"""
 
 
 async def find(db: Database, key: bytes) -> tuple[Person, PersonalToken] | None:
-    """The token with its user and their memberships, all as they are now."""
+    """The token with its user and the user's memberships, all current."""
     rows = await db.few(_BY_KEY, {"key": key})
     if not rows:
         return None
@@ -43,7 +43,7 @@ async def add(tx: Tx, key: bytes, token: PersonalToken) -> None:
 
 
 async def of_user(tx: Tx, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:
-    """The newest first; `before` is the id of the last one that was shown."""
+    """Tokens of a user, newest first; `before` is the id of the last token shown."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM access_tokens t WHERE t.user_id = :user_id AND t.id < :before
@@ -73,7 +73,7 @@ async def rename(tx: Tx, user_id: str, token_id: str, name: str) -> None:
 
 
 async def replace_key(tx: Tx, user_id: str, token_id: str, key: bytes, last_four: str, now: int) -> None:
-    """From here on the old text finds nothing."""
+    """Replace the key of a token, so that its old text stops working."""
     await tx.exec(
         """
         UPDATE access_tokens SET key = :key, last_four = :last_four, created_at = :now, last_used_at = NULL
@@ -89,27 +89,27 @@ async def remove(tx: Tx, user_id: str, token_id: str) -> bool:
 
 
 async def remove_all(tx: Tx, user_id: str) -> int:
-    """How many there were."""
+    """Delete all tokens of a user; returns how many."""
     return await tx.exec("DELETE FROM access_tokens WHERE user_id = :user_id", {"user_id": user_id})
 
 
-_AT_ONCE = 100
-_KNOWN = f"SELECT key FROM access_tokens WHERE key IN ({', '.join(f':k{n}' for n in range(_AT_ONCE))})"
+_BATCH = 100
+_KNOWN = f"SELECT key FROM access_tokens WHERE key IN ({', '.join(f':k{n}' for n in range(_BATCH))})"
 
 
 async def known(tx: Tx, keys: Sequence[bytes]) -> list[bytes]:
-    """Those under which there is a token."""
+    """The keys that belong to existing tokens."""
     found: list[bytes] = []
-    for start in range(0, len(keys), _AT_ONCE):
-        part = keys[start : start + _AT_ONCE]
-        # Filled up, so that it is always the same statement.
-        rows = await tx.all(_KNOWN, {f"k{n}": part[min(n, len(part) - 1)] for n in range(_AT_ONCE)})
+    for start in range(0, len(keys), _BATCH):
+        part = keys[start : start + _BATCH]
+        # Padded, so that the statement is always the same.
+        rows = await tx.all(_KNOWN, {f"k{n}": part[min(n, len(part) - 1)] for n in range(_BATCH)})
         found += [bytes(row["key"]) for row in rows]
     return found
 
 
 async def remove_by_key(tx: Tx, key: bytes) -> tuple[str, str] | None:
-    """The token's name and its user's id, if there was such a token."""
+    """Delete a token; returns its name and its user's id, or None if it does not exist."""
     row = await tx.one("DELETE FROM access_tokens WHERE key = :key RETURNING name, user_id", {"key": key})
     return (row["name"], row["user_id"]) if row else None
 

@@ -1,8 +1,8 @@
-"""The text of a token: `hf_`, a kind, the hour it was made, randomness, and a checksum.
+"""The text of a token: `hf_`, its kind, the hour of its creation, randomness and a checksum.
 
-The checksum lets a mistyped token be refused without a look-up, and lets scanners of leaked secrets tell ours from
-noise. The hour stands in clear and leads the primary key, so that new rows are neighbours and old ones are swept by
-range; it is no secret.
+The checksum allows mistyped tokens to be rejected without a lookup, and secret scanners to recognize the hub's tokens.
+The hour, which is not secret, is the prefix of the primary key, so that new rows are adjacent and old rows can be
+deleted by range.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _BUCKET, _RANDOM, _CHECKSUM = 5, 30, 6
 
 
 class TokenKind(Enum):
-    """What stands after `hf_`. Existing clients refuse tokens that do not start with `hf_`."""
+    """The kind of a token, which follows `hf_`. Existing clients reject tokens that do not start with `hf_`."""
 
     PERSONAL = ""
     OAUTH = "oauth_"
@@ -34,7 +34,7 @@ _SHAPE = re.compile(rf"hf_({'|'.join(_KIND_OF)})([0-9A-Za-z]{{{_BUCKET + _RANDOM
 
 
 def new_token(kind: TokenKind, now: int) -> tuple[str, bytes]:
-    """The text, to be shown once, and the primary key under which it is found again."""
+    """Create a token; returns its text, to be shown once, and the primary key of its row."""
     hour = now // HOUR
     body = _base62(hour, _BUCKET) + _base62(secrets.randbelow(62**_RANDOM), _RANDOM)
     start = f"hf_{kind.value}{body}"
@@ -43,7 +43,7 @@ def new_token(kind: TokenKind, now: int) -> tuple[str, bytes]:
 
 
 def derived_token(kind: TokenKind, before: str, mac: bytes) -> tuple[str, bytes]:
-    """A token that follows from a secret MAC of the one before it, in the hour of that one."""
+    """Derive a token from a secret MAC of the token `before`, with the same hour."""
     match = _SHAPE.match(before)
     if match is None:
         raise ValueError("not a token")
@@ -54,7 +54,7 @@ def derived_token(kind: TokenKind, before: str, mac: bytes) -> tuple[str, bytes]
 
 
 def read_token(text: str) -> tuple[TokenKind, bytes] | None:
-    """The kind and primary key of a well-formed token. None if mistyped, without a look-up."""
+    """The kind and primary key of a well-formed token; None if the format or the checksum is wrong."""
     match = _SHAPE.match(text)
     if match is None or _number(text[-_CHECKSUM:]) != zlib.crc32(text[:-_CHECKSUM].encode()):
         return None
@@ -63,7 +63,7 @@ def read_token(text: str) -> tuple[TokenKind, bytes] | None:
 
 
 def _key(hour: int, text: str) -> bytes:
-    """Four bytes of the hour, then 28 of the SHA-256."""
+    """The primary key: four bytes of the hour, then 28 bytes of the SHA-256."""
     return (hour & 0xFFFFFFFF).to_bytes(4) + hashlib.sha256(text.encode()).digest()[:28]
 
 

@@ -1,4 +1,4 @@
-"""A personal token as the API, the command line and a user's export show it: without its secret."""
+"""The wire format of a personal token, for the API, the command line and a user's export, without its secret."""
 
 from typing import Literal
 

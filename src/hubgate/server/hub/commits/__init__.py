@@ -1,1 +1,1 @@
-"""Changing a repo over HTTP: what a commit asks for, read as it streams in, and the commit itself."""
+"""Commits over HTTP: parsing the request as it streams in, and writing the commit."""

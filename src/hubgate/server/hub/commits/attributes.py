@@ -1,6 +1,6 @@
-"""What `.gitattributes` and `.gitignore` say about a path: whether it is kept as a large file, whether it is ignored.
+"""Evaluates `.gitattributes` and `.gitignore`: whether a path is stored as a large file, and whether it is ignored.
 
-Only what decides that is read: `filter=lfs` and what takes it back. As in git, a file nearer to the path speaks last.
+Only `filter` attributes are evaluated. As in git, the `.gitattributes` nearest to the path takes precedence.
 """
 
 import re
@@ -11,14 +11,14 @@ from functools import lru_cache
 from hubgate.server.hub.commits.patterns import Ignored, Pattern, check_time, in_time
 
 NAME = ".gitattributes"
-# Of what is judged: rules may be made to be slow. What lies beyond is kept, and means nothing here.
+# Bytes that are evaluated: rules may be written to be slow. The rest of the file is stored but ignored here.
 LONGEST = 256 * 1024
 MOST_RULES = 2_000
 
 _NAME = NAME.encode()
-_AS_LARGE = b"filter=lfs diff=lfs merge=lfs -text"
+_LARGE_ATTRIBUTES = b"filter=lfs diff=lfs merge=lfs -text"
 
-# A pattern in quotes is written as C writes texts.
+# A quoted pattern is a C string.
 _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"[ \t]', re.DOTALL)
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
@@ -32,12 +32,12 @@ class _Rule:
 
 @dataclass(frozen=True)
 class Attributes:
-    """`files`: the folder each stands in ("" is the root) and its text, outermost first."""
+    """The `.gitattributes` of a commit. `files` has the folder ("" is the root) and text of each, outermost first."""
 
     files: Sequence[tuple[str, str]]
 
     def large_among(self, paths: Iterable[str], seconds: float) -> set[str]:
-        """For a thread: there may be many rules, and many files."""
+        """The paths that are large by name. Run in a thread: there may be many rules and files."""
         with in_time(seconds):
             return {path for path in paths if self.is_large(path)}
 
@@ -46,34 +46,34 @@ class Attributes:
         for folder, text in reversed(self.files):
             if folder and not path.startswith(f"{folder}/"):
                 continue
-            inside = (path[len(folder) + 1 :] if folder else path).encode()
-            name = inside[inside.rfind(b"/") + 1 :]
+            path_here = (path[len(folder) + 1 :] if folder else path).encode()
+            name = path_here[path_here.rfind(b"/") + 1 :]
             if name == _NAME:
-                # git reads it before there could be anything but a pointer.
+                # Git reads .gitattributes before the LFS filter could replace a pointer.
                 return False
             for rule in reversed(_rules(text)):
-                if rule.pattern.accepts(inside if rule.pattern.of_paths else name):
+                if rule.pattern.accepts(path_here if rule.pattern.of_paths else name):
                     return rule.large
         return False
 
 
 @lru_cache(maxsize=64)
 def _rules(text: str) -> tuple[_Rule, ...]:
-    return tuple(_parsed(_lines(text)))
+    return tuple(_parse(_lines(text)))
 
 
 def _lines(text: str) -> list[bytes]:
     data = text[: LONGEST + 1].encode(errors="surrogateescape")
     if len(data) > LONGEST:
-        # Half a line may say the opposite of the whole.
+        # A truncated line may mean the opposite of the whole line.
         data = data[: max(data.rfind(b"\n", 0, LONGEST + 1), 0)]
     return data.split(b"\n", MOST_RULES)[:MOST_RULES]
 
 
-def _parsed(lines: Iterable[bytes]) -> Iterable[_Rule]:
+def _parse(lines: Iterable[bytes]) -> Iterable[_Rule]:
     for line in lines:
         text, words = _pattern_and_words(line.strip(b" \t\r"))
-        # A pattern with a slash at its end, or one that takes back, means nothing in this file.
+        # Patterns with a trailing slash and negated patterns have no effect in this file.
         if not text or text[:1] in (b"#", b"!") or text.endswith(b"/"):
             continue
         for word in words:
@@ -92,8 +92,8 @@ def _pattern_and_words(line: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
-    what = match[1]
-    return bytes([int(what, 8) & 255]) if len(what) == 3 else _LETTERS.get(what, what)
+    escape = match[1]
+    return bytes([int(escape, 8) & 255]) if len(escape) == 3 else _LETTERS.get(escape, escape)
 
 
 @lru_cache(maxsize=64)
@@ -102,30 +102,30 @@ def ignored_by(text: str) -> Ignored:
 
 
 def folders_of(path: str) -> list[str]:
-    """The folders that `path` lies in, outermost first."""
+    """The folders that contain `path`, outermost first."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[:length]) for length in range(len(parts) + 1)]
 
 
 def announcing(text: bytes, paths: Iterable[str]) -> bytes:
-    """All of a file's text, with a line at its end for each path that has none there. One that stands before a line
-    which takes something back may no longer count: it is written again.
+    """The text of a .gitattributes with a line appended for each path that has none. A line before another that unsets
+    a filter may be overridden, so it is appended again.
     """
     missing = {line_for(path).encode(): None for path in paths}
-    for line in _about_filters(text):
+    for line in _filter_lines_backwards(text):
         if line in missing:
             del missing[line]
-        elif not line.endswith(_AS_LARGE) and not all(rule.large for rule in _parsed([line])):
+        elif not line.endswith(_LARGE_ATTRIBUTES) and not all(rule.large for rule in _parse([line])):
             break
         if not missing:
             break
     lines = b"".join(line + b"\n" for line in missing)
-    between = b"\n" if lines and text and not text.endswith(b"\n") else b""
-    return text + between + lines
+    separator = b"\n" if lines and text and not text.endswith(b"\n") else b""
+    return text + separator + lines
 
 
-def _about_filters(text: bytes) -> Iterator[bytes]:
-    """From the last line to the first; megabytes of other lines take no time."""
+def _filter_lines_backwards(text: bytes) -> Iterator[bytes]:
+    """Yield the lines with filters from last to first, without splitting megabytes of other lines."""
     end = len(text)
     while (at := text.rfind(b"filter", 0, end)) >= 0:
         end, after = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
@@ -133,9 +133,9 @@ def _about_filters(text: bytes) -> Iterator[bytes]:
 
 
 def line_for(path: str) -> str:
-    """A line that sends exactly this path to the large files."""
-    pattern = "".join(_LITERALLY.get(letter, letter) for letter in path)
-    return f"/{pattern} {_AS_LARGE.decode()}"
+    """The line that declares exactly this path as a large file."""
+    pattern = "".join(_ESCAPES.get(letter, letter) for letter in path)
+    return f"/{pattern} {_LARGE_ATTRIBUTES.decode()}"
 
 
-_LITERALLY = {letter: f"\\{letter}" for letter in "*?[]\\!#"} | dict.fromkeys(" \t", "[[:space:]]")
+_ESCAPES = {letter: f"\\{letter}" for letter in "*?[]\\!#"} | dict.fromkeys(" \t", "[[:space:]]")

@@ -1,4 +1,4 @@
-"""The files that a repo is made with: large ones are kept beside git from the first commit on."""
+"""The initial files of a repo: large files are stored outside git from the first commit on."""
 
 from collections.abc import Mapping
 
@@ -14,11 +14,11 @@ from hubgate.server.hub.lfs.keeping import Kept, keep
 
 
 async def stored(repos: Repos, files: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[Kept]]:
-    """What goes into git, and the large files that the repo is linked to once it is there."""
+    """The content for git, and the large files to link to the repo once it exists."""
     rules = files.get(NAME, b"").decode(errors=UNCHANGED)
     seconds = repos.limits.judging_seconds
     named_large = await in_thread(Attributes([("", rules)]).large_among, list(files), seconds)
-    in_git, kept, unannounced = dict[str, bytes](), list[Kept](), list[str]()
+    in_git, large_files, unannounced = dict[str, bytes](), list[Kept](), list[str]()
     for path, content in files.items():
         _check(path, content)
         by_name = path in named_large
@@ -27,19 +27,19 @@ async def stored(repos: Repos, files: Mapping[str, bytes]) -> tuple[dict[str, by
             continue
         if path == NAME:
             raise large_itself()
-        kept.append(await keep(repos, Content(len(content), content)))
-        in_git[path] = pointer_text(kept[-1].oid, len(content))
+        large_files.append(await keep(repos, Content(len(content), content)))
+        in_git[path] = pointer_text(large_files[-1].oid, len(content))
         if not by_name:
             unannounced.append(path)
     if unannounced:
         in_git[NAME] = announcing(files.get(NAME, b""), unannounced)
-    return in_git, kept
+    return in_git, large_files
 
 
 def _check(path: str, content: bytes) -> None:
     pointer = read_pointer(content)
     if pointer is not None:
-        # Knowing a hash is not having the file, and a repo that is not there yet was sent none.
+        # Knowing a hash must not give access to a file, and a new repo has not been sent any.
         raise Unprocessable(f"{path[:200]!r} stands for the large file {pointer.oid}. Make the repo, then upload it.")
     if path.lower() == MODULES:
         check_modules(content)

@@ -1,12 +1,13 @@
-"""Making a commit: its blobs land first, then trees and the commit itself on top of what the branch is by then, then
-the branch moves, if it still is there. Whoever named no parent tries again; whoever did is told (412).
+"""Writing a commit: first the blobs, then trees and commit on top of the current head, then the branch moves if its
+head is unchanged. If the head has changed, the commit is retried, unless the request names a parent (412).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hubgate.server import failpoint
+from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound, PreconditionFailed, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
@@ -26,40 +27,40 @@ from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.finding import Revision
-from hubgate.server.hub.repos.model import Repo, is_pull_request
+from hubgate.server.hub.repos.model import Repo, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.refs import RefIsElsewhere, move_refs
 
-# The exact words that existing clients look for.
+# The exact text that existing clients look for.
 STALE_PARENT = "The branch was updated since you opened this page. Please refresh and try again."
 MOST_TRIES = 200
-# Larger files are kept beside git even if nothing in .gitattributes asks for it. That itself grows no larger: lines are
-# added to it in memory, and some hundred thousand of them are enough.
+# Larger files are stored as large files even if .gitattributes does not match them. Also the maximum size of
+# .gitattributes itself, to which lines are added in memory; some hundred thousand lines are enough.
 LARGE = 10 * 1024 * 1024
-# What an object takes beside its content, for charging guests.
+# Bytes charged to guests per object, in addition to its content.
 OBJECT_SIZE = 256
-# Bytes that are no UTF-8 are written as they were read.
+# Bytes that are not UTF-8 are written as they were read.
 UNCHANGED = "surrogateescape"
 
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What the trees have to change, and which of the large files nothing in .gitattributes asked for."""
+    """The changes to trees, and the large files that .gitattributes does not match yet."""
 
     changes: Sequence[Change]
     unannounced: Sequence[str]
 
 
-async def commit(repos: Repos, repo: Repo, user: User, ref: str, request: Request) -> Committed:
-    """On the branch or pull request `ref`, which exists."""
+async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: Request) -> Committed:
+    """Commit to the branch or pull request `ref`, which must exist."""
     head = await _head(repos, repo, ref)
     check_parent(request, head)
-    charge = await charge_of(repos, repo, user.id) if is_pull_request(ref) else None
+    charge = charge_of(repo, caller.identity, num) if (num := pull_request_of(ref)) else None
     on_disk = await landed(repos, repo, head, request, charge)
     async with repos.turns.on(repo.id, ref):
-        return await _on_top(repos, repo, user, ref, request, on_disk, charge)
+        return await _commit_on_head(repos, repo, caller.user, ref, request, on_disk, charge)
 
 
-async def _on_top(
+async def _commit_on_head(
     repos: Repos, repo: Repo, user: User, ref: str, request: Request, on_disk: Landed, charge: Charge | None
 ) -> Committed:
     for _ in range(MOST_TRIES):
@@ -77,8 +78,8 @@ async def _on_top(
 
 
 async def written(repos: Repos, repo: Repo, user: User, parent: str | None, request: Request, on_disk: Landed) -> str:
-    """The commit object, with nothing pointing at it yet."""
-    changes = await _announced(repos.folders.of(repo.id), parent, request.operations, on_disk)
+    """Write the commit object. No ref points to it yet."""
+    changes = await _with_attributes(repos.folders.of(repo.id), parent, request.operations, on_disk)
     author = author_of(user, repos.base_url)
     draft = Draft(parent, changes, request.message, author, repos.clock())
     new = await write_commit(repos.folders.of(repo.id), draft)
@@ -87,101 +88,126 @@ async def written(repos: Repos, repo: Repo, user: User, parent: str | None, requ
 
 
 async def landed(repos: Repos, repo: Repo, parent: str, request: Request, charge: Charge | None) -> Landed:
-    """The blobs of all files, on disk. A guest is charged for all of the commit first."""
+    """Write the blobs of all files. Before the first write everything is checked and a guest is charged for the whole
+    commit: blobs stay on disk even if the commit fails (attack O72).
+    """
     folder, operations = repos.folders.of(repo.id), request.operations
     await _check_paths(folder, parent, operations)
     attributes = await attributes_at(folder, parent, operations)
-    coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
-    large = await in_thread(attributes.large_among, coming, repos.limits.judging_seconds)
-    await use_files(repos, repo, charge, {item.oid for item in operations if isinstance(item, AddLarge)})
+    added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
+    large = await in_thread(attributes.large_among, added_paths, repos.limits.judging_seconds)
+    pointers = await _pointers(repos, repo, operations)
+    stored_as_large = {item.path for item in operations if _is_stored_as_large(item, pointers, large)}
+    if NAME in stored_as_large:
+        raise large_itself()
+    await _check_modules(operations, stored_as_large)
+    unannounced = [path for path in added_paths if path in stored_as_large and path not in large]
+    if missing := await use_files(repos, repo, charge, {oid for oid, _ in pointers.values()}):
+        raise _not_uploaded(min(missing))
     if charge is not None:
-        await add_git(repos, repo, charge, await _size_in_git(folder, parent, request))
-    # What was renamed goes before anything comes: two files may swap their names.
-    gone, changes, unannounced = list[Change](), list[Change](), list[str]()
+        rules = await _attributes_with_lines(folder, parent, operations, unannounced)
+        size = await _size_in_git(folder, parent, request) + len(rules or b"")
+        await add_git(repos, repo, charge, size)
+    # Old paths are removed before anything is added: two files may swap their names.
+    removals, changes = list[Change](), list[Change]()
     for operation in operations:
         if isinstance(operation, Delete):
             changes.append(Remove(operation.path, operation.file, operation.folder))
             continue
         if operation.old_path is not None and operation.old_path != operation.path:
-            gone.append(Remove(operation.old_path))
-        if isinstance(operation, AddLarge):
-            sha, is_large = await _pointer(repos, repo, operation.oid, operation.size), True
-        else:
-            sha, is_large = await _added(repos, repo, operation, charge, by_name=operation.path in large)
-        changes.append(Put(operation.path, sha))
-        if is_large and operation.path == NAME:
-            raise large_itself()
-        if is_large and operation.path not in large:
-            unannounced.append(operation.path)
-    if charge is not None:
-        rules = await _rules_after(folder, parent, operations, unannounced)
-        await add_git(repos, repo, charge, len(rules) if rules else 0)
-    return Landed([*gone, *changes], unannounced)
+            removals.append(Remove(operation.old_path))
+        changes.append(Put(operation.path, await _blob_for(repos, repo, operation, pointers, stored_as_large, charge)))
+    return Landed([*removals, *changes], unannounced)
 
 
 async def _size_in_git(folder: Path, parent: str, request: Request) -> int:
-    """About as many bytes as the commit adds: contents, the message, and every folder that is written anew. One of
-    100,000 files takes megabytes, whatever is changed in it.
+    """The approximate bytes that the commit adds: contents, message, and every rewritten folder. Any change in a folder
+    of 100,000 files rewrites megabytes.
     """
     operations = request.operations
     contents = sum(item.content.size for item in operations if isinstance(item, AddFile))
     entries = sum(OBJECT_SIZE + len(item.path) for item in operations)
-    # A folder that something leaves and something comes to is written twice.
-    left = {inside for path in _gone(operations) for inside in folders_of(path)}
-    entered = {"", *(inside for item in operations for inside in folders_of(item.path))}
-    trees_anew = await trees.size_of_folders(folder, parent, [*left, *entered]) + OBJECT_SIZE * len(left | entered)
-    return contents + entries + trees_anew + OBJECT_SIZE + len(request.message)
+    # A folder with both removals and additions is written twice.
+    shrunk = {inside for path in _removed_paths(operations) for inside in folders_of(path)}
+    grown = {"", *(inside for item in operations for inside in folders_of(item.path))}
+    rewritten = await trees.size_of_folders(folder, parent, [*shrunk, *grown]) + OBJECT_SIZE * len(shrunk | grown)
+    return contents + entries + rewritten + OBJECT_SIZE + len(request.message)
 
 
 async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Operation]) -> None:
-    """What goes may have any name that git took in a push."""
+    """Check the paths of a commit. A removed path may have any name that git accepted in a push."""
     for operation in operations:
         if not isinstance(operation, Delete):
             check_path(operation.path)
-    refused = [(path, refusal) for path in _gone(operations) if (refusal := refusal_of(path))]
+    refused = [(path, refusal) for path in _removed_paths(operations) if (refusal := refusal_of(path))]
     if not refused:
         return
-    there = await trees.names_at(folder, commit, [path for path, _ in refused if may_be_pushed(path)]) if commit else ()
+    existing = (
+        await trees.names_at(folder, commit, [path for path, _ in refused if may_be_pushed(path)]) if commit else ()
+    )
     for path, refusal in refused:
-        if path not in there:
+        if path not in existing:
             raise refusal
 
 
-async def _added(
-    repos: Repos, repo: Repo, operation: AddFile, charge: Charge | None, *, by_name: bool
-) -> tuple[str, bool]:
-    """The blob that stands in git for a file that came inside the commit, and whether the file is kept beside git."""
-    folder, content = repos.folders.of(repo.id), operation.content
-    is_short = content.size <= objects.LONGEST_POINTER
-    pointer = objects.read_pointer(await in_thread(_read, content, content.size)) if is_short else None
-    if pointer is not None:
-        # It would be taken for the file itself from here on: whoever merely knows its hash must not have it.
-        await _check_sent(repos, repo, pointer.oid, pointer.size)
-        await use_files(repos, repo, charge, [pointer.oid])
-        if charge is not None:
-            # In the one form that `hub/guests/sweep.py` knows.
-            return await write_blob(folder, objects.pointer_text(pointer.oid, pointer.size)), True
-        return await _blob(folder, content), True
-    if is_large(content.size, by_name=by_name):
-        oid = await keeping.keep_content(repos, repo, content, charge)
-        return await write_blob(folder, objects.pointer_text(oid, content.size)), True
-    if operation.path.lower() == MODULES:
-        check_modules(await in_thread(_read, content, LONGEST_MODULES + 1))
-    return await _blob(folder, content), False
+async def _pointers(repos: Repos, repo: Repo, operations: Sequence[Operation]) -> dict[str, tuple[str, int]]:
+    """Id and size, by path, of large files that an operation or an LFS pointer in a file's content names. The repo must
+    have been sent the file: knowing a hash must not give access to a file.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    for item in operations:
+        if isinstance(item, AddLarge):
+            found[item.path] = item.oid, await _check_sent(repos, repo, item.oid, item.size)
+        elif isinstance(item, AddFile) and item.content.size <= objects.LONGEST_POINTER:
+            pointer = objects.read_pointer(await in_thread(_read, item.content, item.content.size))
+            if pointer is not None:
+                found[item.path] = pointer.oid, await _check_sent(repos, repo, pointer.oid, pointer.size)
+    return found
+
+
+def _is_stored_as_large(item: Operation, pointers: Collection[str], large: Collection[str]) -> bool:
+    """Whether the operation adds a file that is stored as a large file."""
+    by_name = item.path in large
+    return item.path in pointers or (isinstance(item, AddFile) and is_large(item.content.size, by_name=by_name))
+
+
+async def _check_modules(operations: Sequence[Operation], stored_as_large: Collection[str]) -> None:
+    for item in operations:
+        if isinstance(item, AddFile) and item.path.lower() == MODULES and item.path not in stored_as_large:
+            check_modules(await in_thread(_read, item.content, LONGEST_MODULES + 1))
+
+
+async def _blob_for(
+    repos: Repos,
+    repo: Repo,
+    operation: AddFile | AddLarge,
+    pointers: Mapping[str, tuple[str, int]],
+    stored_as_large: Collection[str],
+    charge: Charge | None,
+) -> str:
+    """Write the blob of an added file: its content or an LFS pointer."""
+    folder, path = repos.folders.of(repo.id), operation.path
+    if isinstance(operation, AddLarge) or (charge is not None and path in pointers):
+        # Pointers of guests are in the canonical form, the only form that `hub/guests/sweep.py` knows.
+        return await write_blob(folder, objects.pointer_text(*pointers[path]))
+    if path in pointers or path not in stored_as_large:
+        return await _blob(folder, operation.content)
+    oid = await keeping.keep_content(repos, repo, operation.content, charge)
+    return await write_blob(folder, objects.pointer_text(oid, operation.content.size))
 
 
 def is_large(size: int, *, by_name: bool) -> bool:
-    """Whether a file is kept beside git, by its name or by its size, however it arrives."""
+    """Whether a file is stored as a large file, by its name or size, independent of the upload method."""
     return size > LARGE or (size > 0 and by_name)
 
 
-async def _announced(
+async def _with_attributes(
     folder: Path, parent: str | None, operations: Sequence[Operation], on_disk: Landed
 ) -> Sequence[Change]:
-    """With lines in .gitattributes that say so, or a clone would hold pointers instead of these files. They are added
-    to what the file is at `parent`: others may have announced theirs since the blobs landed.
+    """The changes with lines for new large files in .gitattributes, without which a clone would contain pointers. The
+    lines are added to the file at `parent`, since concurrent commits may have added others.
     """
-    text = await _rules_after(folder, parent, operations, on_disk.unannounced)
+    text = await _attributes_with_lines(folder, parent, operations, on_disk.unannounced)
     if text is None:
         return on_disk.changes
     put = Put(NAME, await write_blob(folder, text))
@@ -189,25 +215,25 @@ async def _announced(
     return changes if put in changes else [*changes, put]
 
 
-async def _rules_after(
+async def _attributes_with_lines(
     folder: Path, parent: str | None, operations: Sequence[Operation], unannounced: Sequence[str]
 ) -> bytes | None:
-    """The whole .gitattributes with a line for each of these; None if it has them."""
+    """The whole .gitattributes with a line for each of these paths; None if it has them already."""
     if not unannounced:
         return None
-    before = await _rules_to_be(folder, parent, operations)
+    before = await _attributes_after(folder, parent, operations)
     text = await in_thread(announcing, before, unannounced)
     if len(text) > LARGE:
         raise _too_many_rules()
     return text if text != before else None
 
 
-async def _rules_to_be(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
-    """All of the .gitattributes at the root, as it will be after the operations."""
+async def _attributes_after(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
+    """The whole .gitattributes at the root after the operations."""
     for operation in operations:
         if isinstance(operation, AddFile) and operation.path == NAME:
             return await in_thread(_read, operation.content, LARGE)
-    if commit is None or NAME in _gone(operations):
+    if commit is None or NAME in _removed_paths(operations):
         return b""
     entry = await objects.entry_at(folder, commit, NAME)
     if entry is None or entry.type is not objects.EntryType.FILE:
@@ -234,14 +260,14 @@ def large_itself() -> Unprocessable:
 
 
 async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
-    """As they will be after the operations."""
-    coming = [operation.path for operation in operations if not isinstance(operation, Delete)]
-    there = await attributes_of(folder, commit, {inside for path in coming for inside in folders_of(path)})
-    gone = _gone(operations)
+    """The attributes after the operations."""
+    added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
+    existing = await attributes_of(folder, commit, {inside for path in added_paths for inside in folders_of(path)})
+    removed = _removed_paths(operations)
     texts = {
         inside: text
-        for inside, text in there.files
-        if gone.isdisjoint([f"{inside}/{NAME}" if inside else NAME, inside, *folders_of(inside)])
+        for inside, text in existing.files
+        if removed.isdisjoint([f"{inside}/{NAME}" if inside else NAME, inside, *folders_of(inside)])
     }
     for operation in operations:
         inside, _, name = operation.path.rpartition("/")
@@ -252,15 +278,15 @@ async def attributes_at(folder: Path, commit: str | None, operations: Sequence[O
     return Attributes(_outermost_first(texts.items()))
 
 
-def _gone(operations: Sequence[Operation]) -> set[str]:
-    """The paths of files and folders that go, before anything comes."""
+def _removed_paths(operations: Sequence[Operation]) -> set[str]:
+    """The paths of files and folders that are deleted or renamed."""
     deleted = {operation.path for operation in operations if isinstance(operation, Delete)}
     renamed = {operation.old_path for operation in operations if not isinstance(operation, Delete)}
     return deleted | {path for path in renamed if path is not None}
 
 
 async def attributes_of(folder: Path, commit: str | None, folders: Collection[str]) -> Attributes:
-    """Those that stand in these folders and at the root."""
+    """The attributes in these folders and at the root."""
     if commit is None:
         return Attributes([])
     places = {f"{inside}/{NAME}" if inside else NAME: inside for inside in {"", *folders}}
@@ -273,7 +299,7 @@ def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 async def start_of_text(folder: Path, commit: str, path: str) -> str | None:
-    """As much of it as patterns are judged of."""
+    """The beginning of a file, as much as is evaluated for patterns."""
     found = await trees.starts_at(folder, commit, [path], LONGEST + 1)
     return found[0][1].decode(errors=UNCHANGED) if found else None
 
@@ -284,18 +310,17 @@ async def _blob(folder: Path, content: Content) -> str:
     return await write_blob(folder, content.text)
 
 
-async def _pointer(repos: Repos, repo: Repo, oid: str, announced: int | None) -> str:
-    size = await _check_sent(repos, repo, oid, announced)
-    return await write_blob(repos.folders.of(repo.id), objects.pointer_text(oid, size))
-
-
 async def _check_sent(repos: Repos, repo: Repo, oid: str, announced: int | None) -> int:
     size = await lfs_store.size_of(repos.db, repo.id, oid)
     if size is None or not await in_thread(repos.large_files.has, oid, size):
-        raise Unprocessable(f"The large file {oid} was not uploaded to this repo.")
+        raise _not_uploaded(oid)
     if announced is not None and announced != size:
         raise Unprocessable(f"The large file {oid} has {size} bytes, not {announced}.")
     return size
+
+
+def _not_uploaded(oid: str) -> Unprocessable:
+    return Unprocessable(f"The large file {oid} was not uploaded to this repo.")
 
 
 async def _head(repos: Repos, repo: Repo, ref: str) -> str:

@@ -1,4 +1,4 @@
-"""What a commit over HTTP asks for."""
+"""The request of a commit over HTTP."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Of one file that came inside the request: in memory while it is small, else in a file of its own."""
+    """The content of a file inside the request: `text` in memory if it is small, else `file` on disk."""
 
     size: int
     text: bytes = b""
@@ -18,13 +18,13 @@ class Content:
 class AddFile:
     path: str
     content: Content
-    # What the file was called before: it goes.
+    # The path before a rename, which is deleted.
     old_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AddLarge:
-    """A file that was uploaded before, or that the repo has under another path."""
+    """A large file that was uploaded before, or that the repo has under another path."""
 
     path: str
     oid: str
@@ -46,7 +46,7 @@ Operation = AddFile | AddLarge | Delete
 class Request:
     summary: str
     description: str = ""
-    # What the sender saw at the head; the commit is refused if that is no longer it.
+    # The head that the client expects; the commit is rejected if the head has changed.
     parent: str | None = None
     operations: Sequence[Operation] = field(default_factory=tuple)
 
@@ -58,5 +58,5 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Committed:
     sha: str
-    # The number of the pull request it made.
+    # The number of the pull request that was created.
     pull_request: int | None = None

@@ -1,8 +1,8 @@
-"""Patterns as `.gitattributes` and `.gitignore` have them (gitignore(5)), byte by byte like git's own.
+"""Patterns of `.gitattributes` and `.gitignore` (gitignore(5)), which match bytes as git does.
 
-They are a stranger's, and so are the paths: a pattern is an automaton whose states are the bits of a number, so that no
-row of stars costs more than the pattern's length times the path's. A regular expression would backtrack for years.
-Thousands of each would still make hours, so there is a time limit for what one request asks.
+Patterns and paths are not trusted. A pattern is an automaton whose states are the bits of a number, so that matching
+never costs more than the length of the pattern times that of the path; a regular expression would backtrack for years.
+Thousands of patterns and paths would still take hours, so each request has a time limit.
 """
 
 import re
@@ -18,9 +18,9 @@ from hubgate.server.errors import Unprocessable
 LONGEST_PATTERN = 8 * 1024
 
 _SLASH, _ESCAPE = ord("/"), ord("\\")
-_EVERY = frozenset(range(256))
-_IN_A_NAME = _EVERY - {_SLASH}
-_STARS = b"*?[\\"
+_ALL_BYTES = frozenset(range(256))
+_NAME_BYTES = _ALL_BYTES - {_SLASH}
+_SPECIAL_BYTES = b"*?[\\"
 
 _ASCII = range(128)
 _CLASSES = {
@@ -39,36 +39,36 @@ _CLASSES = {
 }
 
 
-class _Patience(threading.local):
-    until = float("inf")
+class _Deadline(threading.local):
+    deadline = float("inf")
 
 
-_PATIENCE = _Patience()
+_DEADLINE = _Deadline()
 
 
 @contextmanager
 def in_time(seconds: float) -> Iterator[None]:
-    """For what this thread asks of patterns meanwhile: Unprocessable once it takes longer."""
-    _PATIENCE.until = monotonic() + seconds
+    """Limit the time for matching in this thread; `check_time` raises Unprocessable after it."""
+    _DEADLINE.deadline = monotonic() + seconds
     try:
         yield
     finally:
-        _PATIENCE.until = _Patience.until
+        _DEADLINE.deadline = _Deadline.deadline
 
 
 def check_time() -> None:
-    if monotonic() > _PATIENCE.until:
+    if monotonic() > _DEADLINE.deadline:
         raise Unprocessable("The rules of .gitattributes or .gitignore take too long for so many files.")
 
 
 class _Malformed(Exception):
-    """Such a pattern matches nothing."""
+    """The pattern is malformed and matches nothing."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """`text` without what marks it as taken back or as for folders only. Without a slash it is about names, wherever
-    they are; with one, about whole paths.
+    """A pattern. `text` is without the marks for negation and for folders only. A pattern without a slash matches names
+    in any folder; a pattern with a slash matches whole paths.
     """
 
     text: bytes
@@ -82,20 +82,22 @@ class Pattern:
 
     @cached_property
     def accepts(self) -> Callable[[bytes], bool]:
-        """For a path or a name, whichever it is about. Asked for each file with each rule, so chosen once."""
+        """The function that matches a path, or a name if not `of_paths`. Cached, as each file is matched with each
+        rule.
+        """
         whole, rest = self.text.removeprefix(b"/"), self.text[1:]
         if not _is_special(whole):
             return whole.__eq__
         if self.text[:1] == b"*" and b"/" not in rest and not _is_special(rest):
             return lambda text: text.endswith(rest)
-        return self._searched
+        return self._accepts_by_automaton
 
     @cached_property
-    def _needle(self) -> bytes:
-        """A text that is in all that matches: most paths are out by that alone."""
+    def _literal(self) -> bytes:
+        """A text that every match contains: this check alone excludes most paths."""
         if b"[" in self.text or b"\\" in self.text:
             return b""
-        # A slash beside stars may match nothing.
+        # A slash next to stars may match nothing.
         return max((run.strip(b"/") for run in re.split(rb"[*?]", self.text)), key=len)
 
     @cached_property
@@ -107,48 +109,48 @@ class Pattern:
         except _Malformed:
             return None
 
-    def _searched(self, text: bytes) -> bool:
-        if self._needle not in text:
+    def _accepts_by_automaton(self, text: bytes) -> bool:
+        if self._literal not in text:
             return False
         check_time()
         return self._automaton is not None and self._automaton.accepts(text)
 
 
 def _is_special(text: bytes) -> bool:
-    return any(byte in _STARS for byte in text)
+    return any(byte in _SPECIAL_BYTES for byte in text)
 
 
 class _Automaton:
-    """Bit n stands for "what comes next is matched by step n"; the bit after the last one accepts."""
+    """An automaton. Bit n is set if step n may match the next byte; the bit after the last step accepts."""
 
     def __init__(self, text: bytes, *, of_paths: bool) -> None:
         self._moving = dict.fromkeys(range(256), 0)
         self._staying = dict.fromkeys(range(256), 0)
-        # Stars, which may match nothing; and forks before `**/`, which may be left out as a whole.
+        # Stars, which may match nothing; and forks before `**/`, which may be skipped as a whole.
         self._stars, self._forks = 0, 0
         self._count = 0
-        # Git compares what is before the first special character by itself: the pattern begins there.
-        self._begins = next((at for at, byte in enumerate(text) if byte in _STARS), 0)
+        # Git compares the text before the first special character separately: the pattern begins after it.
+        self._pattern_start = next((at for at, byte in enumerate(text) if byte in _SPECIAL_BYTES), 0)
         at = 0
         while at < len(text):
             at = self._add(text, at, of_paths)
 
     def _add(self, text: bytes, at: int, of_paths: bool) -> int:
-        """One more step; where the next begins."""
+        """Add a step and return the position of the next."""
         byte = text[at]
         if byte == ord("*"):
             end = at
             while end < len(text) and text[end] == ord("*"):
                 end += 1
-            alone = (at == self._begins or text[at - 1] == _SLASH) and (end == len(text) or text[end] == _SLASH)
+            alone = (at == self._pattern_start or text[at - 1] == _SLASH) and (end == len(text) or text[end] == _SLASH)
             across = not of_paths or (end - at > 1 and alone)
             if across and of_paths and end < len(text):
                 self._forks |= 1 << self._count
                 self._count += 1
-            self._star(_EVERY if across else _IN_A_NAME)
+            self._star(_ALL_BYTES if across else _NAME_BYTES)
             return end
         if byte == ord("?"):
-            self._one(_IN_A_NAME if of_paths else _EVERY)
+            self._one(_NAME_BYTES if of_paths else _ALL_BYTES)
             return at + 1
         if byte == ord("["):
             inside, end = _bracket(text, at)
@@ -172,7 +174,7 @@ class _Automaton:
             self._staying[byte] |= 1 << self._count
         self._count += 1
 
-    def _with_nothing(self, states: int) -> int:
+    def _with_empty_moves(self, states: int) -> int:
         while True:
             forks = states & self._forks
             more = states | (states & self._stars) << 1 | forks << 1 | forks << 3
@@ -181,16 +183,16 @@ class _Automaton:
             states = more
 
     def accepts(self, text: bytes) -> bool:
-        states = self._with_nothing(1)
+        states = self._with_empty_moves(1)
         for byte in text:
-            states = self._with_nothing((states & self._moving[byte]) << 1 | states & self._staying[byte])
+            states = self._with_empty_moves((states & self._moving[byte]) << 1 | states & self._staying[byte])
             if not states:
                 return False
         return bool(states >> self._count & 1)
 
 
 def _bracket(text: bytes, at: int) -> tuple[frozenset[int], int]:
-    """The bytes that a `[...]` stands for, and where it ends."""
+    """The bytes that a `[...]` matches, and the position after it."""
     found: set[int] = set()
     at += 1
     negated = text[at : at + 1] in (b"!", b"^")
@@ -220,7 +222,7 @@ def _bracket(text: bytes, at: int) -> tuple[frozenset[int], int]:
             byte, at = _byte(text, at)
         found.add(byte)
         before = byte
-    return (_EVERY - found if negated else frozenset(found)), at + 1
+    return (_ALL_BYTES - found if negated else frozenset(found)), at + 1
 
 
 def _byte(text: bytes, at: int) -> tuple[int, int]:
@@ -231,7 +233,7 @@ def _byte(text: bytes, at: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Ignored:
-    """What a `.gitignore` at the root says."""
+    """The rules of a `.gitignore` at the root."""
 
     rules: Sequence[tuple[Pattern, bool, bool]]
 
@@ -240,12 +242,12 @@ class Ignored:
         return cls([rule for line in lines for rule in _ignore_rule(line)])
 
     def among(self, paths: Sequence[str], seconds: float) -> set[str]:
-        """For a thread."""
+        """The ignored paths. Run in a thread."""
         with in_time(seconds):
             return {path for path in paths if self.match_file(path)}
 
     def match_file(self, path: str) -> bool:
-        """Whether it is ignored, or a folder it lies in: what is inside of one cannot be taken back."""
+        """Whether a file or a folder that contains it is ignored. A file in an ignored folder cannot be re-included."""
         whole = path.encode()
         ends = [at for at, byte in enumerate(whole) if byte == _SLASH]
         return any(self._ignores(whole[:end], is_folder=True) for end in ends) or self._ignores(whole, is_folder=False)
@@ -271,6 +273,6 @@ def _ignore_rule(line: bytes) -> Iterator[tuple[Pattern, bool, bool]]:
 
 
 def _without_trailing_spaces(line: bytes) -> bytes:
-    kept = line.rstrip(b" ")
-    escapes = len(kept) - len(kept.rstrip(b"\\"))
-    return kept + b" " if escapes % 2 and len(kept) < len(line) else kept
+    stripped = line.rstrip(b" ")
+    escapes = len(stripped) - len(stripped.rstrip(b"\\"))
+    return stripped + b" " if escapes % 2 and len(stripped) < len(line) else stripped

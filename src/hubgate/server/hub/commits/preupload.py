@@ -1,4 +1,4 @@
-"""How each file of a coming commit should be sent: inside it, or before it as a large file; and which need not be."""
+"""The upload method of each file of a planned commit, inside it or before it as a large file, and files to skip."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ from hubgate.server.hub.repos.model import Repo
 class Candidate(msgspec.Struct):
     path: str
     size: Annotated[int, msgspec.Meta(ge=0, le=1 << 50)] = 0
-    # The first bytes, in base64; nothing here depends on them.
+    # The first bytes in base64; not used here.
     sample: str = ""
 
 
@@ -42,8 +42,8 @@ async def answers(
     inside_commits: bool,
     tell_hashes: bool,
 ) -> list[Answer]:
-    """`inside_commits`: the client can send files only so, as long as they fit. `tell_hashes`: of large files, which
-    are for those who may read them.
+    """Answer for each file. `inside_commits`: the client sends files only inside commits, up to the size limit.
+    `tell_hashes`: include hashes of large files, which only readers may see.
     """
     folder = repos.folders.of(repo.id)
     paths = [check_path(file.path) for file in files]
@@ -53,25 +53,25 @@ async def answers(
     else:
         rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
     ignored = ignored_by(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
-    # Off the event loop: the rules may be the sender's own.
+    # Off the event loop: the rules may be sent by the client.
     seconds = repos.limits.judging_seconds
     named_large = await in_thread(rules.large_among, paths, seconds)
     is_ignored = await in_thread(ignored.among, paths, seconds)
-    said = []
+    results = []
     for file in files:
         by_name = file.path in named_large
         too_large = file.size > repos.regular_upload_max
         large = too_large if inside_commits else is_large(file.size, by_name=by_name)
         entry = known.get(file.path)
         is_secret = entry is not None and entry.pointer is not None and not tell_hashes
-        oid = None if is_secret else await _known_as(repos, repo, entry, large=large)
+        oid = None if is_secret else await _known_id(repos, repo, entry, large=large)
         mode: Literal["regular", "lfs"] = "lfs" if large else "regular"
-        said.append(Answer(file.path, mode, file.path in is_ignored, oid or UNSET))
-    return said
+        results.append(Answer(file.path, mode, file.path in is_ignored, oid or UNSET))
+    return results
 
 
-async def _known_as(repos: Repos, repo: Repo, entry: Entry | None, *, large: bool) -> str | None:
-    """The id of what is there, as a client computes it that sends the file this way."""
+async def _known_id(repos: Repos, repo: Repo, entry: Entry | None, *, large: bool) -> str | None:
+    """The id of the existing file, as computed by a client that uploads it this way."""
     if entry is None or entry.type is not EntryType.FILE:
         return None
     if large:

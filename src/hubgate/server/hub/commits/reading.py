@@ -1,8 +1,9 @@
-"""A commit's request as it streams in: lines of JSON, of which those with a file may be a hundred megabytes long.
+"""Parses a commit's request as it streams in: lines of JSON, which may be a hundred megabytes long if they contain a
+file.
 
-A short line is parsed as it is. Of a long one the text of `content` is written to disk as it comes, and the rest, which
-must be short, is parsed with an empty text in its place. One without a content is a header, or refused. Small files
-stay in memory only while there are few of them.
+A short line is parsed directly. For a long line, `content` is written to disk as it is received, and the rest, which
+must be short, is parsed with an empty content. A long line without a content must be a header. Small files stay in
+memory up to a total size.
 """
 
 import base64
@@ -24,20 +25,20 @@ LONGEST_SUMMARY = 1000
 LONGEST_DESCRIPTION = 64 * 1024
 # In bytes: JSON escapes a character as up to twelve.
 LONGEST_HEADER = 12 * (LONGEST_SUMMARY + LONGEST_DESCRIPTION) + 4096
-# Of all small files together; what comes after that waits on disk.
+# Total bytes of small files in memory; later files are written to disk.
 MOST_IN_MEMORY = 4 * 1024 * 1024
-# Of all that is said about files, their paths above all.
+# Total characters of all values other than contents, mostly paths.
 MOST_SAID = 64 * 1024 * 1024
 
 _CONTENT = re.compile(rb'[{,]\s*"content"\s*:\s*"')
-# A quote, or a backslash with all that may belong to it.
+# A quote, or the backslash of an escape.
 _SPECIAL = re.compile(rb'["\\]')
-# Of a character that JSON escapes as two: a second one follows.
+# The high surrogate of a character that JSON escapes as a pair.
 _FIRST_HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _OID = re.compile(r"[0-9a-f]{64}\Z")
-# JSON texts have none (RFC 8259, section 7); a newline would be the end of a line.
+# Not allowed in JSON strings (RFC 8259, section 7); a newline would end the line.
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_UNDERWAY = 1024 * 1024
+_CHUNK = 1024 * 1024
 
 
 class Line(msgspec.Struct):
@@ -46,7 +47,7 @@ class Line(msgspec.Struct):
 
 
 class Reader:
-    """`draft` names a file to write to; `most` is the largest file taken."""
+    """Reads a commit request. `draft` returns the path of a new temporary file; `most` is the maximum file size."""
 
     def __init__(self, draft: Callable[[], Path], most: int, longest_line: int = LONGEST_LINE) -> None:
         self._draft = draft
@@ -55,7 +56,7 @@ class Reader:
         self._drafts: list[Path] = []
         self._header: dict[str, Any] | None = None
         self._operations: list[Operation] = []
-        self._in_memory, self._said = 0, 0
+        self._in_memory, self._described_size = 0, 0
 
     async def read(self, parts: AsyncIterator[bytes]) -> Request:
         buffer: bytes = b""
@@ -81,7 +82,7 @@ class Reader:
         return self._request()
 
     async def _take_short_lines(self, buffer: bytes) -> bytes:
-        """Those that are whole; what is left begins with a line that is not, or with a long one."""
+        """Parse the complete short lines; return the rest, which begins with an incomplete or long line."""
         start = 0
         while 0 <= (end := buffer.find(b"\n", start)) <= start + self._longest_line:
             await self._take(buffer[start:end])
@@ -113,7 +114,7 @@ class Reader:
         if isinstance(long, _LongHeader):
             long.check(read)
             long = None
-        self._weigh(read)
+        self._check_limits(read)
         match read.key:
             case "header" if self._header is not None:
                 raise BadRequest("The commit has more than one header.")
@@ -121,24 +122,25 @@ class Reader:
                 self._header = {name: read.value.get(name) for name in ("summary", "description", "parentCommit")}
             case "file":
                 content = await self._content(read.value, long)
-                self._operations.append(AddFile(_text(read.value, "path"), content, _old(read.value)))
+                self._operations.append(AddFile(_text(read.value, "path"), content, _old_path(read.value)))
             case "lfsFile":
                 self._operations.append(_large(read.value))
-            case "deletedFile":
-                self._operations.append(Delete(_text(read.value, "path"), file=True, folder=False))
             case "deletedFolder":
                 path = _text(read.value, "path").rstrip("/")
                 self._operations.append(Delete(path, file=False, folder=True))
-            case "deletedEntry":
+            case "deletedFile" | "deletedEntry":
+                # Clients that do not know the type delete folders as files.
                 self._operations.append(Delete(_text(read.value, "path").rstrip("/"), file=True, folder=True))
             case _:
                 raise Unprocessable(f"A commit has no {read.key[:60]!r}.")
 
-    def _weigh(self, line: Line) -> None:
+    def _check_limits(self, line: Line) -> None:
         if len(self._operations) >= MOST_OPERATIONS:
             raise PayloadTooLarge(f"A commit changes at most {MOST_OPERATIONS:,} files.")
-        self._said += sum(len(text) for name, text in line.value.items() if name != "content" and isinstance(text, str))
-        if self._said > MOST_SAID:
+        self._described_size += sum(
+            len(text) for name, text in line.value.items() if name != "content" and isinstance(text, str)
+        )
+        if self._described_size > MOST_SAID:
             raise PayloadTooLarge("This is too much for one commit. Make several.")
 
     async def _content(self, value: dict[str, Any], long: "_LongLine | None") -> Content:
@@ -177,24 +179,24 @@ class Reader:
 
 
 class _LongLine:
-    """`head` ends with the quote that opens the content."""
+    """A long line with a file's content. `head` ends with the quote that opens the content."""
 
     def __init__(self, head: bytes, draft: Path, most: int) -> None:
         self._head, self._tail, self._open = head, b"", True
         self._draft = draft
-        # Base64 is a third longer.
-        self._left = most * 4 // 3 + 4
+        # Base64 is a third longer than the file.
+        self._remaining = most * 4 // 3 + 4
         self._most = most
 
     async def feed(self, data: bytes) -> tuple[bool, bytes]:
-        """Whether the line has ended, and what of `data` was not used."""
+        """Whether the line is complete, and the unused rest of `data`."""
         if self._open:
             end = _closing_quote(data)
             if end is None:
-                # An escape may be cut in two: the last bytes wait for the next part.
-                keep = _unfinished(data)
-                await self._write(data[: len(data) - keep])
-                return False, data[len(data) - keep :]
+                # An escape may be split between parts: its first bytes wait for the next part.
+                pending = _unfinished(data)
+                await self._write(data[: len(data) - pending])
+                return False, data[len(data) - pending :]
             await self._write(data[:end])
             self._open, data = False, data[end:]
         rest, newline, after = data.partition(b"\n")
@@ -214,34 +216,34 @@ class _LongLine:
 
     async def _write(self, raw: bytes) -> None:
         text = _unescaped(raw)
-        self._left -= len(text)
-        if self._left < 0:
+        self._remaining -= len(text)
+        if self._remaining < 0:
             raise _too_large(self._most)
-        # Also when there is nothing to write: an empty file is one.
+        # Also for empty text: an empty file must exist too.
         await in_thread(_append, self._draft, text)
 
     def content(self, encoding: str, new_draft: Callable[[], Path]) -> Content:
         if encoding == "utf-8":
-            size, place = self._draft.stat().st_size, self._draft
+            size, path = self._draft.stat().st_size, self._draft
         else:
-            place = new_draft()
-            with self._draft.open("rb") as source, place.open("wb") as target:
+            path = new_draft()
+            with self._draft.open("rb") as source, path.open("wb") as target:
                 _decode(source, target)
-            size = place.stat().st_size
+            size = path.stat().st_size
             self._draft.unlink()
         if size > self._most:
             raise _too_large(self._most)
-        return Content(size, file=place)
+        return Content(size, file=path)
 
 
 class _LongHeader:
-    """A long line that begins with no content."""
+    """A long line without a content, which must be the header."""
 
     def __init__(self) -> None:
         self._text = bytearray()
 
     async def feed(self, data: bytes) -> tuple[bool, bytes]:
-        """As with a long line."""
+        """Whether the line is complete, and the unused rest of `data`."""
         rest, newline, after = data.partition(b"\n")
         self._text += rest
         if len(self._text) > LONGEST_HEADER:
@@ -256,14 +258,14 @@ class _LongHeader:
         return self.line
 
     def check(self, read: Line) -> None:
-        """It may have many bytes only because its few characters were escaped."""
+        """Reject a long line unless it is a header whose description is valid and only long because of escapes."""
         description = read.value.get("description")
         if read.key != "header" or not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
             raise _too_long()
 
 
-def _append(place: Path, data: bytes) -> None:
-    with place.open("ab") as file:
+def _append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
         file.write(data)
 
 
@@ -277,26 +279,26 @@ def _closing_quote(data: bytes) -> int | None:
 
 
 def _unfinished(data: bytes) -> int:
-    """How many bytes at the end may be the beginning of an escape or of a letter of several bytes."""
-    letter = _cut_letter(data)
+    """The number of bytes at the end that may be an incomplete escape or multi-byte character."""
+    cut = _cut_character(data)
     at = data.rfind(b"\\", max(len(data) - 12, 0))
     if at < 0:
-        return letter
+        return cut
     if not _begins_escape(data, at):
-        # The second of a pair: whole.
-        return letter
-    return max(len(data) - _pair_start(data, at), letter)
+        # The second backslash of `\\`, a complete escape.
+        return cut
+    return max(len(data) - _pair_start(data, at), cut)
 
 
 def _begins_escape(data: bytes, at: int) -> bool:
-    """Whether the backslash at `at` does, or is what the one before it escapes."""
+    """Whether the backslash at `at` begins an escape rather than being escaped itself."""
     start = at
     while start > 0 and data[start - 1] == ord("\\"):
         start -= 1
     return (at - start) % 2 == 0
 
 
-def _cut_letter(data: bytes) -> int:
+def _cut_character(data: bytes) -> int:
     for back in range(1, min(4, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:
@@ -308,7 +310,7 @@ def _cut_letter(data: bytes) -> int:
 
 
 def _pair_start(data: bytes, at: int) -> int:
-    """A \\uD83D wants its other half, which may be the escape at `at`."""
+    """The start of a surrogate pair such as \\uD83D\\uDE00 if the escape at `at` may be its second half, else `at`."""
     start = max(at - 6, 0)
     return start if _FIRST_HALF.match(data, start, at) and _begins_escape(data, start) else at
 
@@ -316,12 +318,12 @@ def _pair_start(data: bytes, at: int) -> int:
 def _unescaped(raw: bytes) -> bytes:
     try:
         text = raw.decode() if b"\\" not in raw else msgspec.json.decode(b'"' + raw + b'"', type=str)
-        # Half a pair of escapes makes half a character.
+        # Fails on a lone surrogate.
         content = text.encode()
     except ValueError:
-        raise _no_text() from None
+        raise _invalid_text() from None
     if _CONTROL.search(raw):
-        raise _no_text()
+        raise _invalid_text()
     return content
 
 
@@ -331,13 +333,13 @@ def _too_long() -> BadRequest:
     )
 
 
-def _no_text() -> BadRequest:
+def _invalid_text() -> BadRequest:
     return BadRequest("The content of a file is not a JSON text.")
 
 
 def _decode(source: BinaryIO, target: BinaryIO) -> None:
     rest, ended = b"", False
-    while part := source.read(_UNDERWAY):
+    while part := source.read(_CHUNK):
         data = rest + part
         whole = len(data) - len(data) % 4
         rest = data[whole:]
@@ -362,10 +364,10 @@ def _large(value: dict[str, Any]) -> AddLarge:
         raise Unprocessable("oid is the SHA-256 of the file, in lower-case hex.")
     if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 0):
         raise Unprocessable("size is a number of bytes.")
-    return AddLarge(_text(value, "path"), oid, size, _old(value))
+    return AddLarge(_text(value, "path"), oid, size, _old_path(value))
 
 
-def _old(value: dict[str, Any]) -> str | None:
+def _old_path(value: dict[str, Any]) -> str | None:
     return _text(value, "oldPath") if value.get("oldPath") is not None else None
 
 

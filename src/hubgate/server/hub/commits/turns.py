@@ -1,6 +1,6 @@
-"""Commits to one branch take turns within a process. Without them each that lands sends all others back to their trees:
-seventy at once wrote two thousand, and the last ones waited for all of that. Between processes, and beside pushes, the
-branch itself decides, as it does anyway.
+"""Queues the commits to a branch within a process. Without a queue each commit that lands forces all others to rewrite
+their trees: seventy concurrent commits wrote two thousand trees. Between processes, and against pushes, the
+compare-and-swap of the ref decides.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 
 @dataclass(frozen=True)
 class Turns:
-    # An entry lives as long as somebody holds it or waits for it.
+    # A lock exists as long as a task owns it or waits for it.
     _locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def on(self, repo_id: str, ref: str) -> asyncio.Lock:
-        """Given to those who wait in the order in which they came."""
+        """The lock of a branch. Waiting tasks get it in order of arrival."""
         return self._locks.setdefault((repo_id, ref), asyncio.Lock())

@@ -1,1 +1,1 @@
-"""Discussions and pull requests: their numbers and states. A pull request's commits stand under refs/pr/N."""
+"""Discussions and pull requests: their numbers and states. The ref of pull request N is refs/pr/N."""

@@ -1,10 +1,12 @@
-"""Discussions; one with a base is a pull request."""
+"""Discussions. A discussion with a base is a pull request."""
 
 import msgspec
 
+from hubgate.server.hub.repos.model import PULL_REQUESTS
+
 
 class Discussion(msgspec.Struct, frozen=True):
-    """The order of the fields is that of the store's columns."""
+    """A discussion's row. The order of the fields is that of the store's columns."""
 
     id: str
     repo_id: str
@@ -20,8 +22,8 @@ class Discussion(msgspec.Struct, frozen=True):
 
     @property
     def ref(self) -> str:
-        """Where its commits are, if it is a pull request."""
-        return f"refs/pr/{self.num}"
+        """The ref of the commits, if the discussion is a pull request."""
+        return f"{PULL_REQUESTS}{self.num}"
 
     @property
     def takes_commits(self) -> bool:

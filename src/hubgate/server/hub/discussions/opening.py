@@ -1,6 +1,7 @@
-"""A pull request that a commit makes for itself."""
+"""Opening a pull request with a commit."""
 
-from hubgate.server.accounts.model import User
+from hubgate.server.access.caller import Caller
+from hubgate.server.accounts.holding import hold_by_id
 from hubgate.server.errors import NotFound
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.commits.committing import check_parent, landed, written
@@ -8,7 +9,6 @@ from hubgate.server.hub.commits.model import Committed, Request
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store
 from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charging import charge_of, check_pull_requests, check_refs, take_up
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.repos import counting
@@ -21,13 +21,13 @@ from hubgate.server.storage.database import Tx
 LONGEST_TITLE = 200
 
 
-async def commit_as_pull_request(repos: Repos, repo: Repo, user: User, base: str, request: Request) -> Committed:
-    """On top of what the branch `base` is now. Its number, its row, its ref and the event come to be together."""
+async def commit_as_pull_request(repos: Repos, repo: Repo, caller: Caller, base: str, request: Request) -> Committed:
+    """Commit on top of the branch `base` as a new pull request. One transaction creates number, row, ref and event."""
     head = await repo_store.ref(repos.db, repo.id, base)
     if head is None or not base.startswith("refs/heads/"):
         raise NotFound(f"Invalid rev id: {base}", code="RevisionNotFound")
     check_parent(request, head)
-    charge = await charge_of(repos, repo, user.id)
+    user, charge = caller.user, charge_of(repo, caller.identity)
     if charge is not None:
         await check_pull_requests(repos.db, repos, repo, user.id)
         await check_refs(repos.db, repos, repo, user.id)
@@ -39,8 +39,8 @@ async def commit_as_pull_request(repos: Repos, repo: Repo, user: User, base: str
 
     async def unit(tx: Tx) -> int:
         if charge is not None:
-            # Before anything of the repo, as everywhere.
-            await guest_store.hold_user(tx, user.id)
+            # Lock the user before the repo, as everywhere.
+            await hold_by_id(tx, user.id)
         num = await repo_store.next_discussion(tx, repo.id)
         if num is None:
             raise NotFound(REPO_GONE, code="RepoNotFound")

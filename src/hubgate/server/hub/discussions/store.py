@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from hubgate.server.hub.discussions.model import Discussion
+from hubgate.server.hub.repos.model import pull_request_of
 from hubgate.server.storage.database import Database, Tx
 
 _COLUMNS = "id, repo_id, num, title, description, status, base, author_id, created_at, closed_by"
@@ -37,16 +38,14 @@ async def find(tx: Tx | Database, repo_id: str, num: int) -> Discussion | None:
 
 
 async def takes_commits(tx: Tx, repo_id: str, ref: str) -> bool:
-    """Whether the ref is that of a pull request that is open."""
-    number = ref.removeprefix("refs/pr/")
-    if not (number.isascii() and number.isdigit() and len(number) < 10):
-        return False
-    found = await find(tx, repo_id, int(number))
+    """Whether the ref is that of an open or draft pull request."""
+    number = pull_request_of(ref)
+    found = await find(tx, repo_id, number) if number else None
     return found is not None and found.takes_commits
 
 
 async def open_pull_request_by(tx: Tx | Database, repo_id: str, author_id: str) -> Discussion | None:
-    """The latest of this author's that still takes commits."""
+    """The latest pull request of this author that accepts commits."""
     row = await tx.one(
         f"""
         SELECT {_COLUMNS} FROM discussions
@@ -71,7 +70,7 @@ async def remove(tx: Tx, repo_id: str, num: int) -> None:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which discussions of a repo; None where that does not matter."""
+    """The filters of a list of discussions. None does not filter."""
 
     pull_requests: bool | None = None
     statuses: tuple[str, ...] | None = None
@@ -82,26 +81,26 @@ class Wanted:
 async def listed(
     tx: Tx, repo_id: str, wanted: Wanted, start: int, most: int
 ) -> tuple[list[tuple[Discussion, str | None]], int]:
-    """Some of them with the names of their authors, the highest number first, and how many there are."""
-    given: dict[str, str | int] = {"repo_id": repo_id}
+    """A page of discussions with their authors' names, highest number first, and the total number."""
+    params: dict[str, str | int] = {"repo_id": repo_id}
     conditions = ["d.repo_id = :repo_id"]
     if wanted.pull_requests is not None:
         conditions.append("d.base IS NOT NULL" if wanted.pull_requests else "d.base IS NULL")
     if wanted.statuses is not None:
-        given |= {f"status_{number}": status for number, status in enumerate(wanted.statuses)}
+        params |= {f"status_{number}": status for number, status in enumerate(wanted.statuses)}
         conditions.append(f"d.status IN ({', '.join(f':status_{n}' for n in range(len(wanted.statuses)))})")
     if wanted.author is not None:
-        given["author"] = wanted.author.lower()
+        params["author"] = wanted.author.lower()
         conditions.append("d.author_id = (SELECT n.owner_id FROM names n WHERE n.key = :author)")
     where = " AND ".join(conditions)
-    total = await tx.one(f"SELECT count(*) AS n FROM discussions d WHERE {where}", given)
+    total = await tx.one(f"SELECT count(*) AS n FROM discussions d WHERE {where}", params)
     rows = await tx.all(
         f"""
         SELECT {", ".join(f"d.{column}" for column in _COLUMNS.split(", "))}, u.name AS author
         FROM discussions d LEFT JOIN users u ON u.id = d.author_id
         WHERE {where} ORDER BY d.num DESC LIMIT :most OFFSET :start
         """,
-        {**given, "start": start, "most": most},
+        {**params, "start": start, "most": most},
     )
     found = [(Discussion(*tuple(row)[:-1]), row["author"]) for row in rows]
     return found, int(total["n"]) if total else 0

@@ -1,5 +1,5 @@
-"""Git on disk: folders with objects, read and written in threads of their own, and the git program where it is better.
+"""Git on disk: object folders, read and written in dedicated threads, and the git program where it does better.
 
-Knows nothing of accounts, rights or rows: callers say which folder and which commit. Every commit named here was found
-in the database or landed as an object before.
+Knows nothing of accounts, permissions or rows: callers pass the folder and the commit. Every commit passed here was
+read from the database or written as an object before.
 """

@@ -1,4 +1,4 @@
-"""What a commit changed, against its first parent. Bounded: whoever wants to see more has git."""
+"""The changes of a commit against its first parent, limited in size; a clone shows the rest."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _KINDS = {"A": "added", "D": "deleted"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    # " ", "+", "-", or "@" for where it goes on.
+    # " ", "+", "-", or "@" for a hunk header.
     origin: str
     text: str
 
@@ -34,7 +34,7 @@ class FileChange:
     # "added", "deleted" or "changed".
     kind: str
     lines: tuple[Line, ...] = ()
-    # Why there are no lines, if there could be some.
+    # Why lines are missing; "" if none are missing.
     reason: str = ""
 
 
@@ -43,12 +43,12 @@ class Changes:
     commit: Commit
     parents: tuple[str, ...]
     files: tuple[FileChange, ...]
-    # How many files there are in all.
+    # The number of changed files, shown or not.
     total: int
 
 
 async def changes(folder: Path, sha: str, *, content: bool) -> Changes:
-    """`content`: with the lines that changed; otherwise only the names of the files."""
+    """The changes of a commit. With `content` changed lines are included, otherwise only the names of the files."""
 
     def work(repo: pygit2.Repository) -> Changes:
         commit = repo[sha]
@@ -57,11 +57,11 @@ async def changes(folder: Path, sha: str, *, content: bool) -> Changes:
         parents = commit.parent_ids
         before = _commit(repo, parents[0]).tree if parents else None
         diff = before.diff_to_tree(commit.tree) if before else commit.tree.diff_to_tree(swap=True)
-        left, files = MOST_LINES, []
+        remaining, files = MOST_LINES, []
         for delta in islice(diff.deltas, MOST_FILES):
             checkpoint()
-            change = _change(repo, delta, left if content else 0)
-            left -= len(change.lines)
+            change = _change(repo, delta, remaining if content else 0)
+            remaining -= len(change.lines)
             files.append(change)
         return Changes(described(commit), tuple(map(str, parents)), tuple(files), len(diff))
 
@@ -103,7 +103,7 @@ def _lines(kind: str, blobs: list[pygit2.Blob]) -> Iterator[Line]:
         return
     for hunk in blobs[0].diff(blobs[1]).hunks:
         yield _line("@", hunk.header.encode())
-        # Others say that a file does not end in a line break.
+        # Other origins mark a missing line break at the end of the file.
         yield from (_line(line.origin, line.raw_content) for line in hunk.lines if line.origin in " +-")
 
 

@@ -1,7 +1,7 @@
-"""Where the objects of each repo are.
+"""The folders on disk that store the objects of repos.
 
-A folder is a bare git repository without refs of its own: they are copied there for git programs
-(`repos.copied_refs`). It is named by the repo's id, so that moving a repo moves nothing on disk.
+A folder is a bare git repository. The database has the refs; they are copied to the folder for git programs
+(`repos.copied_refs`). The folder is named by the repo's id, so that moving a repo moves nothing on disk.
 """
 
 import contextlib
@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# Objects survive a power cut once they were acknowledged. Git's own housekeeping is off: it would not know the refs in
-# the database.
+# Acknowledged objects survive a power failure. Git's housekeeping is off: it does not know the refs in the database.
 _CONFIG = """\
 [core]
 \trepositoryformatversion = 0
@@ -34,7 +33,7 @@ class Folders:
     root: Path
 
     def of(self, repo_id: str) -> Path:
-        # Two levels, so that no directory holds a million names; the end of an id is random, its beginning is a time.
+        # Two levels, so that no directory has a million entries; the end of an id is random, its beginning is a time.
         return self.root / repo_id[-2:] / f"{repo_id}.git"
 
     def make(self, repo_id: str) -> Path:
@@ -42,25 +41,25 @@ class Folders:
         for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         _write(folder / "config", _CONFIG)
-        # Last: without it this is no repository to anyone.
+        # Last: without HEAD, git does not recognize the folder as a repository.
         _write(folder / "HEAD", "ref: refs/heads/main\n")
         return folder
 
     def remove(self, repo_id: str) -> None:
-        """Renamed first, so that whoever comes half-way finds nothing rather than half of it."""
+        """Delete a folder. It is renamed first, so that concurrent readers never see a half-deleted repository."""
         folder = self.of(repo_id)
-        going = folder.with_suffix(".gone")
+        renamed = folder.with_suffix(".gone")
         with contextlib.suppress(FileNotFoundError):
-            folder.rename(going)
-        shutil.rmtree(going, ignore_errors=True)
+            folder.rename(renamed)
+        shutil.rmtree(renamed, ignore_errors=True)
 
     def all(self) -> Iterator[Path]:
         yield from self.root.glob("??/*.git")
 
 
-def _write(place: Path, text: str) -> None:
-    """Synced: after a power cut an empty HEAD would be worse than none, and the first commit syncs only its objects."""
-    with place.open("w") as file:
+def _write(path: Path, text: str) -> None:
+    """Write and sync a file. An empty HEAD after a power failure would be worse than a missing HEAD."""
+    with path.open("w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Walking the history of a commit."""
+"""The history of a commit: pages, counts and last changes of paths."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,21 +14,21 @@ from hubgate.server.hub.git.objects import opened
 from hubgate.server.hub.git.recent import Recent
 from hubgate.server.hub.git.walking import NotACommit, Walk
 
-# Beyond this many commits the search for the last change of a path ends, and the oldest one looked at is named.
+# The search for the last change of a path stops after this many commits and reports the oldest commit it visited.
 DEEPEST = 2_000
-# And after this many seconds: every caller waits for the same few threads.
+# The same limit in seconds: all callers share a few threads.
 LONGEST_SEARCH = 2.0
 LONGEST_WALK = 5.0
-# A history is counted so far while its reader waits.
+# Commits counted at most while a reader waits.
 MOST_COUNTED = 2_000
-# Bytes. The longest summary and description that are accepted over HTTP fit, in characters of four bytes each; a pushed
-# commit may have any.
+# Bytes. Fits the longest summary and description accepted over HTTP, at four bytes per character; a pushed message may
+# be longer.
 LONGEST_MESSAGE = 272 * 1024
 LONGEST_NAME = 1_000
-# Bytes of messages on one page, about. The page ends there: whoever wants the rest follows its cursor.
+# Approximate bytes of messages on one page. The page ends there, and its cursor leads to the rest.
 MOST_TEXT = 1024 * 1024
-# The end of the year 9999: what comes after it has no date. A pushed commit may claim any.
-_LATEST = 253_402_300_799
+# The end of the year 9999: later times have no date. A pushed commit may claim any time.
+_MAX_TIME = 253_402_300_799
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,9 @@ class Commit:
 @dataclass(frozen=True, slots=True)
 class Page:
     commits: list[Commit]
-    # What the walk would visit next, in order; nothing at its end. Then what it must not visit again.
+    # Commits the walk would visit next, in order; empty at the end of the history.
     ahead: list[str]
+    # Commits the walk must not visit again.
     passed: list[str]
 
 
@@ -58,28 +59,29 @@ async def leads_to(folder: Path, sha: str | None, former: str | None, *, seconds
 
 
 async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> Page:
-    """Newest first, from `starts` on: it costs what is skipped and shown, however long the history is. There are fewer
-    than `most` where messages are long. NotACommit if one of `starts` is not a commit.
+    """A page of commits, newest first, from `starts` on. The cost grows with the commits skipped and shown, not with
+    the length of the history. The page has fewer than `most` commits where messages are long. Raises NotACommit if an
+    id in `starts` is not a commit.
     """
 
     def work(repo: pygit2.Repository) -> Page:
         walk = Walk(repo, starts, passed)
-        commits = list(_fitting(islice(walk, skip, skip + most)))
+        commits = list(_up_to_text_limit(islice(walk, skip, skip + most)))
         return Page(commits, walk.ahead, walk.passed)
 
     return await opened(folder, work)
 
 
 async def beyond(folder: Path, starts: Sequence[str], skip: int, seconds: float) -> list[str]:
-    """What comes after the first `skip` commits, found by the git program: it uses another processor, leaves no memory
-    behind and ends at once when it is not wanted any more.
+    """The commits that follow the first `skip` commits, found by the git program: it uses another processor, retains no
+    memory and can be killed when the client disconnects.
     """
     if not await are_commits(folder, starts):
         raise NotACommit(starts[0])
     command = ["rev-list", "--boundary", f"--max-count={skip}", "--stdin"]
-    given = "".join(f"{start}\n" for start in starts).encode()
+    stdin = "".join(f"{start}\n" for start in starts).encode()
     ahead: list[str] = []
-    async with contextlib.aclosing(program.lines(command, folder, given, seconds)) as printed:
+    async with contextlib.aclosing(program.lines(command, folder, stdin, seconds)) as printed:
         async for lines in printed:
             ahead += [line[1:].decode() for line in lines if line.startswith(b"-")]
     return ahead
@@ -93,12 +95,12 @@ async def newest(folder: Path, commit: str) -> Commit:
     return (await page(folder, [commit], 0, 1)).commits[0]
 
 
-# What leads to a commit never changes, and each page of a history asks for its length. -1 is for too many.
+# The ancestors of a commit never change, and each page of a history needs their number. -1 means too many to count.
 _COUNTED: Recent[tuple[str, str], int] = Recent(most=2 * 1024 * 1024, most_each=8)
 
 
 async def count(folder: Path, commit: str) -> int | None:
-    """None if there are more than MOST_COUNTED. Refs have their number stored; this is for all other commits."""
+    """Count the commits that lead to a commit; None if more than MOST_COUNTED. Most refs have a stored count."""
     key = (str(folder), commit)
     found = _COUNTED.get(key)
     if found is None:
@@ -111,7 +113,7 @@ async def count(folder: Path, commit: str) -> int | None:
 async def last_changes(
     folder: Path, commit: str, paths: Sequence[str], deepest: int = DEEPEST, seconds: float = LONGEST_SEARCH
 ) -> dict[str, Commit]:
-    """For each path the newest commit in which it became what it is."""
+    """For each path the newest commit that changed it. Paths not found in time get the oldest commit visited."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
         found, oldest = _changes(islice(Walk(repo, [commit]), deepest), paths, seconds)
@@ -121,7 +123,7 @@ async def last_changes(
 
 
 async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepest: int) -> dict[str, Commit]:
-    """The same, as far as it is found among the latest `deepest` commits."""
+    """For each path the newest commit that changed it, if that is among the latest `deepest` commits."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
         return _changes(islice(Walk(repo, [commit]), deepest), paths, LONGEST_SEARCH)[0]
@@ -132,30 +134,30 @@ async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepes
 def _changes(
     walk: Iterable[pygit2.Commit], paths: Sequence[str], seconds: float
 ) -> tuple[dict[str, Commit], pygit2.Commit | None]:
-    """What was found, and the last commit looked at."""
-    waiting, found, oldest = set(paths), dict[str, Commit](), None
-    until = monotonic() + seconds
+    """The last change of each path that was found, and the last commit visited."""
+    pending, found, oldest = set(paths), dict[str, Commit](), None
+    deadline = monotonic() + seconds
     for current in walk:
         oldest = current
         changed = _changed_by(current)
-        here = waiting if changed is None else waiting & changed
+        here = pending if changed is None else pending & changed
         if here:
             found |= dict.fromkeys(here, described(current))
-            waiting = waiting - here
-        if not waiting or monotonic() > until:
+            pending = pending - here
+        if not pending or monotonic() > deadline:
             break
     return found, oldest
 
 
 def _changed_by(commit: pygit2.Commit) -> set[str] | None:
-    """The files and folders in which it differs from every parent: a merge is where a path changed only if no side had
-    it like this. None, for everything, where there is no parent.
+    """The files and folders in which the commit differs from every parent: a merge counts as a change of a path only if
+    no parent had this version. None, meaning all paths, if the commit has no parent.
     """
     changed: set[str] | None = None
     for parent in commit.parents:
         diff = parent.tree.diff_to_tree(commit.tree) if parent.tree_id != commit.tree_id else ()
-        differs = {path for delta in _deltas(diff) for path in _with_folders(delta)}
-        changed = differs if changed is None else changed & differs
+        differing = {path for delta in _deltas(diff) for path in _with_folders(delta)}
+        changed = differing if changed is None else changed & differing
         if not changed:
             break
     return changed
@@ -173,8 +175,8 @@ def _with_folders(path: str) -> Iterator[str]:
         path = path.rpartition("/")[0]
 
 
-def _fitting(walk: Iterable[pygit2.Commit]) -> Iterator[Commit]:
-    """At least one. The walk does not go beyond the last of them."""
+def _up_to_text_limit(walk: Iterable[pygit2.Commit]) -> Iterator[Commit]:
+    """Yield at least one commit, until MOST_TEXT is exceeded. The walk does not advance beyond the last commit."""
     size = 0
     for found in walk:
         commit = described(found)
@@ -185,17 +187,17 @@ def _fitting(walk: Iterable[pygit2.Commit]) -> Iterator[Commit]:
 
 
 def described(commit: pygit2.Commit) -> Commit:
-    """A message or name that is too long is cut off."""
+    """Convert a commit, truncating a message or name that is too long."""
     message = _text(commit, commit.raw_message[:LONGEST_MESSAGE]).strip("\n")
     title, _, rest = message.partition("\n")
-    time = min(max(commit.commit_time, 0), _LATEST)
+    time = min(max(commit.commit_time, 0), _MAX_TIME)
     return Commit(
         str(commit.id), title.strip(), rest.strip("\n"), time, _text(commit, commit.author.raw_name[:LONGEST_NAME])
     )
 
 
 def _text(commit: pygit2.Commit, raw: bytes) -> str:
-    """In the encoding the commit claims, if there is one of that name; some of them make halves of characters."""
+    """Decode text in the encoding that the commit claims, if it is known. Some encodings yield lone surrogates."""
     try:
         text = raw.decode(commit.message_encoding or "utf-8", "replace")
     except (LookupError, ValueError):

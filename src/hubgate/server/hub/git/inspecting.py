@@ -1,5 +1,5 @@
-"""Looking at what came with a push, before it belongs to the repo: whether it hangs together, how large its files are,
-which of them stand for large files, and whether its trees can be walked and named elsewhere.
+"""Inspection of pushed objects before they land in the repo: whether they are connected, how large the files are, which
+blobs are LFS pointers, and whether trees can be walked and their names used elsewhere.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from hubgate.server.hub.git.weighing import Scales
 
 log = logging.getLogger("hubgate.git")
 
-# Nobody reads of more.
+# More are not reported.
 MOST_BAD_POINTERS = 1_000
-# That are remembered: more are not marked one by one (hub/guests/marked_commits.py).
+# Commits collected; larger pushes are not marked commit by commit (hub/guests/marked_commits.py).
 MOST_COMMITS = 10_000
 LONGEST_WORK = 15 * 60
 LONGEST_SEARCH = 60
@@ -28,13 +28,13 @@ _SHORTEST_POINTER = len(pointer_text("0" * 64, 0))
 _FORMAT = "%(objectname) %(objecttype) %(objectsize)"
 
 
-# What is wrong with each of these pointers, by the id of its blob; those that are fine are left out.
+# Returns the problem of each invalid pointer by the id of its blob.
 JudgePointers = Callable[[Mapping[str, Pointer]], Awaitable[Mapping[str, str]]]
 
 
 @dataclass
 class Findings:
-    """By the id of the blob or tree."""
+    """Problems found in a push, by the id of the blob or tree."""
 
     objects: int = 0
     too_large: dict[str, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Findings:
     too_much: list[str] = field(default_factory=list)
     bad_names: dict[str, str] = field(default_factory=dict)
     too_many: bool = False
-    # The first of the commits that came, at most one more than MOST_COMMITS.
+    # The first pushed commits, at most one more than MOST_COMMITS.
     commits: list[str] = field(default_factory=list)
 
 
@@ -54,8 +54,8 @@ class _Object:
 
 
 async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: JudgePointers) -> Findings:
-    """Each object that came is looked at once, reachable or not: none gets into the repo unseen. Pointers are judged
-    as they come: millions of them fit into a small pack, and not into memory.
+    """Inspect every pushed object once, reachable or not, so that none lands unseen. Pointers are checked in batches:
+    millions of them fit into a small pack, but not into memory.
     """
     findings, scales = Findings(), Scales()
     try:
@@ -70,7 +70,7 @@ async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: J
 async def _inspect(
     quarantine: Quarantine, most: int, largest_file: int, judge: JudgePointers, findings: Findings, scales: Scales
 ) -> None:
-    listed = _listed(quarantine)
+    listed = _list_objects(quarantine)
     async with aclosing(listed):
         async for objects in listed:
             findings.objects += len(objects)
@@ -88,12 +88,12 @@ async def _inspect(
 
 
 async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
-    """Whether all that `tips` lead to is there, down to what the refs had before."""
-    wanted = "".join(f"{tip}\n" for tip in tips).encode()
-    # The same question that git asks after a push (connected.c).
+    """Whether all objects reachable from `tips` exist, down to the commits of the present refs."""
+    stdin = "".join(f"{tip}\n" for tip in tips).encode()
+    # The same check that git runs after a push (connected.c).
     command = ["rev-list", "--objects", "--stdin", "--not", "--all", "--quiet"]
     try:
-        await program.run(command, quarantine.folder, wanted, quarantine.with_repo, seconds=LONGEST_WORK)
+        await program.run(command, quarantine.folder, stdin, quarantine.with_repo, seconds=LONGEST_WORK)
     except (program.GitFailed, Unavailable) as error:
         log.warning("a push does not hang together: %s", error)
         return False
@@ -101,25 +101,25 @@ async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
 
 
 async def leads_to_less(quarantine: Quarantine, tips: Sequence[str]) -> bool:
-    """Whether objects came that the repo does not have and that `tips`, which hang together, do not lead to. Counted,
-    not collected: there may be millions.
+    """Whether the push has new objects that are not reachable from `tips`, which must be connected. Objects are
+    counted, not collected: there may be millions.
     """
-    came = reached = 0
-    listed = _listed(quarantine)
+    received = reached = 0
+    listed = _list_objects(quarantine)
     async with aclosing(listed):
         async for objects in listed:
-            came += len(await quarantine.without_known([item.sha for item in objects]))
-    wanted = "".join(f"{tip}\n" for tip in tips).encode()
+            received += len(await quarantine.without_known([item.sha for item in objects]))
+    stdin = "".join(f"{tip}\n" for tip in tips).encode()
     command = ["rev-list", "--objects", "--no-object-names", "--stdin", "--not", "--all"]
-    walked = program.lines(command, quarantine.folder, wanted, LONGEST_WORK, quarantine.with_repo)
+    walked = program.lines(command, quarantine.folder, stdin, LONGEST_WORK, quarantine.with_repo)
     async with aclosing(walked):
         async for lines in walked:
             reached += len(await quarantine.without_known([line.decode() for line in lines]))
-    return reached < came
+    return reached < received
 
 
 async def types_of(quarantine: Quarantine, shas: Sequence[str]) -> dict[str, str]:
-    """What each is; nothing for one that is not there."""
+    """The type of each object; missing objects are omitted."""
 
     def work() -> dict[str, str]:
         repo = quarantine.opened()
@@ -129,7 +129,7 @@ async def types_of(quarantine: Quarantine, shas: Sequence[str]) -> dict[str, str
 
 
 async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) -> dict[str, str]:
-    """Where each of `shas` stands in what `tips` lead to, for telling people; those not found in time are left out."""
+    """A path of each of `shas` in the history of `tips`, for messages; those not found in time are omitted."""
     process = await program.start(
         ["rev-list", "--objects", "--stdin", "--not", "--all"], quarantine.folder, quarantine.with_repo
     )
@@ -154,7 +154,7 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
     return found
 
 
-async def _listed(quarantine: Quarantine) -> AsyncGenerator[list[_Object], None]:
+async def _list_objects(quarantine: Quarantine) -> AsyncGenerator[list[_Object], None]:
     process = await program.start(
         ["cat-file", f"--batch-check={_FORMAT}", "--batch-all-objects", "--unordered"],
         quarantine.folder,
@@ -166,26 +166,26 @@ async def _listed(quarantine: Quarantine) -> AsyncGenerator[list[_Object], None]
         async for lines in _lines(process.stdout):
             fields = [line.decode().split(" ") for line in lines]
             yield [_Object(sha, kind, int(size)) for sha, kind, size in fields]
-        said, status = await program.complaints(process), await process.wait()
+        stderr, status = await program.complaints(process), await process.wait()
         if status:
-            raise program.GitFailed("cat-file", status, said)
+            raise program.GitFailed("cat-file", status, stderr)
     finally:
         await program.end(process)
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:
-    """As many whole lines as come at once. A line may be longer than what the stream's own reader takes."""
-    begun = b""
+    """Yield the whole lines of each chunk. A line may exceed the limit of the stream's line reader."""
+    partial = b""
     while part := await stream.read(_CHUNK):
-        *lines, begun = (begun + part).split(b"\n")
+        *lines, partial = (partial + part).split(b"\n")
         if lines:
             yield lines
-    if begun:
-        yield [begun]
+    if partial:
+        yield [partial]
 
 
 def _read(quarantine: Quarantine, objects: Sequence[_Object], findings: Findings, scales: Scales) -> dict[str, Pointer]:
-    """The pointers among them."""
+    """Read the LFS pointers among the objects and record trees that are too large."""
     odb, pointers = quarantine.opened().odb, dict[str, Pointer]()
     for item in objects:
         if item.type == "blob" and _SHORTEST_POINTER <= item.size <= LONGEST_POINTER:

@@ -1,5 +1,5 @@
-"""Reading objects, by libgit2 and off the event loop. A folder is opened for each task: that costs 60 microseconds and
-saves us from sharing anything between threads.
+"""Reading objects with libgit2, off the event loop. A folder is opened for each task: that costs 60 microseconds and
+avoids sharing state between threads.
 """
 
 import re
@@ -19,7 +19,7 @@ from hubgate.server.jobs.job import checkpoint
 
 T = TypeVar("T")
 
-# Larger ones are streamed by the git program instead of being held in memory whole.
+# Larger blobs are streamed by the git program instead of being read into memory.
 SMALL = 1024 * 1024
 LONGEST_POINTER = 1024
 
@@ -28,15 +28,15 @@ _POINTER = re.compile(
 )
 
 
-# libgit2 remembers commits and trees it has parsed, up to this many bytes in all. A folder is opened for each task, so
-# what it remembers is of use to that task alone, and a walk through a long history would fill any amount.
-_REMEMBERED = 32 * 1024 * 1024
+# libgit2 caches parsed commits and trees, up to this many bytes in total. A folder is opened for each task, so a cache
+# serves only that task, and a walk through a long history would fill any amount.
+_CACHE_BYTES = 32 * 1024 * 1024
 
 
 def prepare() -> None:
-    """For the whole process: nothing outside the folder itself decides how it is read or written."""
-    pygit2.option(Option.SET_CACHE_MAX_SIZE, _REMEMBERED)
-    # Whoever writes sees to it, for all objects at once (`syncing`).
+    """Configure libgit2 for the process: no configuration outside the folder affects reads or writes."""
+    pygit2.option(Option.SET_CACHE_MAX_SIZE, _CACHE_BYTES)
+    # Writers sync all objects of a change at once (`syncing`).
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
     pygit2.option(Option.SET_OWNER_VALIDATION, False)
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
@@ -53,7 +53,7 @@ class EntryType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What stands in git for a large file."""
+    """The LFS pointer that git stores in place of a large file."""
 
     oid: str
     size: int
@@ -62,8 +62,8 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or a directory at a commit. A symbolic link is a file that holds its target, as it is in git; `size` is
-    the large file's where there is a pointer.
+    """A file or a directory at a commit. A symbolic link is a file that contains its target, as in git. `size` is that
+    of the large file if there is a pointer.
     """
 
     path: str
@@ -79,7 +79,7 @@ class Entry:
 
 
 async def opened(folder: Path, work: Callable[[pygit2.Repository], T]) -> T:
-    """`work` in a thread, on the folder. It only reads, so it may stop at a checkpoint."""
+    """Run read-only `work` on the repository in a thread. The work may stop at a checkpoint."""
     return await in_read_thread(lambda: work(repository(folder)))
 
 
@@ -87,12 +87,12 @@ def repository(folder: Path) -> pygit2.Repository:
     try:
         return pygit2.Repository(str(folder))
     except pygit2.GitError:
-        # Deleted meanwhile.
-        raise NotFound("Repository not found.", code="RepoNotFound") from None
+        # Deleted concurrently.
+        raise NotFound("Repository not found", code="RepoNotFound") from None
 
 
 async def commit_of(folder: Path, text: str) -> str | None:
-    """The commit that `text`, a whole or shortened id of it or of a tag, stands for."""
+    """The commit with the full or abbreviated id `text`, which may also be the id of a tag."""
 
     def work(repo: pygit2.Repository) -> str | None:
         try:
@@ -104,7 +104,7 @@ async def commit_of(folder: Path, text: str) -> str | None:
 
 
 async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
-    """The commits that tags stand for; what is none, or leads to none, is left out."""
+    """The commits that tags point to; objects that do not lead to a commit are omitted."""
 
     def work(repo: pygit2.Repository) -> dict[str, str]:
         found = {}
@@ -120,23 +120,23 @@ async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
 
 
 async def entry_at(folder: Path, commit: str, path: str) -> Entry | None:
-    """`path` is relative, without empty, `.` or `..` parts; "" is the root."""
+    """The entry at a path, which is relative, without empty, `.` or `..` parts; "" is the root."""
     return await opened(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
 
 
 FileAt = tuple[Entry | None, bytes | None]
 
-# Models are fetched by many: their small files are asked for again and again, and so are those they do not have.
-_RECENT: Recent[tuple[str, str, str], FileAt] = Recent(most=16 * 1024 * 1024, most_each=64 * 1024)
+# Small files of popular models are requested again and again, and so are files that do not exist.
+_FILE_CACHE: Recent[tuple[str, str, str], FileAt] = Recent(most=16 * 1024 * 1024, most_each=64 * 1024)
 
 
 async def file_at(folder: Path, commit: str, path: str) -> FileAt:
-    """The same, with what stands in git if that is a small file: one task instead of two, none for what is recent."""
+    """The entry at a path, with its git content if it is a small file: one task instead of two, and none if cached."""
     key = (str(folder), commit, path)
-    found = _RECENT.get(key)
+    found = _FILE_CACHE.get(key)
     if found is None:
         found = await _file_at(folder, commit, path)
-        _RECENT.keep(key, found, len(path) + len(found[1] or b""))
+        _FILE_CACHE.keep(key, found, len(path) + len(found[1] or b""))
     return found
 
 
@@ -181,7 +181,7 @@ def entry_in(repo: pygit2.Repository, tree: pygit2.Tree, path: str) -> Entry | N
 
 
 def described(repo: pygit2.Repository, path: str, sha: str, mode: int) -> Entry | None:
-    """None for what has no content here: a submodule."""
+    """Describe an entry of a tree; None for a submodule, whose content is in another repository."""
     if mode == FileMode.TREE:
         return Entry(path, EntryType.DIRECTORY, sha, 0, mode)
     if mode == FileMode.COMMIT:

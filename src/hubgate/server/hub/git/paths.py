@@ -1,7 +1,7 @@
-"""Which paths a commit over HTTP may contain. Pushes are checked by git (`fsck`) and `weighing`, by the same rules.
+"""Rules for paths in commits over HTTP. `git fsck` and `weighing` check pushes by the same rules.
 
-A path is refused if it could escape from a checkout (parent folders, absolute paths, anything a file system reads as
-`.git`) or break a header, a log or a terminal (control characters).
+A path is rejected if it could escape from a checkout (parent folders, absolute paths, any name that a file system reads
+as `.git`) or break a header, a log or a terminal (control characters).
 """
 
 import re
@@ -11,18 +11,18 @@ from hubgate.server.errors import Unprocessable
 
 LONGEST_PATH = 4096
 LONGEST_PART = 255
-# Folders in one another.
+# Levels of nested folders.
 DEEPEST = 100
 
 # C0, DEL and C1: line breaks, and the start of terminal commands.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
-# Windows knows .git by its short name too, and drops dots and spaces at the end, and what stands after a colon.
+# Windows also accepts the short name of .git, and drops trailing dots and spaces and anything after a colon.
 _DOT_GIT = re.compile(r"(\.git|git~[0-9]+)[. ]*(:.*)?\Z", re.IGNORECASE)
 
 
 def check_path(path: str) -> str:
-    """The path itself; Unprocessable says what is wrong with it."""
+    """Return the path if it is valid; raise Unprocessable with the reason otherwise."""
     shown = repr(path[:200])
     if not path or path.startswith("/") or path.endswith("/") or "//" in path:
         raise Unprocessable(f"This is no relative path to a file: {shown}.")
@@ -45,7 +45,7 @@ def check_path(path: str) -> str:
             raise Unprocessable(f"A path has no . or .. in it: {shown}.")
         if len(part.encode()) > LONGEST_PART:
             raise Unprocessable(f"A name in a path has at most {LONGEST_PART} bytes: {shown}.")
-        if _DOT_GIT.match(_as_a_disk_reads(part)):
+        if _DOT_GIT.match(_as_file_systems_read(part)):
             raise Unprocessable(f"A path cannot go through .git: {shown}.")
     return path
 
@@ -59,13 +59,13 @@ def refusal_of(path: str) -> Unprocessable | None:
 
 
 def may_be_pushed(path: str) -> bool:
-    """Whether git takes a path that is refused here, and we can walk down to it."""
+    """Whether a path that is rejected here can still exist in a pushed tree that we can walk."""
     parts = path.split("/")
     return "\0" not in path and len(parts) <= DEEPEST + 1 and not {"", ".", ".."}.intersection(parts)
 
 
-def _as_a_disk_reads(part: str) -> str:
-    """macOS ignores some invisible characters and compares composed forms."""
+def _as_file_systems_read(part: str) -> str:
+    """Normalize a name: macOS ignores some invisible characters and compares composed forms."""
     return "".join(character for character in unicodedata.normalize("NFC", part) if not _ignorable(character))
 
 

@@ -1,4 +1,4 @@
-"""Packet lines, in which git speaks: four hex digits of length, counting themselves, then the payload; `0000` is a
+"""Packet lines of the git protocol: four hex digits of length, including themselves, then the payload; `0000` is a
 flush (gitprotocol-common).
 """
 
@@ -19,20 +19,20 @@ def line(payload: bytes) -> bytes:
 
 
 def banded(band: int, payload: bytes) -> Iterator[bytes]:
-    """`payload` on one of the channels of side-band-64k, in as many lines as it takes."""
+    """Split `payload` into lines on a channel of side-band-64k."""
     for start in range(0, len(payload), LONGEST_PAYLOAD - 1):
         yield line(bytes([band]) + payload[start : start + LONGEST_PAYLOAD - 1])
 
 
 class LineReader:
-    """Reads lines off the front of a stream; what follows them is left in `rest`."""
+    """Reads packet lines from the start of a stream; `rest` returns the bytes after them."""
 
     def __init__(self, parts: AsyncIterator[bytes]) -> None:
         self._parts = parts
         self._buffer = bytearray()
 
     async def next(self) -> bytes | None:
-        """One payload; None for a flush. BadRequest if this is no packet line."""
+        """The next payload; None for a flush. Raises BadRequest on an invalid packet line."""
         head = await self._take(4)
         if not _LENGTH.match(head):
             raise BadRequest("The request is not made of packet lines.")
@@ -44,7 +44,7 @@ class LineReader:
         return await self._take(length - 4)
 
     async def is_empty(self) -> bool:
-        """Whether nothing at all is left."""
+        """Whether the stream is exhausted."""
         while not self._buffer:
             part = await anext(self._parts, None)
             if part is None:
@@ -54,9 +54,9 @@ class LineReader:
 
     async def rest(self) -> AsyncIterator[bytes]:
         if self._buffer:
-            begun = bytes(self._buffer)
+            buffered = bytes(self._buffer)
             self._buffer.clear()
-            yield begun
+            yield buffered
         async for part in self._parts:
             yield part
 

@@ -1,4 +1,4 @@
-"""The git program, run so that nothing of the machine it runs on decides what it does."""
+"""Runs the git program, isolated from the configuration of the machine."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_TERMINAL_PROMPT": "0",
-    # The folder may belong to another user: a backup put back by root, a shared file system.
+    # The folder may belong to another user: a backup restored by root, a shared file system.
     "GIT_CONFIG_COUNT": "1",
     "GIT_CONFIG_KEY_0": "safe.directory",
     "GIT_CONFIG_VALUE_0": "*",
@@ -29,7 +29,7 @@ _NICENESS = 10
 
 
 class GitFailed(Exception):
-    """`said` is what it printed; it may name paths of this machine and is for the log alone."""
+    """A git program failed. `said` is its output, which may contain local paths: for the log only."""
 
     def __init__(self, command: str, status: int, said: str) -> None:
         super().__init__(f"git {command} ended with {status}: {said.strip()[:500]}")
@@ -39,7 +39,7 @@ class GitFailed(Exception):
 async def start(
     arguments: Sequence[str], folder: Path, more: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
-    """With pipes on all three ends. The caller sees it ended, whatever happens."""
+    """Start git with pipes for stdin, stdout and stderr. The caller must call `end` in all cases."""
     try:
         return await asyncio.create_subprocess_exec(
             "git",
@@ -49,34 +49,34 @@ async def start(
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            # A signal to our group, such as Ctrl-C, is ours to pass on. Not a session of its own: Linux gives each
-            # session an equal part of the processors (autogroups), and priorities count only within one.
+            # A separate group, so that Ctrl-C reaches only our process. Not a separate session: Linux gives each
+            # session an equal share of the processors (autogroups), and priorities count only within a session.
             process_group=0,
         )
     except FileNotFoundError as error:
         if str(error.filename) != str(folder):
             raise
-        # Deleted meanwhile.
-        raise NotFound("Repository not found.", code="RepoNotFound") from None
+        # Deleted concurrently.
+        raise NotFound("Repository not found", code="RepoNotFound") from None
 
 
 async def run(
     arguments: Sequence[str],
     folder: Path,
-    given: bytes = b"",
+    stdin: bytes = b"",
     more: Mapping[str, str] | None = None,
     *,
     seconds: float,
     gently: bool = False,
 ) -> bytes:
-    """What it printed; GitFailed if it did not end well, Unavailable if it did not end in time. It is ended when the
-    client of a reading request leaves. `gently`: whatever else the machine has to do goes first.
+    """Run git and return its output. Raises GitFailed if git fails, Unavailable after `seconds`. Git is killed when the
+    client of a read request disconnects. `gently`: run at low priority.
     """
     process = await start(arguments, folder, more)
     try:
         if gently:
             give_way(process)
-        out, err = await while_wanted(process.communicate(given), seconds)
+        out, err = await while_wanted(process.communicate(stdin), seconds)
     finally:
         await end(process)
     if process.returncode:
@@ -85,22 +85,22 @@ async def run(
 
 
 async def lines(
-    arguments: Sequence[str], folder: Path, given: bytes, seconds: float, more: Mapping[str, str] | None = None
+    arguments: Sequence[str], folder: Path, stdin: bytes, seconds: float, more: Mapping[str, str] | None = None
 ) -> AsyncGenerator[list[bytes], None]:
-    """What it prints, as many whole lines as come at once, run gently. Ended and bounded as by `run`; `given` is short
-    enough to be taken at once.
+    """Run git at low priority and yield the complete lines of each chunk of output. Limits as in `run`; `stdin` must
+    fit into the pipe's buffer.
     """
-    process, until = await start(arguments, folder, more), monotonic() + seconds
+    process, deadline = await start(arguments, folder, more), monotonic() + seconds
     try:
         if process.stdin is None or process.stdout is None:
             raise ValueError("started without pipes")
         give_way(process)
-        process.stdin.write(given)
+        process.stdin.write(stdin)
         process.stdin.close()
-        begun = b""
-        while part := await while_wanted(process.stdout.read(_CHUNK), until - monotonic()):
-            *whole, begun = (begun + part).split(b"\n")
-            yield whole
+        partial = b""
+        while part := await while_wanted(process.stdout.read(_CHUNK), deadline - monotonic()):
+            *complete, partial = (partial + part).split(b"\n")
+            yield complete
         said, status = await complaints(process), await process.wait()
         if status:
             raise GitFailed(arguments[0], status, said)
@@ -109,21 +109,21 @@ async def lines(
 
 
 def give_way(process: asyncio.subprocess.Process) -> None:
-    """Whatever else the machine has to do goes first. With all that it started: it leads a group of its own."""
+    """Lower the priority of a program and of the processes in its group."""
     with contextlib.suppress(ProcessLookupError):
         os.setpriority(os.PRIO_PGRP, process.pid, _NICENESS)
 
 
-# Of what it complains about: enough to find the cause, however much it has to say.
-_MOST_SAID = 16 * 1024
+# Bytes of stderr that are stored: enough to find the cause.
+_MOST_STDERR = 16 * 1024
 _CHUNK = 64 * 1024
 
 
 async def feed(process: asyncio.subprocess.Process, parts: AsyncIterator[bytes]) -> None:
-    """Give it `parts` until it has enough, then the end."""
+    """Write `parts` to stdin until the program stops reading, then close it."""
     if process.stdin is None:
         raise ValueError("started without a pipe")
-    # It may stop reading before the end: why, it says elsewhere.
+    # The program may stop reading early; the reason is on stderr.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         try:
             async for part in parts:
@@ -134,25 +134,25 @@ async def feed(process: asyncio.subprocess.Process, parts: AsyncIterator[bytes])
 
 
 async def complaints(process: asyncio.subprocess.Process) -> str:
-    """The beginning of what it says on its error channel, which is read to the end: full, it would stop the program."""
+    """The beginning of stderr. All of stderr is read, since a full pipe would block the program."""
     if process.stderr is None:
         raise ValueError("started without a pipe")
     said = b""
     while part := await process.stderr.read(_CHUNK):
-        said = (said + part)[:_MOST_SAID]
+        said = (said + part)[:_MOST_STDERR]
     return said.decode(errors="replace")
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """At once, with whatever it started: it leads a group of its own."""
-    # The public face of a process closes no pipe: one whose reader stopped half-way would stay open for ever.
+    """Kill a program and the processes in its group, and close its pipes."""
+    # The public API of a process cannot close a pipe: a pipe whose reader stopped early would stay open forever.
     transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001
     try:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             for descriptor in (0, 1, 2):
-                # Nor is a process over, for whoever waits, before the end of each pipe was seen.
+                # `wait` does not return before each pipe has reached its end.
                 if pipe := transport.get_pipe_transport(descriptor):
                     pipe.close()
             await process.wait()

@@ -1,5 +1,5 @@
-"""Where pushed objects wait until it is known that they belong here. Nothing in it can be read through the repo, and a
-push that fails takes all of it away, whatever was sent.
+"""A quarantine for pushed objects until they are checked. Its content cannot be read through the repo, and a push that
+fails deletes all of it.
 """
 
 import contextlib
@@ -19,41 +19,41 @@ from hubgate.server.hub.git.threads import in_long_thread, in_thread
 
 FOLDER = "incoming"
 
-# An index makes its pack known, so it comes last.
+# Git discovers a pack by its index, so the index is moved last.
 _ORDER = {".pack": 0, ".rev": 1, ".idx": 2}
 
 
 @dataclass(frozen=True)
 class Quarantine:
-    """`folder` is the repo's, `place` a folder of objects on the same file system."""
+    """Pushed objects in `place`, not yet part of the repo at `folder`. Both are on the same file system."""
 
     folder: Path
     place: Path
 
     @property
     def with_repo(self) -> Mapping[str, str]:
-        """For a git program that writes here and reads both."""
-        # Quoted, or a colon in it would be the end of the name (git, "GIT_ALTERNATE_OBJECT_DIRECTORIES").
+        """Environment for a git program that writes to the quarantine and reads the repo too."""
+        # Quoted: an unquoted colon would end the path (git, "GIT_ALTERNATE_OBJECT_DIRECTORIES").
         escaped = str(self.folder / "objects").replace("\\", "\\\\").replace('"', '\\"')
         return {**self.alone, "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{escaped}"'}
 
     @property
     def alone(self) -> Mapping[str, str]:
-        """For one that sees only what came."""
+        """Environment for a git program that sees only the pushed objects."""
         return {"GIT_OBJECT_DIRECTORY": str(self.place)}
 
     def opened(self) -> pygit2.Repository:
-        """Objects of both, for a thread."""
+        """The repository with the objects of repo and quarantine, for use in a thread."""
         repo = repository(self.folder)
         repo.odb.add_disk_alternate(str(self.place))
         return repo
 
     async def size(self) -> int:
-        """The bytes that would land."""
+        """The bytes that `land` would add to the repo."""
         return await in_thread(lambda: sum(file.stat().st_size for file in (self.place / "pack").iterdir()))
 
     async def without_known(self, shas: Sequence[str]) -> list[str]:
-        """Those that the repo itself does not have yet."""
+        """The ids of objects that the repo does not have yet."""
 
         def work() -> list[str]:
             repo = repository(self.folder)
@@ -62,7 +62,7 @@ class Quarantine:
         return await in_thread(work)
 
     async def land(self) -> None:
-        """Into the repo, for good: on return they survive a power cut."""
+        """Move the objects into the repo. On return the objects survive a power failure."""
         await in_long_thread(self._land)
 
     def _land(self) -> None:
@@ -72,7 +72,7 @@ class Quarantine:
             _sync(file)
         try:
             for file in files:
-                # A pack is named by the hash of what is in it: one that is there already is the same.
+                # A pack is named by the hash of its content: an existing pack of this name is identical.
                 file.replace(target / file.name)
             _sync(target)
         except FileNotFoundError:

@@ -1,6 +1,5 @@
-"""The server's side of a push, as spoken (gitprotocol-pack, "Pushing Data To a Server"): what is offered, what is
-asked, what is reported. We speak it ourselves because git's own program would move refs on disk, and ours move in the
-database.
+"""The server's side of the push protocol (gitprotocol-pack, "Pushing Data To a Server"): advertisement, commands,
+report. It is implemented here because git's program would move refs on disk, and ours move in the database.
 """
 
 import re
@@ -13,7 +12,7 @@ from hubgate.server.hub.git import pktline
 from hubgate.server.hub.git.pktline import LineReader
 
 MOST_COMMANDS = 1_000
-# Of all that comes before the pack.
+# Bytes before the pack.
 MOST_SAID = 4 * 1024 * 1024
 ZERO = "0" * 40
 
@@ -21,13 +20,13 @@ _CAPABILITIES = b"report-status delete-refs quiet atomic ofs-delta side-band-64k
 _COMMAND = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\0]+)\Z")
 _DATA, _REMARKS, _FATAL = 1, 2, 3
 
-# Says nothing, and keeps proxies from believing that nobody is there.
+# An empty packet, sent so that proxies do not time out.
 STILL_HERE = pktline.line(bytes([_DATA]))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """`wants` are capabilities the other side chose of those it was offered."""
+    """The commands of a push. `wants` are the advertised capabilities that the client chose."""
 
     changes: Sequence[RefChange]
     wants: frozenset[str]
@@ -41,7 +40,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`refused` has a reason for each ref that stays; `remarks` are for the person who pushes."""
+    """The outcome of a push. `refused` has a reason for each ref that did not move; `remarks` are shown to the user."""
 
     refused: Mapping[str, str]
     unpack: str = "ok"
@@ -55,13 +54,13 @@ def advertisement(refs: Iterable[tuple[str, str]]) -> bytes:
 
 
 async def read_commands(lines: LineReader) -> Asked:
-    """What comes before the pack. Reading stops once there are too many."""
+    """Read the commands before the pack. Reading stops once there are too many."""
     changes: list[RefChange] = []
     wants: frozenset[str] = frozenset()
-    shallow, said = False, 0
+    shallow, size = False, 0
     while (payload := await lines.next()) is not None:
-        said += len(payload)
-        if said > MOST_SAID:
+        size += len(payload)
+        if size > MOST_SAID:
             raise BadRequest(f"The commands of a push have at most {MOST_SAID:,} bytes.")
         payload = payload.removesuffix(b"\n")
         if payload.startswith(b"shallow ") and not changes:
@@ -69,14 +68,14 @@ async def read_commands(lines: LineReader) -> Asked:
             continue
         payload, _, chosen = payload.partition(b"\0")
         if not changes:
-            wants = _wanted(chosen)
+            wants = _capabilities(chosen)
         changes.append(_change(payload))
         if len(changes) > MOST_COMMANDS:
             return Asked(changes, wants, shallow, too_many=True)
     return Asked(changes, wants, shallow, too_many=False)
 
 
-def _wanted(chosen: bytes) -> frozenset[str]:
+def _capabilities(chosen: bytes) -> frozenset[str]:
     wants = frozenset(chosen.decode("ascii", "replace").split())
     if "push-options" in wants or any(want.startswith("push-cert") for want in wants):
         raise BadRequest("Push options and signed pushes are not taken here.")
@@ -90,7 +89,7 @@ def _change(payload: bytes) -> RefChange:
     if command is None:
         raise BadRequest("A line of the push is no command.")
     old, new = command[1].decode(), command[2].decode()
-    # Zero to zero deletes what is not there: so git sends a deletion by its full name.
+    # Zero to zero deletes a ref that does not exist: git sends this for a deletion by full name.
     if old == new != ZERO:
         raise BadRequest("A command of the push changes nothing.")
     name = command[3].decode(errors="surrogateescape")
@@ -98,26 +97,26 @@ def _change(payload: bytes) -> RefChange:
 
 
 def report(asked: Asked, outcome: Outcome) -> bytes:
-    return b"".join(_spoken(asked, outcome))
+    return b"".join(_report_lines(asked, outcome))
 
 
 def failure(asked: Asked, message: str) -> bytes:
-    """The push as a whole failed, for a reason that is none of its refs."""
+    """The report of a push that failed as a whole, for a reason unrelated to a single ref."""
     if asked.banded:
         return b"".join(pktline.banded(_FATAL, message.encode() + b"\n")) + pktline.FLUSH
     return report(asked, Outcome({change.ref: message for change in asked.changes}))
 
 
-def _spoken(asked: Asked, outcome: Outcome) -> Iterator[bytes]:
+def _report_lines(asked: Asked, outcome: Outcome) -> Iterator[bytes]:
     if asked.banded:
         for remark in outcome.remarks:
             yield from pktline.banded(_REMARKS, remark.encode(errors="replace") + b"\n")
-    said = _report(asked, outcome) if "report-status" in asked.wants else b""
+    status = _report(asked, outcome) if "report-status" in asked.wants else b""
     if asked.banded:
-        yield from pktline.banded(_DATA, said)
+        yield from pktline.banded(_DATA, status)
         yield pktline.FLUSH
     else:
-        yield said
+        yield status
 
 
 def _report(asked: Asked, outcome: Outcome) -> bytes:

@@ -1,6 +1,6 @@
-"""What was read lately and cannot change: a path at a commit is the same file for ever.
+"""A cache of recently read values that cannot change, such as a path at a commit.
 
-Kept in this process, the least recently used goes first. Only the event loop touches it.
+Stored in this process; the least recently used entry is evicted first. Only the event loop accesses the cache.
 """
 
 from collections import OrderedDict
@@ -9,35 +9,35 @@ from typing import Generic, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-# What a key and a value take beside their content, about.
+# Approximate bytes that an entry takes in addition to its content.
 _OVERHEAD = 600
 
 
 class Recent(Generic[K, V]):
-    """`most`: bytes in all; `most_each`: what is larger is not kept."""
+    """LRU cache limited by size. `most`: bytes in total; `most_each`: larger values are not cached."""
 
     def __init__(self, most: int, most_each: int) -> None:
         self._most = most
         self._most_each = most_each
-        self._held: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
 
     def get(self, key: K) -> V | None:
-        found = self._held.get(key)
+        found = self._entries.get(key)
         if found is None:
             return None
-        self._held.move_to_end(key)
+        self._entries.move_to_end(key)
         return found[0]
 
     def keep(self, key: K, value: V, size: int) -> None:
-        if size > self._most_each or key in self._held:
+        if size > self._most_each or key in self._entries:
             return
         size += _OVERHEAD
-        self._held[key] = value, size
+        self._entries[key] = value, size
         self._bytes += size
         while self._bytes > self._most:
-            _, (_, dropped) = self._held.popitem(last=False)
-            self._bytes -= dropped
+            _, (_, dropped_size) = self._entries.popitem(last=False)
+            self._bytes -= dropped_size
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._entries)

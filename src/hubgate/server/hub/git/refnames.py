@@ -1,4 +1,4 @@
-"""What a ref may be called: git's own rules (git-check-ref-format), and ours, so that every surface can name it."""
+"""Rules for ref names: those of git (git-check-ref-format), and ours, so that every interface can address a ref."""
 
 import re
 from collections import Counter
@@ -15,9 +15,9 @@ _LOOKS_LIKE_A_COMMIT = re.compile(r"[0-9a-fA-F]{40}\Z")
 
 
 def why_not(name: str) -> str | None:
-    """What is wrong with a full name such as refs/heads/main; None if nothing is.
+    """The reason why a full name such as refs/heads/main is invalid; None if it is valid.
 
-    Bytes that are no UTF-8 come as surrogates.
+    Bytes that are not UTF-8 are passed as surrogates.
     """
     parts = name.split("/")
     if (
@@ -33,13 +33,13 @@ def why_not(name: str) -> str | None:
         return "the name is too long"
     short = name.split("/", 2)[-1]
     if short in ("HEAD", "@") or _LOOKS_LIKE_A_COMMIT.match(short):
-        # It would shadow the head or a commit wherever a revision is asked for.
+        # The name would shadow HEAD or a commit wherever a revision is parsed.
         return "this name stands for something else"
     return None
 
 
 class Names:
-    """The refs there are. Git keeps them as files: none can be the folder of another."""
+    """The names of existing refs. Git stores refs as files: no ref can be the folder of another."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names: set[str] = set()
@@ -49,7 +49,7 @@ class Names:
 
     @property
     def count_own(self) -> int:
-        """Without pull requests, which others open: those are limited for each user (attack O72)."""
+        """The number of refs without pull requests, which have a limit per user (attack O72)."""
         return len(self._names) - self._folders[_PULL_REQUESTS]
 
     def add(self, name: str) -> None:
@@ -63,7 +63,7 @@ class Names:
             self._folders.subtract(_folders_of(name))
 
     def in_the_way(self, name: str) -> str | None:
-        """One that cannot be beside `name`."""
+        """An existing ref that conflicts with `name`."""
         if self._folders[name] > 0:
             return next(other for other in self._names if other.startswith(f"{name}/"))
         return next((folder for folder in _folders_of(name) if folder in self._names), None)

@@ -1,4 +1,4 @@
-"""Clones and fetches: the git program answers them, from objects and copied refs that are as new as the database's."""
+"""Clones and fetches, answered by the git program from objects and from refs copied from the database."""
 
 import asyncio
 import logging
@@ -13,23 +13,24 @@ from hubgate.server.jobs.caller import while_wanted
 
 log = logging.getLogger("hubgate.git")
 
-# While it works it says so every five seconds; silent for this long, it hangs.
+# A working program sends a keep-alive every five seconds; a program silent for this long hangs.
 LONGEST_SILENCE = 5 * 60
-# However slowly its client reads: the largest repos take hours on a slow line.
+# The largest repos take hours on a slow connection.
 LONGEST_ANSWER = 24 * 3600
 _CHUNK = 64 * 1024
-# However large a repo is: files are streamed rather than compared, and of packs only so much is mapped at a time.
+# Bounds memory for any size of repo: large files are streamed without delta compression, and packs are mapped in small
+# windows.
 _MEMORY = (
     *("-c", "core.bigFileThreshold=16m", "-c", "pack.windowMemory=64m", "-c", "core.deltaBaseCacheLimit=32m"),
     *("-c", "core.packedGitWindowSize=16m", "-c", "core.packedGitLimit=64m"),
 )
-# What clients ask for with, such as version=2; nothing else of theirs reaches the program's environment.
+# The Git-Protocol header, such as version=2; no other client input reaches the program's environment.
 _PROTOCOL = re.compile(r"[a-z0-9.:=-]{1,60}\Z")
 
 
 async def advertisement(folder: Path, protocol: str) -> bytes:
-    """What a fetch begins with: in version 2 what is spoken here, before that every ref."""
-    process = await _started(["upload-pack", "--strict", "--stateless-rpc", "--advertise-refs"], folder, protocol)
+    """The first response of a fetch: the capabilities in protocol version 2, every ref in older versions."""
+    process = await _start(["upload-pack", "--strict", "--stateless-rpc", "--advertise-refs"], folder, protocol)
     try:
         out, err = await while_wanted(process.communicate(), LONGEST_SILENCE)
     finally:
@@ -40,30 +41,30 @@ async def advertisement(folder: Path, protocol: str) -> bytes:
 
 
 async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """The answer to one request, made while the request is still being read. Closing this ends the program at once."""
-    process = await _started(["upload-pack", "--strict", "--stateless-rpc"], folder, protocol)
-    feeding = asyncio.create_task(program.feed(process, request))
-    saying = asyncio.create_task(program.complaints(process))
-    begun = False
+    """Stream the response while the request is still being read. Closing the generator kills the program."""
+    process = await _start(["upload-pack", "--strict", "--stateless-rpc"], folder, protocol)
+    feed_task = asyncio.create_task(program.feed(process, request))
+    stderr_task = asyncio.create_task(program.complaints(process))
+    has_output = False
     try:
-        until = monotonic() + LONGEST_ANSWER
+        deadline = monotonic() + LONGEST_ANSWER
         while part := await _read(process):
-            if monotonic() > until:
+            if monotonic() > deadline:
                 raise Unavailable("The fetch takes too long. Fetch less at once, such as with --depth.")
-            begun = True
+            has_output = True
             yield part
-        if feeding.done():
-            await feeding
-        said, status = await saying, await process.wait()
+        if feed_task.done():
+            await feed_task
+        stderr, status = await stderr_task, await process.wait()
         if status:
-            log.warning("upload-pack ended with %d: %s", status, said.strip()[:500])
-            if not begun:
+            log.warning("upload-pack ended with %d: %s", status, stderr.strip()[:500])
+            if not has_output:
                 raise BadRequest("This is no request that git understands.")
     finally:
         await program.end(process)
-        for task in (feeding, saying):
+        for task in (feed_task, stderr_task):
             task.cancel()
-        await asyncio.gather(feeding, saying, return_exceptions=True)
+        await asyncio.gather(feed_task, stderr_task, return_exceptions=True)
 
 
 async def _read(process: asyncio.subprocess.Process) -> bytes:
@@ -76,9 +77,9 @@ async def _read(process: asyncio.subprocess.Process) -> bytes:
         raise Unavailable("git is silent for too long. Try again.") from None
 
 
-async def _started(command: list[str], folder: Path, protocol: str) -> asyncio.subprocess.Process:
-    more = {"GIT_PROTOCOL": protocol} if _PROTOCOL.match(protocol) else {}
-    process = await program.start([*_MEMORY, *command, str(folder)], folder, more)
-    # A clone of a large repo takes a processor for minutes, and anyone may ask for sixteen.
+async def _start(command: list[str], folder: Path, protocol: str) -> asyncio.subprocess.Process:
+    env = {"GIT_PROTOCOL": protocol} if _PROTOCOL.match(protocol) else {}
+    process = await program.start([*_MEMORY, *command, str(folder)], folder, env)
+    # A clone of a large repo uses a processor for minutes, and any user may start sixteen.
     program.give_way(process)
     return process

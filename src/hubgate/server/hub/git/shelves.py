@@ -1,4 +1,4 @@
-"""A folder as people look at it: folders first, then files, a page at a time. Only what is shown is looked into."""
+"""A page of a folder as the web shows it: folders first, then files. Only the entries on the page are read."""
 
 from dataclasses import dataclass
 from itertools import islice
@@ -14,20 +14,20 @@ from hubgate.server.hub.git.trees import Place, folder_at, walk
 @dataclass(frozen=True)
 class Shelf:
     entries: list[Entry]
-    # In the whole folder.
+    # Entries in the whole folder.
     total: int
 
 
 async def shelf(folder: Path, commit: str, path: str, skip: int, most: int) -> Shelf | None:
-    """None if there is no such folder."""
+    """A page of a folder; None if the folder does not exist."""
 
     def work(repo: pygit2.Repository) -> Shelf | None:
         tree = folder_at(repo, commit, path)
         if tree is None:
             return None
-        inside = f"{path}/" if path else ""
+        prefix = f"{path}/" if path else ""
         # A submodule has no content here.
-        places = [place for place in walk(repo, tree, inside, recursive=False) if place.mode != FileMode.COMMIT]
+        places = [place for place in walk(repo, tree, prefix, recursive=False) if place.mode != FileMode.COMMIT]
         places.sort(key=lambda place: not place.is_folder)
         shown = (_entry(repo, place) for place in places[skip : skip + most])
         return Shelf([entry for entry in shown if entry], len(places))
@@ -36,7 +36,7 @@ async def shelf(folder: Path, commit: str, path: str, skip: int, most: int) -> S
 
 
 async def count_files(folder: Path, commit: str, most: int) -> int:
-    """At most `most`: nobody waits for the millionth."""
+    """Count the files of a commit, up to `most`."""
 
     def work(repo: pygit2.Repository) -> int:
         places = walk(repo, tree_of(repo, commit), "", recursive=True)

@@ -1,8 +1,8 @@
-"""Threads in which objects are read and written and strangers' texts are parsed: disk, zlib and parsers would block
-every other request of the process.
+"""Thread pools for reading and writing objects and for parsing untrusted text: disk, zlib and parsers would block every
+other request of the process.
 
-Each kind of work has its own pool, because some wait for the disk and others for the processor. Within a pool callers
-take turns; one caller has about a third of the threads at most (`jobs/pool.py`).
+Each kind of work has a separate pool, because some kinds wait for the disk and others for the processor. Within a pool
+callers take turns; a caller gets about a third of the threads at most (`jobs/pool.py`).
 """
 
 from collections.abc import Callable
@@ -13,32 +13,32 @@ from hubgate.server.jobs.pool import FairPool
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A caller's expensive reads take at most a third of the process's time.
+# Seconds a caller waits per second of processor time: its expensive reads use at most a third of the process's time.
 REST = 2.0
 
-# Objects read by libgit2: lookups, listings, walks, diffs. More threads would only wait for the same disk.
+# Reads by libgit2: lookups, listings, walks, diffs. More threads would only wait for the same disk.
 READS = FairPool("git", 8, per_caller=3, per_repo=5, rest=REST)
 READ_SECONDS = 20.0
 
-# Short steps of something larger: a blob written, a file synced, a part of a download read.
+# Short steps of a larger task: writing a blob, syncing a file, reading a part of a download.
 STEPS = FairPool("step", 8, per_caller=3, per_repo=5)
 STEP_SECONDS = 5 * 60.0
 
-# What takes minutes for a large file: joining its parts, syncing it.
+# Work that takes minutes for a large file: joining its parts, syncing it.
 LONG = FairPool("long", 4, per_caller=2, per_repo=2)
 LONG_SECONDS = 30 * 60.0
 
-# YAML and Markdown, checked and rendered for anyone who asks. They use the processor, never the disk.
+# Checking YAML and rendering Markdown for any caller. This work uses the processor, never the disk.
 TEXTS = FairPool("text", 2, per_caller=1, per_repo=1, rest=REST)
 TEXT_SECONDS = 20.0
 
-# The card of what is being committed: a commit does not wait behind those who only read.
+# Parsing the card of a new commit: a commit does not wait behind readers.
 CARDS = FairPool("card", 2, per_caller=1, per_repo=1)
 CARD_SECONDS = 60.0
 
 
 async def in_read_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """For work that changes nothing: it ends at a checkpoint when its time is over or its client is gone."""
+    """Run read-only work, which stops at a checkpoint when its time limit passes or its client disconnects."""
     return await READS.run(lambda: work(*args, **kwargs), READ_SECONDS, interruptible=True)
 
 
@@ -55,5 +55,5 @@ async def in_long_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Once begun it runs to its end: it may be half of something."""
+    """Run a step that is never interrupted once started: stopping could leave a larger change half done."""
     return await STEPS.run(lambda: work(*args, **kwargs), STEP_SECONDS, interruptible=False)

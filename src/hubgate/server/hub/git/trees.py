@@ -1,4 +1,4 @@
-"""Listing what is in a tree: in git's order, from any place on, without reading what comes before it."""
+"""Listing the entries of a tree in git's order, from any position, without reading earlier entries."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from hubgate.server.jobs.job import checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One entry, before anyone has looked at what is in it."""
+    """An entry of a tree whose object has not been read."""
 
     path: str
     sha: str
@@ -27,30 +27,30 @@ class Place:
 
 
 async def listed(folder: Path, commit: str, path: str, *, recursive: bool, after: str, most: int) -> list[Entry] | None:
-    """At most `most` entries of the folder `path` that come after the mark `after`; None if there is no such folder."""
+    """At most `most` entries of the folder `path` that follow the mark `after`; None if the folder does not exist."""
 
     def work(repo: pygit2.Repository) -> list[Entry] | None:
         tree = folder_at(repo, commit, path)
         if tree is None:
             return None
-        inside = f"{path}/" if path else ""
-        places = walk(repo, tree, inside, recursive=recursive, after=after)
+        prefix = f"{path}/" if path else ""
+        places = walk(repo, tree, prefix, recursive=recursive, after=after)
         return list(islice(_entries(repo, places), most))
 
     return await opened(folder, work)
 
 
 async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[Entry]:
-    """Those of `paths` that there are."""
+    """The entries of those `paths` that exist."""
 
     def work(repo: pygit2.Repository) -> list[Entry]:
-        return list(_found(repo, tree_of(repo, commit), paths))
+        return list(_existing(repo, tree_of(repo, commit), paths))
 
     return await opened(folder, work)
 
 
 async def names_at(folder: Path, commit: str, paths: list[str]) -> set[str]:
-    """Those of `paths` that there are, submodules too; without empty, `.` or `..` parts."""
+    """Those `paths` that exist, submodules included. Paths must not have empty, `.` or `..` parts."""
 
     def work(repo: pygit2.Repository) -> set[str]:
         tree = tree_of(repo, commit)
@@ -60,7 +60,7 @@ async def names_at(folder: Path, commit: str, paths: list[str]) -> set[str]:
 
 
 async def size_of_folders(folder: Path, commit: str, paths: Iterable[str]) -> int:
-    """The bytes of the trees themselves that stand for these folders, as far as there are any."""
+    """The total bytes of the tree objects of these folders; missing folders count as 0."""
 
     def work(repo: pygit2.Repository) -> int:
         size = 0
@@ -73,15 +73,15 @@ async def size_of_folders(folder: Path, commit: str, paths: Iterable[str]) -> in
     return await opened(folder, work)
 
 
-# To have its start a file is read whole.
+# The whole file is read to get its beginning.
 LARGEST_STARTED = 10 * 1024 * 1024
 
 
 async def starts_at(folder: Path, commit: str, paths: list[str], most: int) -> list[tuple[str, bytes]]:
-    """Path and the first `most` bytes of those of `paths` that are files in git itself, and not huge: in one task."""
+    """Path and first `most` bytes of those `paths` that are files stored in git, up to LARGEST_STARTED, in one task."""
 
     def work(repo: pygit2.Repository) -> list[tuple[str, bytes]]:
-        entries = _found(repo, tree_of(repo, commit), paths)
+        entries = _existing(repo, tree_of(repo, commit), paths)
         in_git = [entry for entry in entries if entry.type is EntryType.FILE and entry.pointer is None]
         small = [entry for entry in in_git if entry.size <= LARGEST_STARTED]
         return [(entry.path, blob_of(repo, entry.sha).data[:most]) for entry in small]
@@ -90,7 +90,7 @@ async def starts_at(folder: Path, commit: str, paths: list[str], most: int) -> l
 
 
 async def file_names(folder: Path, commit: str) -> list[str]:
-    """Every file's path."""
+    """The paths of all files."""
 
     def work(repo: pygit2.Repository) -> list[str]:
         places = walk(repo, tree_of(repo, commit), "", recursive=True)
@@ -100,7 +100,7 @@ async def file_names(folder: Path, commit: str) -> list[str]:
 
 
 async def files(folder: Path, commit: str) -> list[Entry]:
-    """Every file, with its size and whether it is a large one."""
+    """All files, with size and LFS pointer."""
 
     def work(repo: pygit2.Repository) -> list[Entry]:
         places = walk(repo, tree_of(repo, commit), "", recursive=True)
@@ -109,7 +109,7 @@ async def files(folder: Path, commit: str) -> list[Entry]:
     return await opened(folder, work)
 
 
-def _found(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[Entry]:
+def _existing(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[Entry]:
     for path in paths:
         checkpoint()
         if entry := entry_in(repo, tree, path):
@@ -128,22 +128,22 @@ def folder_at(repo: pygit2.Repository, commit: str, path: str) -> pygit2.Tree | 
 
 
 def walk(
-    repo: pygit2.Repository, tree: pygit2.Tree, inside: str, *, recursive: bool, after: str = ""
+    repo: pygit2.Repository, tree: pygit2.Tree, prefix: str, *, recursive: bool, after: str = ""
 ) -> Iterator[Place]:
-    """A folder comes right before what is in it. `after` is the mark of what was shown last, whether or not it is still
-    there: what comes after it in git's order is found by halving.
+    """Yield the entries of a tree, a folder right before its content. `after` is the mark of the last entry shown,
+    which may no longer exist: the next entry in git's order is found by binary search.
     """
-    name, slash, _ = (after.removeprefix(inside) if after.startswith(inside) else "").partition("/")
-    passed = f"{name}{slash}".encode()
-    start = bisect_left(range(len(tree)), passed, key=lambda at: _sorted_as(tree[at])) if passed else 0
+    name, slash, _ = (after.removeprefix(prefix) if after.startswith(prefix) else "").partition("/")
+    last_key = f"{name}{slash}".encode()
+    start = bisect_left(range(len(tree)), last_key, key=lambda at: _sort_key(tree[at])) if last_key else 0
     for at in range(start, len(tree)):
         checkpoint()
         item = tree[at]
-        own_name = _name(item)
-        if own_name is None:
+        name_here = _name(item)
+        if name_here is None:
             continue
-        place = Place(f"{inside}{own_name}", str(item.id), int(item.filemode))
-        was_shown = bool(passed) and at == start and _sorted_as(item) == passed
+        place = Place(f"{prefix}{name_here}", str(item.id), int(item.filemode))
+        was_shown = bool(last_key) and at == start and _sort_key(item) == last_key
         if not was_shown:
             yield place
         if place.is_folder and recursive:
@@ -152,13 +152,13 @@ def walk(
 
 
 def mark_of(entry: Entry) -> str:
-    """Where a list goes on after this entry: a folder's has a slash at its end."""
+    """The mark from which a list continues after this entry: the path, with a trailing slash for a folder."""
     return f"{entry.path}/" if entry.type is EntryType.DIRECTORY else entry.path
 
 
 def _name(item: pygit2.Object) -> str | None:
-    """None if it is not UTF-8. No push brings such a name, but a folder copied from elsewhere may hold one; no address
-    over HTTP leads to it, and JSON cannot spell it.
+    """The name of an entry; None if it is not UTF-8. A push cannot contain such a name, but a folder copied from
+    elsewhere may; it has no HTTP address and JSON cannot represent it.
     """
     try:
         return (item.raw_name or b"").decode()
@@ -166,8 +166,8 @@ def _name(item: pygit2.Object) -> str | None:
         return None
 
 
-def _sorted_as(item: pygit2.Object) -> bytes:
-    """In git's order a folder's name ends in a slash."""
+def _sort_key(item: pygit2.Object) -> bytes:
+    """The sort key in git's order, where a folder's name ends in a slash."""
     name = item.raw_name or b""
     return name + b"/" if item.filemode == FileMode.TREE else name
 

@@ -1,6 +1,6 @@
-"""Taking a pack in: the git program reads it from the wire, checks every object and writes it to a quarantine.
+"""Unpacking a pushed pack: the git program reads it from the network, checks every object and writes to a quarantine.
 
-The sender is a stranger. Sizes in a pack are claims, so memory is bounded for each claim, and so is the pack.
+The sender is not trusted. Sizes in a pack are claims, so memory is limited per claim, and the pack in total.
 """
 
 import asyncio
@@ -14,21 +14,23 @@ from hubgate.server.hub.git.quarantine import Quarantine
 log = logging.getLogger("hubgate.git")
 
 MOST_PACK_BYTES = 8 * 1024**3
-# What the program may still do once everything has come.
+# Bytes of the pack of a push that has no new objects.
+_EMPTY_PACK = 32
+# Seconds of work after the whole pack was received.
 LONGEST_WORK = 15 * 60
-# For one claim of a pack: its number of objects, the size of one, of a delta and its result.
+# Bytes allocated per claim of a pack: its number of objects, the size of an object, of a delta and its result.
 LARGEST_CLAIM = 512 * 1024 * 1024
-# Larger files pass through without being held in memory.
+# Larger files are streamed instead of being read into memory.
 _STREAMED_FROM = 16 * 1024 * 1024
 
-# Flaws of old histories that harm nobody. All other findings of fsck refuse the push, warnings included.
+# Harmless flaws of old histories. All other findings of fsck reject the push, warnings included.
 _TOLERATED = ("badTimezone", "missingSpaceBeforeDate", "zeroPaddedFilemode")
 _STRICT = "--strict=" + ",".join(f"{flaw}=ignore" for flaw in _TOLERATED)
 
 _FLAW = re.compile(r"^(?:error|fatal): (object [0-9a-f]{40}: \w+: [\x20-\x7e]{1,200})$", re.MULTILINE)
+_TOO_MANY_BYTES = re.compile(r"exceeds maximum allowed size")
 _REASONS = (
     (re.compile(r"No space left on device|Disk quota exceeded"), "the hub's disk is full"),
-    (re.compile(r"exceeds maximum allowed size"), f"a push has at most {MOST_PACK_BYTES // 1024**3} GiB"),
     (re.compile(r"over limit|out of memory"), "something in the pack is too large"),
     (re.compile(r"early EOF|unexpected end of file"), "the pack ended early"),
     (re.compile(r"SHA1 mismatch|SHA1 COLLISION|is corrupted"), "the pack is damaged"),
@@ -37,41 +39,49 @@ _REASONS = (
 
 
 class CannotUnpack(Exception):
-    """`reason` is one line for the sender; `flaws` say which objects are at fault."""
+    """The pack was rejected. `reason` is one line for the sender; `flaws` name the invalid objects."""
 
     def __init__(self, reason: str, flaws: list[str]) -> None:
         super().__init__(reason)
         self.reason, self.flaws = reason, flaws
 
 
-async def unpack(quarantine: Quarantine, pack: AsyncIterator[bytes]) -> None:
-    """Returns once every object is known to be sound. What `pack` raises ends the program first."""
+class TooManyBytes(CannotUnpack):
+    """The pack exceeds its limit. The sender is notified before all of the pack is read."""
+
+
+async def unpack(quarantine: Quarantine, pack: AsyncIterator[bytes], most: int = MOST_PACK_BYTES) -> None:
+    """Unpack into the quarantine; return once every object is valid. An exception from `pack` kills the program."""
+    # For git, 0 means no limit.
+    most = min(max(most, _EMPTY_PACK), MOST_PACK_BYTES)
     process = await program.start(
         [
             *("-c", f"core.bigFileThreshold={_STREAMED_FROM}"),
-            *("index-pack", "--stdin", "--fix-thin", "--threads=1", _STRICT, f"--max-input-size={MOST_PACK_BYTES}"),
+            *("index-pack", "--stdin", "--fix-thin", "--threads=1", _STRICT, f"--max-input-size={most}"),
         ],
         quarantine.folder,
         {**quarantine.with_repo, "GIT_ALLOC_LIMIT": str(LARGEST_CLAIM)},
     )
-    saying = asyncio.create_task(program.complaints(process))
+    stderr_task = asyncio.create_task(program.complaints(process))
     try:
         await program.feed(process, pack)
         async with asyncio.timeout(LONGEST_WORK):
-            said, status = await saying, await process.wait()
+            stderr, status = await stderr_task, await process.wait()
     except TimeoutError:
         raise CannotUnpack("the pack takes too long to check", []) from None
     finally:
-        saying.cancel()
+        stderr_task.cancel()
         await program.end(process)
     if status:
-        log.warning("a pushed pack was refused: %s", said.strip()[:500])
-        raise CannotUnpack(*_explained(said))
+        log.warning("a pushed pack was refused: %s", stderr.strip()[:500])
+        if _TOO_MANY_BYTES.search(stderr):
+            raise TooManyBytes(f"a push has at most {MOST_PACK_BYTES // 1024**3} GiB", [])
+        raise CannotUnpack(*_explain(stderr))
 
 
-def _explained(said: str) -> tuple[str, list[str]]:
-    """The program's own words may name paths of this machine: only what is known to be harmless is passed on."""
-    flaws = _FLAW.findall(said)[:5]
+def _explain(stderr: str) -> tuple[str, list[str]]:
+    """Turn stderr into a reason and flaws for the sender. Only known text is passed on: stderr may have local paths."""
+    flaws = _FLAW.findall(stderr)[:5]
     if flaws:
         return "an object of the pack is not sound", flaws
-    return next((reason for pattern, reason in _REASONS if pattern.search(said)), "the pack cannot be read"), []
+    return next((reason for pattern, reason in _REASONS if pattern.search(stderr)), "the pack cannot be read"), []

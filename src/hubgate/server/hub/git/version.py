@@ -1,4 +1,4 @@
-"""Whether the git program of this machine will do."""
+"""Checks the version of the installed git program."""
 
 import re
 import subprocess
@@ -10,13 +10,13 @@ _VERSION = re.compile(r"git version (\d+)\.(\d+)[\w.-]*")
 
 
 def require_git() -> str:
-    """Its version; StartupError if there is none that will do."""
+    """Return the version of git; raise StartupError if git is missing or too old."""
     wanted = ".".join(map(str, OLDEST))
     try:
-        said = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+        output = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise StartupError(f"hubgate needs git {wanted} or newer, and none can be run here. Install it.") from error
-    found = _VERSION.match(said)
+    found = _VERSION.match(output)
     if found is None or (int(found[1]), int(found[2])) < OLDEST:
-        raise StartupError(f"hubgate needs git {wanted} or newer; this is {said.strip()[:100]}.")
+        raise StartupError(f"hubgate needs git {wanted} or newer; this is {output.strip()[:100]}.")
     return found[0].removeprefix("git version ")

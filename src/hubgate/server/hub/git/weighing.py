@@ -1,7 +1,7 @@
-"""How much hangs on a tree: how deep it goes, and how many files it stands for.
+"""The weight of a tree: how deep it is nested and how many files it expands to.
 
-A few kilobytes of trees that name one another ten times each stand for billions of files, and ten thousand folders in
-one another for a path that nothing can walk. Whoever reads a tree later need not fear either.
+A few kilobytes of trees that each name the next ten times expand to billions of files, and ten thousand nested folders
+to a path that nothing can walk. Code that reads a landed tree is safe from both.
 """
 
 import re
@@ -12,7 +12,7 @@ import pygit2
 from hubgate.server.hub.git.paths import CONTROLS, DEEPEST, LONGEST_PART
 
 MOST_FILES = 1_000_000
-# Trees whose names are reported: one is enough to refuse a push.
+# Trees with invalid names that are reported; a single invalid name rejects the push.
 MOST_BAD_NAMES = 1_000
 
 _ENTRY = re.compile(rb"([0-7]{1,6}) ([^\0]+)\0(.{20})", re.DOTALL)
@@ -33,8 +33,8 @@ _TOO_DEEP = Weight(DEEPEST + 1, 0)
 
 
 @dataclass(slots=True)
-class _Open:
-    """A tree whose folders are still being weighed."""
+class _OpenTree:
+    """A tree on the stack whose folders are still being weighed. `at` is the index of the next folder."""
 
     sha: bytes
     files: int
@@ -44,48 +44,50 @@ class _Open:
 
 @dataclass
 class Scales:
-    """Each tree is read once, however often it is named. `bad_names`: what is wrong with a name, by its tree."""
+    """Weighs trees, reading each tree once. `bad_names` has the problem with a name, by the id of its tree."""
 
     bad_names: dict[bytes, str] = field(default_factory=dict)
     _known: dict[bytes, Weight] = field(default_factory=dict)
 
     def weigh(self, odb: pygit2.Odb, sha: bytes) -> Weight:
-        opened = [] if sha in self._known else [self._open(odb, sha)]
-        while opened:
-            tree = opened[-1]
+        stack = [] if sha in self._known else [self._open(odb, sha)]
+        while stack:
+            tree = stack[-1]
             if tree.at == len(tree.folders):
                 self._known[tree.sha] = self._sum(tree)
-                opened.pop()
+                stack.pop()
                 continue
-            inside = tree.folders[tree.at]
+            child = tree.folders[tree.at]
             tree.at += 1
-            if inside not in self._known:
-                if len(opened) > DEEPEST:
-                    self._known[inside] = _TOO_DEEP
+            if child not in self._known:
+                if len(stack) > DEEPEST:
+                    self._known[child] = _TOO_DEEP
                 else:
-                    opened.append(self._open(odb, inside))
+                    stack.append(self._open(odb, child))
         return self._known[sha]
 
-    def _sum(self, tree: _Open) -> Weight:
-        folders = [self._known[inside] for inside in tree.folders]
+    def _sum(self, tree: _OpenTree) -> Weight:
+        folders = [self._known[child] for child in tree.folders]
         files = tree.files + sum(folder.files for folder in folders)
         return Weight(1 + max((folder.height for folder in folders), default=0), min(files, MOST_FILES + 1))
 
-    def _open(self, odb: pygit2.Odb, sha: bytes) -> _Open:
+    def _open(self, odb: pygit2.Odb, sha: bytes) -> _OpenTree:
         try:
             entries = _ENTRY.findall(odb.read(sha.hex())[1])
         except KeyError:
-            # Whether everything is there is asked elsewhere.
-            return _Open(sha, 0, [])
+            # `inspecting.connected` checks for missing objects.
+            return _OpenTree(sha, 0, [])
         fault = _name_fault([name for _, name, _ in entries])
         if fault is not None and len(self.bad_names) < MOST_BAD_NAMES:
             self.bad_names[sha] = fault
-        folders = [inside for mode, _, inside in entries if mode in _FOLDER]
-        return _Open(sha, len(entries) - len(folders), folders)
+        folders = [child for mode, _, child in entries if mode in _FOLDER]
+        return _OpenTree(sha, len(entries) - len(folders), folders)
 
 
 def _name_fault(names: list[bytes]) -> str | None:
-    """Names appear in JSON, in headers and on pages: each is UTF-8 without control characters, and fits on a disk."""
+    """The first problem with the names of a tree. Names appear in JSON, headers and pages: each must be UTF-8 without
+    control characters, and short enough for a file system.
+    """
     try:
         joined = b"/".join(names).decode()
     except UnicodeDecodeError:

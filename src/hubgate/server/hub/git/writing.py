@@ -1,6 +1,6 @@
-"""Writing objects: blobs from files on disk, and a commit on top of another from what changes.
+"""Writing objects: blobs from files on disk, and commits built from a parent and a list of changes.
 
-A blob is synced with the commit that puts it somewhere; commits and tags are synced when they are returned.
+A blob is synced with the commit that adds it; commits and tags are synced before they are returned.
 """
 
 import io
@@ -28,7 +28,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """A file, a folder with all in it, or whichever is there."""
+    """Deletion of a path: of a file, of a folder with its content, or of either if both flags are set."""
 
     path: str
     file: bool = True
@@ -46,7 +46,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A commit to be: `parent` is None for the first one."""
+    """A commit to be written. `parent` is None for a first commit."""
 
     parent: str | None
     changes: Sequence[Change]
@@ -60,7 +60,7 @@ async def write_blob(folder: Path, content: bytes) -> str:
 
 
 async def write_blob_of(folder: Path, file: Path) -> str:
-    """The content of a file on disk, however large."""
+    """Write a file on disk as a blob, regardless of its size."""
     return await in_thread(_blob_of, folder, file)
 
 
@@ -75,54 +75,54 @@ async def write_commit(folder: Path, draft: Draft) -> str:
 
 def commit_in(folder: Path, draft: Draft) -> str:
     repo = repository(folder)
-    removals, additions = _sorted(draft.changes)
-    made = [change.sha for change in draft.changes if isinstance(change, Put)]
+    removals, additions = _split_changes(draft.changes)
+    shas = [change.sha for change in draft.changes if isinstance(change, Put)]
     tree = tree_of(repo, draft.parent) if draft.parent else None
-    # First what goes: a commit may turn a folder into a file and the other way round.
+    # Removals first: a commit may turn a folder into a file and vice versa.
     for changes in (removals, additions):
         if changes:
-            written = _written(repo, tree, changes, "", made)
+            written = _write_tree(repo, tree, changes, "", shas)
             tree = _as_tree(repo, written) if written else None
     root = tree.id if tree is not None else repo.TreeBuilder().write()
-    who = pygit2.Signature(draft.author.name, draft.author.email, draft.now // SECOND, 0)
+    signature = pygit2.Signature(draft.author.name, draft.author.email, draft.now // SECOND, 0)
     parents = [draft.parent] if draft.parent else []
-    commit = str(repo.create_commit(None, who, who, draft.message, root, parents))
-    sync_objects(folder, [*made, str(root), commit])
+    commit = str(repo.create_commit(None, signature, signature, draft.message, root, parents))
+    sync_objects(folder, [*shas, str(root), commit])
     return commit
 
 
 @dataclass
-class _Branching:
-    """The changes below one folder, all of one kind."""
+class _ChangeTree:
+    """The changes below one folder: either all removals or all additions."""
 
     here: dict[str, Change] = field(default_factory=dict)
-    below: dict[str, "_Branching"] = field(default_factory=dict)
+    below: dict[str, "_ChangeTree"] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.here or self.below)
 
     def add(self, parts: Sequence[str], change: Change) -> None:
         name, *rest = parts
-        # Only what goes may be named with something inside of it.
+        # Only a removal may name both a folder and a path inside it.
         clash = isinstance(change, Put) and (name in self.here if rest else name in self.below)
         if clash or (name in self.here and not rest):
             raise Unprocessable(f"The commit names {change.path} more than once, or as a file and as a folder.")
         if rest:
-            self.below.setdefault(name, _Branching()).add(rest, change)
+            self.below.setdefault(name, _ChangeTree()).add(rest, change)
         else:
             self.here[name] = change
 
     def touches(self, parts: Sequence[str]) -> bool:
-        """Whether anything is changed at this path or inside of it."""
+        """Whether the path or anything inside it is changed."""
         name, *rest = parts
         if not rest:
             return name in self.here or name in self.below
         return name in self.below and self.below[name].touches(rest)
 
 
-def _sorted(changes: Sequence[Change]) -> tuple[_Branching, _Branching]:
-    """What goes and what comes. Whatever is deleted after it came in the same commit would be a riddle."""
-    removals, additions = _Branching(), _Branching()
+def _split_changes(changes: Sequence[Change]) -> tuple[_ChangeTree, _ChangeTree]:
+    """Split changes into removals and additions. Deleting a path after adding it in the same commit is rejected."""
+    removals, additions = _ChangeTree(), _ChangeTree()
     for change in changes:
         parts = change.path.split("/")
         if isinstance(change, Put):
@@ -134,56 +134,56 @@ def _sorted(changes: Sequence[Change]) -> tuple[_Branching, _Branching]:
     return removals, additions
 
 
-def _written(
-    repo: pygit2.Repository, before: pygit2.Tree | None, changes: _Branching, at: str, made: list[str]
+def _write_tree(
+    repo: pygit2.Repository, before: pygit2.Tree | None, changes: _ChangeTree, at: str, shas: list[str]
 ) -> str | None:
-    """The tree after the changes; None if nothing is left in it, for git knows no empty folders. `made` gets what was
-    written.
+    """Write the tree after the changes and return its id; None if the tree is empty, since git has no empty folders.
+    The ids of written trees are appended to `shas`.
     """
     builder = repo.TreeBuilder(before) if before is not None else repo.TreeBuilder()
     for name, change in changes.here.items():
         if isinstance(change, Remove):
             _check_removal(builder, name, change)
     for name, below in changes.below.items():
-        _set(builder, name, _written(repo, _folder(repo, builder, name, at), below, f"{at}{name}/", made))
+        _set(builder, name, _write_tree(repo, _subtree(repo, builder, name, at), below, f"{at}{name}/", shas))
     for name, change in changes.here.items():
         if isinstance(change, Put):
             builder.insert(name, change.sha, _mode(builder, name, change))
-        elif _at(builder, name) is not None:
+        elif _entry(builder, name) is not None:
             builder.remove(name)
     if not len(builder):
         return None
-    made.append(str(builder.write()))
-    return made[-1]
+    shas.append(str(builder.write()))
+    return shas[-1]
 
 
 def _mode(builder: pygit2.TreeBuilder, name: str, change: Put) -> int:
-    """A program stays one when its text changes."""
-    found = _at(builder, name)
+    """The mode of the new entry. An executable file stays executable when its content changes."""
+    found = _entry(builder, name)
     if found is not None and found.filemode == FileMode.TREE:
         raise Unprocessable(f"{change.path} is a folder.")
-    was_program = found is not None and found.filemode == FileMode.BLOB_EXECUTABLE
-    return FileMode.BLOB_EXECUTABLE if was_program and change.mode == FileMode.BLOB else change.mode
+    was_executable = found is not None and found.filemode == FileMode.BLOB_EXECUTABLE
+    return FileMode.BLOB_EXECUTABLE if was_executable and change.mode == FileMode.BLOB else change.mode
 
 
-def _at(builder: pygit2.TreeBuilder, name: str) -> pygit2.Object | None:
-    # The library's types do not say that there may be none.
+def _entry(builder: pygit2.TreeBuilder, name: str) -> pygit2.Object | None:
+    # The library's types omit that the result may be None.
     return builder.get(name)
 
 
 def _check_removal(builder: pygit2.TreeBuilder, name: str, change: Remove) -> None:
-    found = _at(builder, name)
+    found = _entry(builder, name)
     is_folder = found is not None and found.filemode == FileMode.TREE
     if found is None or not (change.folder if is_folder else change.file):
         kind = "file" if change.file else "folder"
         raise NotFound(f"A {kind} with this name doesn't exist: {change.path}", code="EntryNotFound")
 
 
-def _folder(repo: pygit2.Repository, builder: pygit2.TreeBuilder, name: str, at: str) -> pygit2.Tree | None:
-    found = _at(builder, name)
+def _subtree(repo: pygit2.Repository, builder: pygit2.TreeBuilder, name: str, at: str) -> pygit2.Tree | None:
+    found = _entry(builder, name)
     if found is None:
         return None
-    # Also a submodule is none: what is in it is not here.
+    # A submodule is not a folder either: its content is in another repository.
     if found.filemode != FileMode.TREE:
         raise Unprocessable(f"{at}{name} is a file.")
     return _as_tree(repo, str(found.id))
@@ -199,7 +199,7 @@ def _as_tree(repo: pygit2.Repository, sha: str) -> pygit2.Tree:
 def _set(builder: pygit2.TreeBuilder, name: str, tree: str | None) -> None:
     if tree is not None:
         builder.insert(name, tree, FileMode.TREE)
-    elif _at(builder, name) is not None:
+    elif _entry(builder, name) is not None:
         builder.remove(name)
 
 
@@ -213,7 +213,7 @@ FilesByPath = Mapping[str, bytes]
 
 
 async def write_first_commit(folder: Path, files: FilesByPath, message: str, author: Author, now: int) -> str:
-    """The commit a new repo begins with."""
+    """Write the first commit of a new repo."""
 
     def work() -> str:
         repo = repository(folder)
@@ -224,16 +224,16 @@ async def write_first_commit(folder: Path, files: FilesByPath, message: str, aut
 
 
 def commit_of_tree(folder: Path, commit: str, message: str, author: Author, now: int) -> str:
-    """A first commit with the tree of another."""
+    """Write a parentless commit with the tree of another commit."""
     repo = repository(folder)
-    who = pygit2.Signature(author.name, author.email, now // SECOND, 0)
-    new = str(repo.create_commit(None, who, who, message, tree_of(repo, commit).id, []))
+    signature = pygit2.Signature(author.name, author.email, now // SECOND, 0)
+    new = str(repo.create_commit(None, signature, signature, message, tree_of(repo, commit).id, []))
     sync_objects(folder, [new])
     return new
 
 
 async def write_tag(folder: Path, name: str, target: str, message: str, author: Author, now: int) -> str:
-    """An annotated tag's object. Written raw: the library would make a ref for it too."""
+    """Write the object of an annotated tag. Written raw, because the library would create a ref as well."""
     when = f"{now // SECOND} +0000"
     text = f"object {target}\ntype commit\ntag {name}\ntagger {author.name} <{author.email}> {when}\n\n{message}\n"
 

@@ -1,5 +1,5 @@
-"""Guests: users who change a repo by pull requests because they may not write to it (attack O72).
+"""Guests: users without write permission, who change a repo by pull requests (attack O72).
 
-Owns: the bytes they are charged for, the limits on those and on their pull requests, commits that only pull requests
-brought, and dropping files that nothing needs any more. Does not own: pull requests themselves (`hub/discussions`).
+Owns: the bytes that guests are charged for, the limits on bytes and pull requests, the marks on commits that are only
+in pull requests, and the deletion of unneeded files. Does not own: pull requests (`hub/discussions`).
 """

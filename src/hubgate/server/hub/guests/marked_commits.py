@@ -1,7 +1,8 @@
-"""Commits that only a pull request brought: shown with a notice, so that nobody takes them for the owner's (O72).
+"""Marks on commits that are only in a pull request. Such commits are shown with a notice, so that no reader takes them
+for the owner's (O72).
 
-A commit is marked before it can be read. Whether it is still only in a pull request is looked up when it is asked for
-by its id, at most once for each change of the repo's refs, by a git program that is bounded like all others.
+A commit is marked before it can be read. When a marked commit is requested by id, git checks whether it is still only
+in a pull request, at most once per change of the repo's refs and with a time limit.
 """
 
 import logging
@@ -15,27 +16,28 @@ from hubgate.server.hub.git import program
 from hubgate.server.hub.guests import store
 from hubgate.server.hub.repos import copied_refs
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.holding import hold_repo
+from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
 from hubgate.server.jobs.caller import caller_of_context
 from hubgate.server.storage.database import Tx
 
 log = logging.getLogger("hubgate.git")
 
 SECONDS = 5.0
-# Commits that are marked without making others wait, and that a fetch asks for by their ids.
+# Commits marked in a short transaction, and the maximum of marked commits that a fetch requests by id.
 FEW = 100
-# In a request of `git fetch` (gitprotocol-pack, gitprotocol-v2).
+# A line in a request of `git fetch` (gitprotocol-pack, gitprotocol-v2).
 _WANT = re.compile(rb"want ([0-9a-fA-F]{40})")
 _LONGEST_WANT = len("want ") + 39
 
 
 class Standing(Enum):
-    """What leads to a commit."""
+    """The kind of ref that leads to a commit."""
 
-    # A branch or tag; also of a commit that never was in a pull request.
+    # A branch or tag; also for commits that were never in a pull request.
     OWN = "own"
     PULL_REQUEST = "pull request"
-    # It was in a pull request that was removed or refused.
+    # No ref: the commit was in a pull request that was removed or rejected.
     NOWHERE = "nowhere"
 
 
@@ -44,8 +46,7 @@ async def mark(repos: Repos, repo: Repo, shas: Collection[str]) -> None:
         return
 
     async def unit(tx: Tx) -> None:
-        if not await repo_store.hold(tx, repo.id):
-            raise NotFound(REPO_GONE, code="RepoNotFound")
+        await hold_repo(tx, repo.id)
         await store.mark(tx, repo.id, sorted(shas))
 
     await (repos.db.write if len(shas) <= FEW else repos.db.write_long)(unit)
@@ -58,7 +59,7 @@ async def standing_of(repos: Repos, repo: Repo, sha: str) -> Standing:
     is_reachable, checked = found
     if checked != repo.generation:
         try:
-            standing = await _looked_up(repos, repo, sha)
+            standing = await _look_up(repos, repo, sha)
         except (Unavailable, program.GitFailed) as error:
             log.info("what leads to a commit is not known: %s", error)
             return Standing.PULL_REQUEST if is_reachable or checked is None else Standing.NOWHERE
@@ -68,24 +69,24 @@ async def standing_of(repos: Repos, repo: Repo, sha: str) -> Standing:
 
 
 async def without_removed(repos: Repos, repo: Repo, asked: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """What a fetch asks for, passed on; NotFound if that is a commit that was in a pull request and is nowhere now. Git
-    itself gives out all that it has, by its id.
+    """Pass on the request of a fetch; raise NotFound if it wants a commit of a removed pull request. Git itself serves
+    any object by its id.
     """
-    begun, asked_before = b"", set[str]()
+    tail, seen = b"", set[str]()
     async for part in asked:
-        # A line that is not whole yet is of no use to git either.
-        text = begun + part
-        wanted = {sha.decode().lower() for sha in _WANT.findall(text)} - asked_before
-        asked_before |= wanted
-        for sha in await _to_look_up(repos, repo, wanted):
+        # A line split between parts is complete, and checked, before git receives its end.
+        text = tail + part
+        wanted = {sha.decode().lower() for sha in _WANT.findall(text)} - seen
+        seen |= wanted
+        for sha in await _marked_and_not_refs(repos, repo, wanted):
             if await standing_of(repos, repo, sha) is Standing.NOWHERE:
                 raise NotFound(f"not our ref {sha}", code="RevisionNotFound")
-        begun = text[-_LONGEST_WANT:]
+        tail = text[-_LONGEST_WANT:]
         yield part
 
 
-async def _to_look_up(repos: Repos, repo: Repo, wanted: Collection[str]) -> list[str]:
-    """Clients mostly want what refs are at."""
+async def _marked_and_not_refs(repos: Repos, repo: Repo, wanted: Collection[str]) -> list[str]:
+    """The wanted commits that are marked and not the head of a ref. Most clients want only heads."""
     if not wanted:
         return []
 
@@ -99,22 +100,26 @@ async def _to_look_up(repos: Repos, repo: Repo, wanted: Collection[str]) -> list
     return found
 
 
-async def _looked_up(repos: Repos, repo: Repo, sha: str) -> Standing:
+async def _look_up(repos: Repos, repo: Repo, sha: str) -> Standing:
     async with repos.walks.taken(caller_of_context.get().share, repo.id):
         await copied_refs.refresh(repos, repo.id)
-        if await _is_in(repos, repo, sha, "--branches", "--tags"):
+        if await _is_reachable_from(repos, repo, sha, "--branches", "--tags"):
             return Standing.OWN
-        return Standing.PULL_REQUEST if await _is_in(repos, repo, sha, "--glob=refs/pr/*") else Standing.NOWHERE
+        return (
+            Standing.PULL_REQUEST
+            if await _is_reachable_from(repos, repo, sha, f"--glob={PULL_REQUESTS}*")
+            else Standing.NOWHERE
+        )
 
 
-async def _is_in(repos: Repos, repo: Repo, sha: str, *refs: str) -> bool:
+async def _is_reachable_from(repos: Repos, repo: Repo, sha: str, *refs: str) -> bool:
     command = ["rev-list", "--max-count=1", sha, "--not", *refs, "--"]
     return not await program.run(command, repos.folders.of(repo.id), seconds=SECONDS, gently=True)
 
 
 async def _store(repos: Repos, repo: Repo, sha: str, standing: Standing) -> None:
     if standing is Standing.OWN:
-        # For good: what a writer once put on a branch is the owner's, whatever becomes of the branch.
+        # Permanent: a commit that a writer put on a branch is the owner's, even if the branch is deleted.
         await repos.db.write(lambda tx: store.unmark(tx, repo.id, sha))
     else:
         in_pull_request = standing is Standing.PULL_REQUEST

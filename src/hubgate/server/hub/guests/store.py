@@ -1,14 +1,16 @@
-"""Statements on guests: who is one, what they are charged for, what only their pull requests brought."""
+"""Statements on guests: write permission, charges, and commits that are only in pull requests."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from hubgate.server.accounts.roles import Role
+from hubgate.server.hub.repos.model import PULL_REQUESTS
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.sqltext import Each, Kind, Params
 
-# Whether a user may write to the repo `r`, by ownership or role: what access/policy.py says of Action.REPO_WRITE,
-# without a token's limits. Takes `user_id`.
-_WRITES = f"""
+# Whether the user `:user_id` may write to the repo `r`, by ownership or role: Action.REPO_WRITE in access/policy.py,
+# without the limits of a token.
+_MAY_WRITE = f"""
     (r.owner_id = :user_id OR EXISTS (
         SELECT 1 FROM memberships m WHERE m.org_id = r.owner_id AND m.user_id = :user_id
         AND (m.role >= {Role.WRITE.value} OR (m.role = {Role.CONTRIBUTOR.value} AND r.creator_id = :user_id))
@@ -17,38 +19,33 @@ _WRITES = f"""
 
 
 async def is_writer(tx: Tx | Database, repo_id: str, user_id: str) -> bool:
-    sql = f"SELECT 1 FROM repos r WHERE r.id = :repo_id AND {_WRITES}"
+    sql = f"SELECT 1 FROM repos r WHERE r.id = :repo_id AND {_MAY_WRITE}"
     return await tx.one(sql, {"repo_id": repo_id, "user_id": user_id}) is not None
-
-
-async def hold_user(tx: Tx, user_id: str) -> bool:
-    """No other unit charges this user until this one ends. Taken before anything of a repo, as a deletion does."""
-    return await tx.one("UPDATE users SET name = name WHERE id = :id RETURNING id", {"id": user_id}) is not None
 
 
 # Pull requests.
 
-_OF_AUTHOR = "d.repo_id = :repo_id AND d.author_id = :user_id AND d.base IS NOT NULL"
+_BY_AUTHOR = "d.repo_id = :repo_id AND d.author_id = :user_id AND d.base IS NOT NULL"
 
 
 async def open_pull_requests(tx: Tx | Database, repo_id: str, user_id: str) -> int:
-    sql = f"SELECT count(*) AS n FROM discussions d WHERE {_OF_AUTHOR} AND d.status IN ('draft', 'open')"
+    sql = f"SELECT count(*) AS n FROM discussions d WHERE {_BY_AUTHOR} AND d.status IN ('draft', 'open')"
     row = await tx.one(sql, {"repo_id": repo_id, "user_id": user_id})
     return int(row["n"]) if row else 0
 
 
 async def refs_of_pull_requests(tx: Tx | Database, repo_id: str, user_id: str) -> int:
-    """Also of closed ones, as long as they are not deleted."""
+    """The number of refs of a user's unmerged pull requests, including closed ones."""
     sql = f"""
         SELECT count(*) AS n FROM discussions d
-        JOIN refs f ON f.repo_id = d.repo_id AND f.name = 'refs/pr/' || CAST(d.num AS text)
-        WHERE {_OF_AUTHOR} AND d.status <> 'merged'
+        JOIN refs f ON f.repo_id = d.repo_id AND f.name = '{PULL_REQUESTS}' || CAST(d.num AS text)
+        WHERE {_BY_AUTHOR} AND d.status <> 'merged'
     """
     row = await tx.one(sql, {"repo_id": repo_id, "user_id": user_id})
     return int(row["n"]) if row else 0
 
 
-# Rows of statements about many large files of a repo.
+# Parameters of statements on many large files of a repo.
 
 _FILE: dict[str, Kind] = {"repo_id": "text", "oid": "text"}
 
@@ -61,13 +58,13 @@ def _files(repo_id: str, oids: Iterable[str]) -> list[Params]:
 
 
 async def bytes_held(tx: Tx, user_id: str) -> int:
-    """In all repos that the user may not write to. A large file counts once in each repo."""
+    """The bytes charged to a user in all repos without write permission. A large file counts once per repo."""
     row = await tx.one(
         f"""
         SELECT CAST(COALESCE(SUM(x.held), 0) AS bigint) AS n FROM (
             SELECT CASE WHEN g.oid = '' THEN SUM(g.bytes) ELSE MAX(g.bytes) END AS held
             FROM guest_bytes g JOIN repos r ON r.id = g.repo_id
-            WHERE g.user_id = :user_id AND NOT {_WRITES} GROUP BY g.repo_id, g.oid
+            WHERE g.user_id = :user_id AND NOT {_MAY_WRITE} GROUP BY g.repo_id, g.oid
         ) x
         """,
         {"user_id": user_id},
@@ -76,7 +73,7 @@ async def bytes_held(tx: Tx, user_id: str) -> int:
 
 
 async def files_held(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> dict[str, int]:
-    """The bytes that the user is charged for each of these files already."""
+    """The bytes that the user is already charged for each of these files."""
     rows = await tx.each(_FILE_HELD, [{"user_id": user_id, "repo_id": repo_id, "oid": oid} for oid in oids])
     return {row["oid"]: int(row["bytes"]) for row in rows if row["bytes"] is not None}
 
@@ -92,7 +89,7 @@ _FILE_HELD = Each(
 
 
 async def charge(tx: Tx, user_id: str, repo_id: str, num: int, sizes: Mapping[str, int], now: int) -> None:
-    """For large files, by their ids."""
+    """Charge a user for large files, by their ids. An existing charge becomes the maximum of both."""
     rows: list[Params] = [{"repo_id": repo_id, "oid": oid, "size": size} for oid, size in sizes.items()]
     await tx.each(_CHARGE, rows, {"user_id": user_id, "num": num, "now": now})
 
@@ -110,7 +107,7 @@ _CHARGE = Each(
 
 
 async def charge_git(tx: Tx, user_id: str, repo_id: str, num: int, size: int, now: int) -> None:
-    """For what is stored in git; a negative size gives back."""
+    """Charge a user for git storage; a negative size reduces the charge."""
     await tx.exec(
         """
         INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
@@ -123,7 +120,7 @@ async def charge_git(tx: Tx, user_id: str, repo_id: str, num: int, size: int, no
 
 
 async def forget_waiting(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:
-    """Files that a pull request took up."""
+    """Delete the pending charges for files that a pull request now uses."""
     await tx.each(_FORGET, _files(repo_id, oids), {"user_id": user_id})
 
 
@@ -137,12 +134,20 @@ _FORGET = Each(
 
 
 async def end_charges(tx: Tx, repo_id: str, num: int) -> None:
-    await tx.exec("DELETE FROM guest_bytes WHERE repo_id = :repo_id AND num = :num", {"repo_id": repo_id, "num": num})
+    """End the charge for git storage of a pull request. Large files stay charged until the sweep has checked them."""
+    await release_files(tx, repo_id, num)
+    await _end_git(tx, repo_id, num)
+
+
+async def _end_git(tx: Tx, repo_id: str, num: int) -> None:
+    await tx.exec(
+        "DELETE FROM guest_bytes WHERE repo_id = :repo_id AND num = :num AND oid = ''", {"repo_id": repo_id, "num": num}
+    )
 
 
 async def leave_behind(tx: Tx, repo_id: str, num: int) -> None:
-    """What git stores for a pull request whose commits were replaced: charged as `-num`, which no merge ends."""
-    given: Params = {"repo_id": repo_id, "num": num}
+    """Rebook charges of replaced commits of a pull request. Git storage is charged as `-num`, which no merge ends."""
+    await release_files(tx, repo_id, num)
     await tx.exec(
         """
         INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
@@ -150,21 +155,24 @@ async def leave_behind(tx: Tx, repo_id: str, num: int) -> None:
         WHERE repo_id = :repo_id AND num = :num AND oid = ''
         ON CONFLICT (user_id, repo_id, num, oid) DO UPDATE SET bytes = guest_bytes.bytes + excluded.bytes
         """,
-        given,
+        {"repo_id": repo_id, "num": num},
     )
-    await tx.exec("DELETE FROM guest_bytes WHERE repo_id = :repo_id AND num = :num AND oid = ''", given)
+    await _end_git(tx, repo_id, num)
 
 
-async def set_waiting(tx: Tx, repo_id: str, num: int, now: int) -> None:
-    """Large files of a pull request whose ref is gone: charged for as long as an upload that none took up."""
+async def release_files(tx: Tx, repo_id: str, num: int) -> None:
+    """Detach the charges for large files that a pull request may no longer need. The files stay charged until the sweep
+    has checked them: another pull request may contain the same commits without having sent the files.
+    """
     await tx.exec(
         """
         INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
-        SELECT user_id, repo_id, 0, oid, bytes, :now FROM guest_bytes
+        SELECT user_id, repo_id, 0, oid, bytes, 0 FROM guest_bytes
         WHERE repo_id = :repo_id AND num = :num AND oid <> ''
-        ON CONFLICT (user_id, repo_id, num, oid) DO UPDATE SET updated_at = excluded.updated_at
+        ON CONFLICT (user_id, repo_id, num, oid) DO UPDATE SET
+            bytes = CASE WHEN guest_bytes.bytes > excluded.bytes THEN guest_bytes.bytes ELSE excluded.bytes END
         """,
-        {"repo_id": repo_id, "num": num, "now": now},
+        {"repo_id": repo_id, "num": num},
     )
     await tx.exec(
         "DELETE FROM guest_bytes WHERE repo_id = :repo_id AND num = :num AND oid <> ''",
@@ -172,57 +180,101 @@ async def set_waiting(tx: Tx, repo_id: str, num: int, now: int) -> None:
     )
 
 
-async def expire_waiting(tx: Tx, before: int) -> None:
-    await tx.exec("DELETE FROM guest_bytes WHERE num = 0 AND updated_at < :before", {"before": before})
+async def expire_files(tx: Tx, before: int) -> None:
+    """Delete charges for large files that were announced and never sent, or were deleted. Charges for git storage do
+    not expire, since git objects are never deleted.
+    """
+    await tx.exec(
+        """
+        DELETE FROM guest_bytes WHERE num = 0 AND oid <> '' AND updated_at < :before AND NOT EXISTS (
+            SELECT 1 FROM lfs_links l WHERE l.repo_id = guest_bytes.repo_id AND l.oid = guest_bytes.oid AND l.guest = 1
+        )
+        """,
+        {"before": before},
+    )
 
 
 # Large files that only guests sent.
 
 
-async def guests_among(tx: Tx, repo_id: str, oids: Collection[str]) -> dict[str, int]:
-    """The sizes of those that no writer sent or used."""
-    rows = await tx.each(_GUEST_LINK, _files(repo_id, oids))
-    return {row["oid"]: int(row["size"]) for row in rows}
+@dataclass(frozen=True)
+class Links:
+    """The files linked to a repo: the sizes of those that only guests sent, and the ids of the owner's."""
+
+    of_guests: Mapping[str, int]
+    of_owner: Collection[str]
 
 
-_GUEST_LINK = Each(
+async def links_among(tx: Tx, repo_id: str, oids: Collection[str]) -> Links:
+    rows = await tx.each(_LINK, _files(repo_id, oids))
+    of_guests = {row["oid"]: int(row["size"]) for row in rows if row["guest"]}
+    return Links(of_guests, {row["oid"] for row in rows} - of_guests.keys())
+
+
+_LINK = Each("SELECT l.oid, l.size, l.guest FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid", _FILE)
+
+
+async def hidden_from(tx: Tx, repo_id: str, user_id: str | None, oids: Collection[str]) -> set[str]:
+    """Files that no pull request uses yet and this user did not send. `checked` is set by the first pull request."""
+    rows = await tx.each(_HIDDEN, _files(repo_id, oids), {"user_id": user_id or ""})
+    return {row["oid"] for row in rows}
+
+
+_HIDDEN = Each(
     """
-    SELECT l.oid, l.size FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid AND l.guest = 1
+    SELECT l.oid FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid AND l.guest = 1 AND l.checked IS NULL
+    AND NOT EXISTS (
+        SELECT 1 FROM guest_bytes g WHERE g.user_id = :user_id AND g.repo_id = l.repo_id AND g.oid = l.oid
+    )
     """,
     _FILE,
 )
 
 
 async def make_owners(tx: Tx, repo_id: str, oids: Collection[str]) -> None:
-    """Files that a writer uses are the owner's from now on."""
+    """Make files the owner's, because a writer sends or uses them, and end all charges for them."""
     await tx.each(_MAKE_OWNERS, _files(repo_id, oids))
+    await tx.each(_END_FILES, _files(repo_id, oids))
 
 
 _MAKE_OWNERS = Each(
     "UPDATE lfs_links SET guest = 0 /*pg FROM batch */ WHERE repo_id = :repo_id AND oid = :oid AND guest = 1", _FILE
 )
+_END_FILES = Each("DELETE FROM guest_bytes /*pg USING batch */ WHERE repo_id = :repo_id AND oid = :oid", _FILE)
 
 
-# The sweep: repos with their generation, where something may have changed since it was last looked at.
+# The sweep. A file is due once it has no charge of a pull request or of a recent upload.
+
+_DUE = """
+    l.guest = 1 AND NOT EXISTS (
+        SELECT 1 FROM guest_bytes g
+        WHERE g.repo_id = l.repo_id AND g.oid = l.oid AND (g.num > 0 OR g.updated_at >= :before)
+    )
+"""
 
 
-async def repos_with_charges(tx: Tx, most: int) -> list[tuple[str, int]]:
+async def repos_to_sweep(tx: Tx, after: str, before: int, most: int) -> list[tuple[str, int]]:
+    """Repos, with generation, in which something may have changed since the last check."""
     rows = await tx.all(
-        """
-        SELECT DISTINCT r.id, r.generation FROM guest_bytes g JOIN repos r ON r.id = g.repo_id
-        WHERE g.num > 0 AND (g.checked IS NULL OR g.checked <> r.generation) ORDER BY r.id LIMIT :most
+        f"""
+        SELECT r.id, r.generation FROM guest_bytes g JOIN repos r ON r.id = g.repo_id
+        WHERE g.repo_id > :after AND g.num > 0 AND (g.checked IS NULL OR g.checked <> r.generation)
+        UNION
+        SELECT r.id, r.generation FROM lfs_links l JOIN repos r ON r.id = l.repo_id
+        WHERE l.repo_id > :after AND {_DUE} AND (l.checked IS NULL OR l.checked <> r.generation)
+        ORDER BY 1 LIMIT :most
         """,
-        {"most": most},
+        {"after": after, "before": before, "most": most},
     )
     return [(row["id"], int(row["generation"])) for row in rows]
 
 
 async def charged_refs(tx: Tx, repo_id: str) -> dict[int, str]:
-    """Pull requests with charges, and the commits that they are at."""
+    """The pull requests with charges, and their head commits."""
     rows = await tx.all(
-        """
+        f"""
         SELECT DISTINCT g.num, f.sha FROM guest_bytes g
-        JOIN refs f ON f.repo_id = g.repo_id AND f.name = 'refs/pr/' || CAST(g.num AS text)
+        JOIN refs f ON f.repo_id = g.repo_id AND f.name = '{PULL_REQUESTS}' || CAST(g.num AS text)
         WHERE g.repo_id = :repo_id AND g.num > 0
         """,
         {"repo_id": repo_id},
@@ -237,46 +289,30 @@ async def set_checked(tx: Tx, repo_id: str, generation: int) -> None:
     )
 
 
-_UNCHARGED = """
-    l.guest = 1 AND NOT EXISTS (SELECT 1 FROM guest_bytes g WHERE g.repo_id = l.repo_id AND g.oid = l.oid)
-"""
-
-
-async def repos_with_uncharged_files(tx: Tx, most: int) -> list[tuple[str, int]]:
-    rows = await tx.all(
-        f"""
-        SELECT DISTINCT r.id, r.generation FROM lfs_links l JOIN repos r ON r.id = l.repo_id
-        WHERE {_UNCHARGED} AND (l.checked IS NULL OR l.checked <> r.generation) ORDER BY r.id LIMIT :most
-        """,
-        {"most": most},
-    )
-    return [(row["id"], int(row["generation"])) for row in rows]
-
-
-async def uncharged_files(tx: Tx, repo_id: str, most: int) -> dict[str, int]:
-    """Large files that only guests sent and nobody is charged for any more, with their sizes."""
+async def files_due(tx: Tx, repo_id: str, before: int, most: int) -> dict[str, int]:
+    """The large files that the sweep must check, with sizes."""
     rows = await tx.all(
         f"""
         SELECT l.oid, l.size FROM lfs_links l JOIN repos r ON r.id = l.repo_id
-        WHERE l.repo_id = :repo_id AND {_UNCHARGED} AND (l.checked IS NULL OR l.checked <> r.generation)
+        WHERE l.repo_id = :repo_id AND {_DUE} AND (l.checked IS NULL OR l.checked <> r.generation)
         ORDER BY l.oid LIMIT :most
         """,
-        {"repo_id": repo_id, "most": most},
+        {"repo_id": repo_id, "before": before, "most": most},
     )
     return {row["oid"]: int(row["size"]) for row in rows}
 
 
-async def drop_uncharged(tx: Tx, repo_id: str, oids: Collection[str]) -> None:
-    await tx.each(_DROP, _files(repo_id, oids))
+async def drop_due(tx: Tx, repo_id: str, oids: Collection[str], before: int) -> None:
+    await tx.each(_DROP, _files(repo_id, oids), {"before": before})
 
 
 _DROP = Each(
-    f"DELETE FROM lfs_links AS l /*pg USING batch */ WHERE l.repo_id = :repo_id AND l.oid = :oid AND {_UNCHARGED}",
-    _FILE,
+    f"DELETE FROM lfs_links AS l /*pg USING batch */ WHERE l.repo_id = :repo_id AND l.oid = :oid AND {_DUE}", _FILE
 )
 
 
 async def set_needed(tx: Tx, repo_id: str, oids: Collection[str], generation: int) -> None:
+    """Record that a pull request contains these files."""
     await tx.each(_NEEDED, _files(repo_id, oids), {"generation": generation})
 
 
@@ -293,7 +329,7 @@ _NEEDED = Each(
 
 
 async def mark(tx: Tx, repo_id: str, shas: Sequence[str]) -> None:
-    """As commits that a pull request brings; whether a ref leads to them is looked up when they are shown."""
+    """Mark commits as added by a pull request. Whether a ref leads to them is checked when they are shown."""
     await tx.each(_MARK, [{"repo_id": repo_id, "sha": sha} for sha in shas])
 
 
@@ -319,7 +355,7 @@ _MARKED = Each(
 
 
 async def marked(db: Database, repo_id: str, sha: str) -> tuple[bool, int | None] | None:
-    """Whether a pull request led to it when the repo had this generation; None if it is not marked."""
+    """Whether a pull request led to a commit, and the repo's generation at that check; None if it is not marked."""
     row = await db.one(
         "SELECT is_reachable, checked FROM pull_request_commits WHERE repo_id = :repo_id AND sha = :sha",
         {"repo_id": repo_id, "sha": sha},
@@ -338,7 +374,7 @@ async def set_mark(tx: Tx, repo_id: str, sha: str, is_reachable: bool, generatio
 
 
 async def unmark(tx: Tx, repo_id: str, sha: str) -> None:
-    """A commit that is on a branch or tag."""
+    """Delete the mark of a commit that is on a branch or tag."""
     await tx.exec(
         "DELETE FROM pull_request_commits WHERE repo_id = :repo_id AND sha = :sha", {"repo_id": repo_id, "sha": sha}
     )

@@ -1,12 +1,15 @@
-"""Ends charges of guests, and drops large files that only guests sent once nothing needs them.
+"""Ends charges of guests, and deletes unneeded large files that only guests sent.
 
-A charge ends when its pull request is merged, by whatever means: its commit is on a branch. A file is needed as long as
-somebody is charged for it, or a ref leads to a pointer to it; if a branch or tag does, it is the owner's.
+A charge for git storage ends when its pull request is merged, by any method: its commit is on a branch or tag.
+
+A large file is checked once its pull request was merged, replaced or removed, or if no pull request used it in time. If
+a branch or tag contains a pointer to the file, it becomes the owner's; if a pull request does, it stays charged;
+otherwise the file's link is deleted and its charge ends.
 """
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -18,91 +21,93 @@ from hubgate.server.hub.git.objects import pointer_text
 from hubgate.server.hub.guests import store
 from hubgate.server.hub.repos import copied_refs
 from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.hub.repos.model import PULL_REQUESTS
 from hubgate.server.storage.database import Tx
 
 log = logging.getLogger("hubgate.worker")
 
-_Work = Callable[[str, int], Awaitable[bool]]
-
-# How long an upload waits for a pull request to take it up.
+# How long an upload may wait for a pull request that uses it.
 WAITING_LASTS = 2 * DAY
-# Repos, and files of each, that are looked at in one step.
-SLICE = 50
+# Files of a repo that are checked per step.
 MOST_FILES = 10_000
 LONGEST_WALK = 10 * 60.0
 
 _OWN = ("--branches", "--tags")
-_PULL_REQUESTS = "--glob=refs/pr/*"
+_PULL_REQUESTS = f"--glob={PULL_REQUESTS}*"
 
 
 def pointer_sha(oid: str, size: int) -> str:
-    """The id of the blob that stands for a large file in git. Guests can write no other form of it."""
+    """The id of the canonical LFS pointer to a large file. Guests can only write this form."""
     text = pointer_text(oid, size)
     return hashlib.sha1(f"blob {len(text)}\0".encode() + text, usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sweep:
     repos: Repos
+    # The last repo processed in this round.
+    _after: str = ""
 
     async def step(self) -> bool:
-        """Whether there is more to do at once."""
-        db, before = self.repos.db, self.repos.clock() - WAITING_LASTS
-        await db.write_long(lambda tx: store.expire_waiting(tx, before))
-        charged = await db.read_long(lambda tx: store.repos_with_charges(tx, SLICE))
-        done = [await self._tried(self._end_merged, *one) for one in charged]
-        uncharged = await db.read_long(lambda tx: store.repos_with_uncharged_files(tx, SLICE))
-        done += [await self._tried(self._drop_files, *one) for one in uncharged]
-        return SLICE in (len(charged), len(uncharged)) and any(done)
+        """Process some repos of a round; return whether the round has more. A failed repo waits for the next round."""
+        db, most, before = self.repos.db, self.repos.limits.swept_repos, self.repos.clock() - WAITING_LASTS
+        found = await db.read_long(lambda tx: store.repos_to_sweep(tx, self._after, before, most))
+        for repo_id, generation in found:
+            try:
+                await self._end_merged(repo_id, generation)
+                await self._check_files(repo_id, generation, before)
+            except (HubError, program.GitFailed) as error:
+                log.warning("the guests of repo %s are looked at later: %s", repo_id, error)
+        await db.write_long(lambda tx: store.expire_files(tx, before))
+        self._after = found[-1][0] if len(found) == most else ""
+        return self._after != ""
 
-    async def _tried(self, work: _Work, repo_id: str, generation: int) -> bool:
-        try:
-            return await work(repo_id, generation)
-        except (HubError, program.GitFailed) as error:
-            log.warning("the guests of repo %s are looked at later: %s", repo_id, error)
-            return False
-
-    async def _end_merged(self, repo_id: str, generation: int) -> bool:
+    async def _end_merged(self, repo_id: str, generation: int) -> None:
         tips = await self.repos.db.read_long(lambda tx: store.charged_refs(tx, repo_id))
-        unmerged = await self._met(repo_id, set(tips.values()), _PULL_REQUESTS, "--not", *_OWN)
+        of_guests = (_PULL_REQUESTS, "--not", *_OWN)
+        unmerged = await self._listed_among(repo_id, set(tips.values()), *of_guests) if tips else set()
         merged = [num for num, sha in tips.items() if sha not in unmerged]
 
-        async def unit(tx: Tx) -> bool:
+        async def unit(tx: Tx) -> None:
             if await repo_store.hold(tx, repo_id) != generation:
-                return False
+                return
             for num in merged:
                 await store.end_charges(tx, repo_id, num)
             await store.set_checked(tx, repo_id, generation)
-            return True
 
-        return await self.repos.db.write_long(unit)
+        await self.repos.db.write_long(unit)
 
-    async def _drop_files(self, repo_id: str, generation: int) -> bool:
-        files = await self.repos.db.read_long(lambda tx: store.uncharged_files(tx, repo_id, MOST_FILES))
+    async def _check_files(self, repo_id: str, generation: int, before: int) -> None:
+        files = await self.repos.db.read_long(lambda tx: store.files_due(tx, repo_id, before, MOST_FILES))
+        if not files:
+            return
         by_pointer = {pointer_sha(oid, size): oid for oid, size in files.items()}
-        own = await self._met(repo_id, by_pointer.keys(), "--objects", "--no-object-names", *_OWN)
+        own = await self._listed_among(repo_id, by_pointer.keys(), "--objects", "--no-object-names", *_OWN)
         others = by_pointer.keys() - own
-        needed = await self._met(repo_id, others, "--objects", "--no-object-names", _PULL_REQUESTS) if others else set()
+        needed = (
+            await self._listed_among(repo_id, others, "--objects", "--no-object-names", _PULL_REQUESTS)
+            if others
+            else set()
+        )
 
-        async def unit(tx: Tx) -> bool:
-            # Every ref that moves changes the generation, so what was found is still so.
+        async def unit(tx: Tx) -> None:
+            # The generation changes whenever a ref moves, so the findings are still valid if it is the same.
             if await repo_store.hold(tx, repo_id) != generation:
-                return False
+                return
             await store.make_owners(tx, repo_id, {by_pointer[sha] for sha in own})
             await store.set_needed(tx, repo_id, {by_pointer[sha] for sha in needed}, generation)
-            await store.drop_uncharged(tx, repo_id, {by_pointer[sha] for sha in others - needed})
-            return True
+            await store.drop_due(tx, repo_id, {by_pointer[sha] for sha in others - needed}, before)
 
-        return await self.repos.db.write_long(unit)
+        await self.repos.db.write_long(unit)
 
-    async def _met(self, repo_id: str, wanted: Collection[str], *arguments: str) -> set[str]:
-        """Those of `wanted` that `git rev-list` lists."""
+    async def _listed_among(self, repo_id: str, wanted: Collection[str], *arguments: str) -> set[str]:
+        """Those of `wanted` that `git rev-list` prints."""
         folder = await copied_refs.refresh(self.repos, repo_id)
-        met, named = set[str](), {sha.encode() for sha in wanted}
+        found_shas, wanted_lines = set[str](), {sha.encode() for sha in wanted}
         lines = program.lines(["rev-list", *arguments], folder, b"", LONGEST_WALK)
         async with aclosing(lines):
             async for part in lines:
-                met.update(sha.decode() for sha in named.intersection(part))
-                if len(met) == len(named):
+                found_shas.update(sha.decode() for sha in wanted_lines.intersection(part))
+                if len(found_shas) == len(wanted_lines):
                     break
-        return met
+        return found_shas

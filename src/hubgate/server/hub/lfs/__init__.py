@@ -1,4 +1,4 @@
-"""Large files: kept once by their SHA-256, linked to each repo that was sent them.
+"""Large files (LFS): stored once by their SHA-256, linked to each repo that was sent them.
 
-Owns: the files, who of the repos may use which, uploads in one piece or many, links signed for a while.
+Owns: the files, the links between repos and files, single and multipart uploads, signed URLs that expire.
 """

@@ -1,5 +1,5 @@
-"""Large files on disk, by the SHA-256 of what is in them. A file with that name is whole: it got it only once its bytes
-had been counted and hashed.
+"""Large files on disk, named by the SHA-256 of their content. A file gets its name only after its size and hash were
+checked, so a named file is complete.
 """
 
 import hashlib
@@ -28,31 +28,31 @@ class LargeFiles:
 
     @property
     def aside(self) -> Path:
-        """Where files wait that may have to go (`forgetting`)."""
+        """The folder of files that may be deleted (`forgetting`)."""
         return self.root / "going"
 
     def all(self) -> Iterator[Path]:
         yield from self.root.glob("??/??/*")
 
     def draft(self) -> Path:
-        """A place to write to, on the same file system."""
+        """The path of a new temporary file on the same file system."""
         folder = self.root / "incoming"
         folder.mkdir(parents=True, exist_ok=True)
         return folder / secrets.token_hex(16)
 
     async def keep(self, draft: Path, oid: str) -> None:
-        """Give a whole, checked file its name."""
+        """Move a complete, checked file to its final name."""
         await in_thread(self.keep_now, draft, oid)
 
     def keep_now(self, draft: Path, oid: str) -> None:
-        place = self.at(oid)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        # Two that send the same file end with the same bytes under the same name.
-        draft.replace(place)
-        _sync_folder(place.parent)
+        path = self.at(oid)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Concurrent uploads of the same file result in the same bytes under the same name.
+        draft.replace(path)
+        _sync_folder(path.parent)
 
     async def take(self, parts: AsyncIterator[bytes], oid: str, size: int) -> None:
-        """Write what arrives, and keep it if it is what was announced."""
+        """Receive a file and store it if size and hash are as announced."""
         draft = self.draft()
         try:
             with draft.open("wb") as file:

@@ -1,8 +1,8 @@
-"""Large files that no repo has any more go, a day after they came.
+"""Deletes large files that no repo links to, a day after they were received.
 
-Somebody may be sending the same file at this very moment. So it is set aside first, and only then judged: whoever came
-before that finds it back, because it is young or linked by then, and whoever comes after it puts a file of their own
-in its place. One process does this at a time; what it set aside when it was killed is judged by the next.
+A client may upload the same file concurrently. So a file is first set aside and then checked: a file that was received
+or linked before it was set aside is restored, because it is recent or linked by then; a later upload writes a new file.
+Only one process does this at a time; the next process checks files that a killed process had set aside.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store
 
-# Between the arrival of a file and its link.
+# The longest time between receiving a file and linking it.
 ARRIVING_LASTS = DAY
 SLICE = 500
 
@@ -27,7 +27,7 @@ class Forgetting:
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     async def step(self) -> bool:
-        """A slice of all files; whether there are more."""
+        """Check a slice of all files; return whether there are more."""
         files = await in_thread(lambda: list(islice(self._round, SLICE)))
         if not files:
             self._round = self.repos.large_files.all()
@@ -36,9 +36,9 @@ class Forgetting:
         linked = await self._linked(old)
         aside = self.repos.large_files.aside
         await in_thread(_set_aside, [file for file in old if file.name not in linked], aside)
-        going = await in_thread(lambda: list(aside.glob("*")))
-        linked = await self._linked(going)
-        await in_thread(self._settle, going, linked)
+        candidates = await in_thread(lambda: list(aside.glob("*")))
+        linked = await self._linked(candidates)
+        await in_thread(self._delete_or_restore, candidates, linked)
         return len(files) == SLICE
 
     async def _linked(self, files: Sequence[Path]) -> set[str]:
@@ -47,8 +47,8 @@ class Forgetting:
         names = [file.name for file in files]
         return await self.repos.db.read_long(lambda tx: store.linked_among(tx, names))
 
-    def _settle(self, going: Sequence[Path], linked: set[str]) -> None:
-        for file in going:
+    def _delete_or_restore(self, candidates: Sequence[Path], linked: set[str]) -> None:
+        for file in candidates:
             if file.name in linked or not self._is_old(file):
                 file.replace(self.repos.large_files.at(file.name))
             else:

@@ -1,4 +1,4 @@
-"""Keeping a file that came inside a commit as a large file, because `.gitattributes` wants it so."""
+"""Stores a file from inside a commit as a large file, if its name (`.gitattributes`) or size requires that."""
 
 import hashlib
 import io
@@ -7,12 +7,14 @@ from pathlib import Path
 
 import msgspec
 
+from hubgate.server import failpoint
+from hubgate.server.accounts.holding import hold_by_id
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charging import Charge, add_kept
 from hubgate.server.hub.lfs import store
+from hubgate.server.hub.repos.holding import hold_repo
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.storage.database import Tx
 
@@ -20,7 +22,7 @@ _CHUNK = 1024 * 1024
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What it would be called as a git blob is kept beside its SHA-256, for clients that compare by that."""
+    """A stored large file. `blob_sha` is the id it would have as a git blob, for clients that compare by that."""
 
     oid: str
     size: int
@@ -31,30 +33,33 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 async def keep_content(repos: Repos, repo: Repo, content: Content, charge: Charge | None) -> str:
-    """Its SHA-256. From here on the repo has the file; a guest is charged for it."""
-    kept, now = await keep(repos, content), repos.clock()
+    """Store content as a large file, link it to the repo, charge a guest for it, and return its SHA-256."""
+    stored, now = await keep(repos, content), repos.clock()
+    failpoint.hit("large-file-before-link")
 
     async def unit(tx: Tx) -> bool:
         if charge is not None:
-            await guest_store.hold_user(tx, charge.user_id)
-        await kept.link(tx, repo.id, now, by_guest=charge is not None)
-        return charge is not None and await add_kept(tx, repo, charge, kept.oid, kept.size, now)
+            await hold_by_id(tx, charge.user_id)
+        # The lock prevents the sweep from deleting the link before the charge exists.
+        await hold_repo(tx, repo.id)
+        await stored.link(tx, repo.id, now, by_guest=charge is not None)
+        return charge is not None and await add_kept(tx, repo, charge, stored.oid, stored.size, now)
 
     is_charged = await repos.db.write(unit)
     if charge is not None:
-        charge.in_git -= kept.size
-        charge.files |= {kept.oid} if is_charged else set()
-    return kept.oid
+        charge.in_git -= stored.size
+        charge.files |= {stored.oid} if is_charged else set()
+    return stored.oid
 
 
 async def keep(repos: Repos, content: Content) -> Kept:
-    oid, blob_sha, draft = await in_thread(_drafted, repos, content)
-    # Also over the same file: one that no repo has may be about to go (`forgetting`).
+    oid, blob_sha, draft = await in_thread(_write_temporary, repos, content)
+    # Even if the file exists: a file that no repo links to may be about to be deleted (`forgetting`).
     await repos.large_files.keep(draft, oid)
     return Kept(oid, content.size, blob_sha)
 
 
-def _drafted(repos: Repos, content: Content) -> tuple[str, str, Path]:
+def _write_temporary(repos: Repos, content: Content) -> tuple[str, str, Path]:
     sha256, sha1 = hashlib.sha256(), hashlib.sha1(f"blob {content.size}\0".encode(), usedforsecurity=False)
     draft = repos.large_files.draft()
     source = content.file.open("rb") if content.file else io.BytesIO(content.text)

@@ -1,6 +1,6 @@
-"""Addresses that carry their own permission for a while: existing clients send large files without a token.
+"""Signed URLs that expire: existing clients transfer large files without a token.
 
-What is signed is everything that matters: what may be done, in which repo, with which file, of which size, until when.
+The signature covers the operation, the repo, the file, its size and the expiry.
 """
 
 from urllib.parse import urlencode
@@ -12,15 +12,15 @@ from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.secret import ServerSecret
 
-# Long enough for a large file on a slow line: what counts is when the upload begins.
+# Long enough for a large file on a slow connection; only the start of an upload must be before the expiry.
 LASTS = 6 * 3600 * SECOND
-# Who loses the right to read keeps a link for no longer than this; git-lfs asks for a new one when it has run out.
+# The longest time that a URL works after read permission was revoked; git-lfs requests a new URL after expiry.
 DOWNLOAD_SECONDS = 900
 _PURPOSE = "lfs-link"
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """`part` is 0 for a file in one piece."""
+    """The permission that a signed URL grants. `part` is 0 for a single upload."""
 
     # "upload", "part", "complete", "verify" or "download".
     verb: str
@@ -29,12 +29,12 @@ class Grant(msgspec.Struct, frozen=True):
     size: int
     expires_at: int
     part: int = 0
-    # 1 where only a guest sends it, so that it is not the owner's.
+    # 1 if a guest uploads the file, which then does not belong to the owner.
     guest: int = 0
 
     @property
     def _signed(self) -> bytes:
-        """Without the last field where it is 0: an address from before it existed stays good."""
+        """The signed text. `guest` is omitted if 0, so that URLs from before this field existed stay valid."""
         fields = msgspec.structs.astuple(self)
         return "\n".join(map(str, fields if self.guest else fields[:-1])).encode()
 
@@ -50,10 +50,10 @@ class Grant(msgspec.Struct, frozen=True):
 
     def check(self, secret: ServerSecret, signature: str, now: int) -> None:
         try:
-            given = bytes.fromhex(signature)
+            mac_given = bytes.fromhex(signature)
         except ValueError:
-            given = b""
-        if not secret.mac_matches(_PURPOSE, self._signed, given):
+            mac_given = b""
+        if not secret.mac_matches(_PURPOSE, self._signed, mac_given):
             raise Forbidden("This address was changed. Ask for a new one.")
         if now >= self.expires_at:
             raise Forbidden("This address is no longer good. Ask for a new one.")

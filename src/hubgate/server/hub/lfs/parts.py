@@ -1,4 +1,4 @@
-"""Large files that come in parts: each is kept until all are there, then they are put together and checked."""
+"""Multipart uploads of large files: parts are stored until all are received, then joined and checked."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from hubgate.server.errors import Unprocessable
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
 from hubgate.server.hub.lfs.files import LargeFiles
 
-# Each has an address of its own: a file of a terabyte has larger parts rather than more of them.
+# Each part has a URL, so a file of a terabyte has larger parts rather than more parts.
 MOST = 256
 _CHUNK = 1024 * 1024
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
@@ -20,7 +20,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 
 @dataclass(frozen=True)
 class Cut:
-    """How a file of this size is cut into parts of at least this size."""
+    """The division of a file of `size` bytes into parts of at least `least` bytes."""
 
     size: int
     least: int
@@ -43,7 +43,7 @@ def is_fingerprint(text: str) -> bool:
 
 
 async def take(files: LargeFiles, upload: str, number: int, length: int, parts: AsyncIterator[bytes]) -> str:
-    """Its fingerprint. A part that is sent again replaces the one before."""
+    """Receive a part and return its fingerprint. The same part sent again replaces the earlier upload."""
     folder = _folder(files, upload)
     await in_thread(lambda: folder.mkdir(parents=True, exist_ok=True))
     draft, digest, count = files.draft(), hashlib.sha256(), 0
@@ -67,10 +67,10 @@ async def take(files: LargeFiles, upload: str, number: int, length: int, parts: 
 async def complete(files: LargeFiles, upload: str, oid: str, cut: Cut, fingerprints: Sequence[str]) -> None:
     if len(fingerprints) != cut.count:
         raise Unprocessable(f"This file has {cut.count} parts.")
-    await in_long_thread(_joined, files, upload, oid, cut.size, fingerprints)
+    await in_long_thread(_join, files, upload, oid, cut.size, fingerprints)
 
 
-def _joined(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:
+def _join(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:
     folder, draft, digest = _folder(files, upload), files.draft(), hashlib.sha256()
     try:
         with draft.open("wb") as whole:

@@ -1,1 +1,1 @@
-"""Lists of repos: searched, sorted, page by page, and with nothing in them that the caller may not see."""
+"""Lists of repos: search, sorting and paging, restricted to repos that the caller may see."""

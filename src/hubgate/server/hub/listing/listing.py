@@ -1,4 +1,4 @@
-"""One page of a list of repos, as far as this caller may see."""
+"""Pages of lists of repos, and their counts and sizes, restricted to repos that the caller may see."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
 CURSOR = (int, str)
-# Characters of cards and tags on one page, about. The page ends there: whoever wants the rest follows its cursor.
+# Approximate characters of cards and tags on one page. The page ends there, and its cursor leads to the rest.
 MOST_TEXT = 2 * 1024 * 1024
 
 
@@ -29,12 +29,12 @@ async def listed(repos: Repos, identity: Identity, wanted: Wanted, asked: PageRe
     after = (int(asked.after[0]), str(asked.after[1])) if asked.after else None
     sight = sight_of(identity)
     rows = await repos.db.read_long(lambda tx: store.page(tx, wanted, sight, after, asked.fetch))
-    fitting = PageRequest(_fitting(rows, asked.limit), asked.after)
-    return page_of(rows, fitting, lambda repo: (_moment(repo, wanted.sort), repo.id))
+    limited = PageRequest(_page_size(rows, asked.limit), asked.after)
+    return page_of(rows, limited, lambda repo: (_sort_value(repo, wanted.sort), repo.id))
 
 
 async def recent(repos: Repos, identity: Identity, most: int) -> list[Repo]:
-    """Of all types, the latest change first. Type by type, because that is how they are indexed."""
+    """The most recently changed repos of all types. Each type is queried separately, as the index is by type."""
     sight = sight_of(identity)
 
     async def read(tx: Tx) -> list[Repo]:
@@ -47,7 +47,7 @@ async def recent(repos: Repos, identity: Identity, most: int) -> list[Repo]:
 
 @dataclass(frozen=True)
 class Storage:
-    """The bytes of large files: of each repo by its id, and of all that the caller may see."""
+    """The bytes of large files: by repo id, and in total for the repos that the caller may see."""
 
     by_repo: Mapping[str, int]
     total: int
@@ -73,8 +73,8 @@ async def counted(repos: Repos, identity: Identity, owner_id: str) -> Counts:
     return Counts(*(found.get(kind.value, 0) for kind in RepoType))
 
 
-def _fitting(rows: Sequence[Repo], limit: int) -> int:
-    """How many of `limit` are shown, at least one: a card may have 64 KiB, and they are all encoded at once."""
+def _page_size(rows: Sequence[Repo], limit: int) -> int:
+    """The number of repos on the page, at least one: a card may have 64 KiB, and all are encoded at once."""
     size = 0
     for shown, repo in enumerate(rows[:limit], 1):
         size += len(repo.card) + len(repo.tags)
@@ -83,5 +83,5 @@ def _fitting(rows: Sequence[Repo], limit: int) -> int:
     return limit
 
 
-def _moment(repo: Repo, sort: str) -> int:
+def _sort_value(repo: Repo, sort: str) -> int:
     return repo.created_at if sort == "createdAt" else repo.updated_at

@@ -1,5 +1,5 @@
-"""Repos: making, finding, listing, changing, moving, deleting, and moving their refs (`refs`).
+"""Repos: creating, finding, listing, configuring, moving and deleting them, and moving their refs (`refs`).
 
-The one truth about a repo is its rows: objects land on disk first, then one unit of work moves the refs, comparing what
-they were, and writes the event.
+The rows are the source of truth about a repo: objects are written to disk first, then one transaction moves the refs by
+compare-and-swap and records the event.
 """

@@ -1,4 +1,4 @@
-"""What the audit log of an organization says of its repos, in the unit of the change."""
+"""Audit entries of an organization about its repos, written in the transaction of the change."""
 
 from typing import Any
 
@@ -9,7 +9,9 @@ from hubgate.server.storage.database import Tx
 
 
 async def note(tx: Tx, owner: Owner, kind: Kind, repo: Repo, does: str, actor: Actor, now: int, **more: Any) -> None:
-    """`does` is what the actor did to the repo, which is named as it was then. Users have no such log."""
+    """Add an entry to the owner's audit log, if it is an organization; users have no audit log. `does` describes what
+    the actor did; the entry has the repo's name at that time.
+    """
     if owner.kind == "org":
         data = {"repo": repo.full_name, "repoId": repo.id, "type": repo.type, **more}
         await record(tx, owner.id, kind, does, actor, now, data)

@@ -1,4 +1,4 @@
-"""Who a commit made over HTTP is by. A user's e-mail address is not written into a history that anyone may clone."""
+"""The author of a commit over HTTP. Users' e-mail addresses are not written into a history that anyone may clone."""
 
 from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""Branches and tags: making and deleting them, and squashing the history of one."""
+"""Creating and deleting branches and tags, and squashing the history of a branch."""
 
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import BadRequest, Conflict, NotFound, Unavailable, Unprocessable
@@ -17,7 +17,7 @@ MOST_TRIES = 50
 
 
 def check_ref(kind: str, name: str) -> str:
-    """The whole name of a branch ("heads") or tag ("tags"). One that begins with refs/ could not be asked for."""
+    """The full name of a branch ("heads") or tag ("tags"). A name that begins with refs/ would not be addressable."""
     ref = f"refs/{kind}/{name}"
     reason = why_not(ref)
     if reason is not None or name.startswith("refs/"):
@@ -37,7 +37,7 @@ async def create_branch(
     before = await store.ref(repos.db, repo.id, ref)
     if before is not None and not overwrite:
         raise Conflict(f"Reference {ref} already exists")
-    await _moved(repos, repo, RefChange(ref, before, sha), f"Reference {ref} already exists")
+    await _move(repos, repo, RefChange(ref, before, sha), f"Reference {ref} already exists")
 
 
 async def delete_branch(repos: Repos, repo: Repo, name: str) -> None:
@@ -47,18 +47,19 @@ async def delete_branch(repos: Repos, repo: Repo, name: str) -> None:
     before = await store.ref(repos.db, repo.id, ref)
     if before is None:
         raise BadRequest(f"Invalid rev id: {ref}")
-    await _moved(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
+    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
 
 
 async def create_tag(repos: Repos, repo: Repo, user: User, name: str, rev: str, message: str) -> None:
-    ref = check_ref("tags", name)
+    # The revision first: clients expect the error about an unknown revision, even if the name is invalid too.
     target = (await finding.revision(repos, repo, rev)).sha
+    ref = check_ref("tags", name)
     if await store.ref(repos.db, repo.id, ref) is not None:
         raise Conflict(f"Tag {name} already exists")
     if message:
         folder, author, now = repos.folders.of(repo.id), author_of(user, repos.base_url), repos.clock()
         target = await write_tag(folder, name, target, message, author, now)
-    await _moved(repos, repo, RefChange(ref, None, target), f"Tag {name} already exists")
+    await _move(repos, repo, RefChange(ref, None, target), f"Tag {name} already exists")
 
 
 async def delete_tag(repos: Repos, repo: Repo, name: str) -> None:
@@ -68,11 +69,11 @@ async def delete_tag(repos: Repos, repo: Repo, name: str) -> None:
         if await store.ref(repos.db, repo.id, f"refs/heads/{name}") is not None:
             raise BadRequest(f"{name} is a branch, not a tag.")
         raise NotFound(f"Invalid rev id: {ref}", code="RevisionNotFound")
-    await _moved(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
+    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
 
 
 async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -> None:
-    """Everything on the branch becomes one commit; whoever adds to it meanwhile is squashed along."""
+    """Replace the history of a branch by one commit. Concurrent commits to the branch are squashed too."""
     found = await finding.revision(repos, repo, rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
         raise NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")
@@ -90,7 +91,7 @@ async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -
     raise Unavailable("The branch changes faster than it can be squashed. Try again.")
 
 
-async def _moved(repos: Repos, repo: Repo, change: RefChange, otherwise: str) -> None:
+async def _move(repos: Repos, repo: Repo, change: RefChange, conflict: str) -> None:
     if change.old_sha == change.new_sha:
         return
     if change.old_sha is None:
@@ -98,7 +99,7 @@ async def _moved(repos: Repos, repo: Repo, change: RefChange, otherwise: str) ->
     try:
         await move_refs(repos, repo, [change], together=True)
     except RefIsElsewhere:
-        raise Conflict(otherwise) from None
+        raise Conflict(conflict) from None
 
 
 async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
@@ -111,7 +112,7 @@ async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
 
 
 async def listed(repos: Repos, repo: Repo) -> list[tuple[str, str]]:
-    """Every ref with the commit it leads to, in git's order."""
+    """Every ref with the commit it points to, in git's order."""
     pairs = await repos.db.read_long(lambda tx: store.refs(tx, repo.id))
     folder = repos.folders.of(repo.id)
     tags = [sha for name, sha in pairs if name.startswith("refs/tags/")]

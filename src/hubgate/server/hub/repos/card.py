@@ -1,7 +1,7 @@
-"""The front matter of a repo's README: what it says about the repo, and the tags that follow from it.
+"""The card of a repo: the front matter of its README, and the tags derived from it.
 
-It is a stranger's YAML. It is read by a loader that makes plain values only, from little text, and whatever is wrong
-with it makes an empty card: a push must not fail for it.
+The YAML is not trusted. The loader creates plain values only, from a limited amount of text. Invalid front matter gives
+an empty card, because a push must not fail for it.
 """
 
 import re
@@ -21,15 +21,16 @@ README = "README.md"
 LONGEST_FRONT_MATTER = 64 * 1024
 MOST_NODES = 5_000
 DEEPEST = 50
-# Of a number in base 60, such as 1:59:59.
+# Parts of a number in base 60, such as 1:59:59.
 MOST_PARTS = 20
 MOST_TAGS = 200
 LONGEST_TAG = 100
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+# Empty lines may precede the front matter, as in existing clients.
+_FRONT_MATTER = re.compile(r"\A\s*---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _PREFIXED = {"license": "license", "datasets": "dataset", "base_model": "base_model"}
 _PLAIN = ("tags", "language", "library_name", "pipeline_tag")
-# Existing clients look for models by the bare word and for datasets by field and word.
+# Existing clients search models by the bare value and datasets by field and value.
 _OF_DATASETS = (
     "language",
     "task_categories",
@@ -43,7 +44,7 @@ _OF_DATASETS = (
 
 
 class BadFrontMatter(ValueError):
-    """The message says what is wrong, for whoever is about to commit it."""
+    """Invalid front matter. The message explains the problem to the author."""
 
 
 async def card_at(folder: Path, commit: str | None, repo_type: str) -> Card:
@@ -67,7 +68,7 @@ def card_of(readme: str, repo_type: str) -> Card:
 
 
 def split_readme(readme: str) -> tuple[str | None, str]:
-    """The front matter, None if there is none, and the rest."""
+    """Split a README into its front matter, or None, and the rest."""
     match = _FRONT_MATTER.match(readme.removeprefix("\ufeff"))
     return (match[1], readme.removeprefix("\ufeff")[match.end() :]) if match else (None, readme)
 
@@ -77,12 +78,12 @@ def parsed(front_matter: str) -> dict[str, Any]:
         raise BadFrontMatter(f"The front matter has more than {LONGEST_FRONT_MATTER:,} characters.")
     try:
         data = _Loader(front_matter).get_single_data()
-    # The library's constructors fail in whatever way an odd value makes them: `!!int ""`, `!!bool x`, `!!timestamp x`.
+    # The library's constructors raise various exceptions on odd values: `!!int ""`, `!!bool x`, `!!timestamp x`.
     except Exception as error:
         where = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         line = f" in line {where.line + 2}" if where else ""
-        raise BadFrontMatter(f"The front matter is no YAML{line}: {_whole(problem)[:300]}.") from None
+        raise BadFrontMatter(f"The front matter is no YAML{line}: {_cleaned(problem)[:300]}.") from None
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -95,15 +96,15 @@ _TOO_DEEP = f"it is nested more than {DEEPEST} deep"
 
 
 class _Loader(yaml.SafeLoader):
-    """Counts nodes and knows no aliases: a few lines of them stand for a billion values. What takes the library more
-    than its length in time is refused.
+    """YAML loader for untrusted text. It limits nodes and rejects aliases, since a few lines of aliases expand to a
+    billion values, and rejects anything that takes the library more than linear time.
     """
 
     _nodes = 0
     _depth = 0
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 -- the library's name
-        # The scanner goes through all that is open at every token, long before there is a node to count.
+        # The scanner visits all open collections at every token, long before `compose_node` counts a node.
         if self.flow_level >= DEEPEST:
             raise ValueError(_TOO_DEEP)
         super().fetch_flow_collection_start(TokenClass)
@@ -113,7 +114,7 @@ class _Loader(yaml.SafeLoader):
         return super().fetch_more_tokens()
 
     def fetch_directive(self) -> None:
-        # One that shortens tags would make each of them as long as it likes.
+        # A %TAG directive could expand each tag to any length.
         raise ValueError("it uses a directive (%)")
 
     def construct_yaml_int(self, node: Any) -> int:
@@ -139,9 +140,9 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can say it."""
+    """Convert a value to one that JSON can represent."""
     if isinstance(value, dict):
-        return {_whole(_short(name)): _plain(inner) for name, inner in value.items()}
+        return {_cleaned(_limited_text(name)): _plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple, set)):
         return [_plain(inner) for inner in value]
     if isinstance(value, (datetime, date)):
@@ -151,17 +152,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return str(value)
     if isinstance(value, str):
-        return _whole(value)
-    return _short(value) if isinstance(value, int) and abs(value) >= 1 << 63 else value
+        return _cleaned(value)
+    return _limited_text(value) if isinstance(value, int) and abs(value) >= 1 << 63 else value
 
 
-def _whole(text: str) -> str:
-    """Without NUL and halves of characters, which YAML can spell and nothing else can hold."""
+def _cleaned(text: str) -> str:
+    """Text without NUL and lone surrogates, which YAML can represent and databases and JSON cannot."""
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
-def _short(value: Any) -> str:
-    """A number may have more digits than anyone wants to read, and than the language writes out."""
+def _limited_text(value: Any) -> str:
+    """The text of a value. An integer may have more digits than Python converts: then a part of its hex form."""
     try:
         return str(value)
     except ValueError:
@@ -172,12 +173,12 @@ def _tags(data: Mapping[str, Any], repo_type: str) -> Iterable[str]:
     of_dataset = _OF_DATASETS if repo_type == RepoType.DATASET.value else ()
     for field in _PLAIN:
         if field not in of_dataset:
-            yield from _words(data.get(field))
+            yield from _tag_values(data.get(field))
     for field, prefix in {**_PREFIXED, **{field: field for field in of_dataset}}.items():
-        yield from (f"{prefix}:{word}" for word in _words(data.get(field)))
+        yield from (f"{prefix}:{word}" for word in _tag_values(data.get(field)))
 
 
-def _words(value: Any) -> Iterable[str]:
+def _tag_values(value: Any) -> Iterable[str]:
     for word in value if isinstance(value, list) else [value]:
         if isinstance(word, str) and 0 < len(word) <= LONGEST_TAG:
             yield word

@@ -1,4 +1,4 @@
-"""Settings of a repo."""
+"""Changing the settings of a repo."""
 
 from typing import Any
 
@@ -19,56 +19,56 @@ GATES = ("", "auto", "manual")
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """None leaves a setting as it is."""
+    """Changes to the settings of a repo. None leaves a setting unchanged."""
 
     private: bool | None = None
-    # "" opens the gate.
+    # "" turns gating off.
     gated: str | None = None
     discussions_disabled: bool | None = None
 
     @property
     def of_access(self) -> bool:
-        """Whether they decide who sees what, which takes more than the right to write."""
+        """Whether the changes affect access to the repo, which requires more than write permission."""
         return self.private is not None or self.gated is not None
 
 
 async def configure(repos: Repos, repo: Repo, changes: Changes, actor: Actor) -> Repo:
-    """An event and an entry only if something changed."""
+    """Change the settings; record an event and an audit entry only if a setting changed."""
     if changes.gated is not None and changes.gated not in GATES:
         raise Unprocessable("gated is auto, manual or false.")
     now = repos.clock()
 
     async def unit(tx: Tx) -> Repo:
-        # Takes the number first: from here on nobody else changes the repo.
+        # First, because this locks the repo.
         seq = await store.next_seq(tx, repo.id, now)
         before = await store.by_id(tx, repo.id)
         if seq is None or before is None or before.owner_id != repo.owner_id:
-            # Gone, or another's by now, who was not asked.
+            # Deleted, or moved to another owner, who did not authorize this.
             raise NotFound(REPO_GONE, code="RepoNotFound")
         after = _with(before, changes)
         if after == before:
-            raise _NothingToDo
+            raise _NothingChanged
         await store.configure(tx, repo.id, bool(after.private), after.gated, bool(after.discussions_disabled))
         updated: dict[str, Any] = {"private": bool(after.private)} if after.private != before.private else {}
         await outbox.record(tx, Kind.REPO_CONFIG, after.snapshot, seq, {"updatedConfig": updated}, repos.base_url, now)
-        said = _said(before, after)
-        text = f"changed the settings of the {after.label}: {', '.join(said.values())}"
-        await note(tx, after.owner, Entry.REPO_UPDATE_SETTINGS, after, text, actor, now, changed=said)
+        changed_settings = _describe_changes(before, after)
+        text = f"changed the settings of the {after.label}: {', '.join(changed_settings.values())}"
+        await note(tx, after.owner, Entry.REPO_UPDATE_SETTINGS, after, text, actor, now, changed=changed_settings)
         return after
 
     try:
         return await repos.db.write(unit)
-    except _NothingToDo:
+    except _NothingChanged:
         return repo
 
 
-class _NothingToDo(Exception):
-    """Rolls the event's number back."""
+class _NothingChanged(Exception):
+    """Rolls back the sequence number of the event."""
 
 
-def _said(before: Repo, after: Repo) -> dict[str, str]:
-    """Each setting that changed, and what it is now."""
-    said = {
+def _describe_changes(before: Repo, after: Repo) -> dict[str, str]:
+    """Each changed setting with a description of its new value."""
+    changed_settings = {
         "visibility": "private" if after.private else "public",
         "gate": f"gated ({after.gated})" if after.gated else "not gated",
         "discussions": f"discussions {'off' if after.discussions_disabled else 'on'}",
@@ -78,7 +78,7 @@ def _said(before: Repo, after: Repo) -> dict[str, str]:
         "gate": before.gated == after.gated,
         "discussions": before.discussions_disabled == after.discussions_disabled,
     }
-    return {name: text for name, text in said.items() if not same[name]}
+    return {name: text for name, text in changed_settings.items() if not same[name]}
 
 
 def _with(repo: Repo, changes: Changes) -> Repo:

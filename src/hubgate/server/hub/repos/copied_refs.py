@@ -1,7 +1,8 @@
-"""The refs on disk: a copy for the git program, never asked by anyone else.
+"""The copy of the refs on disk, for the git program only.
 
-It is one file, packed-refs, replaced whole. Beside it stands the mark of the refs it was made from: whoever finds that
-out of date makes it anew. Under the lock the rows are read again, so a slow copier never puts back what is older.
+The copy is a single file, packed-refs, replaced atomically. A second file has the mark of the refs that were copied: a
+caller that finds the mark outdated writes a new copy. The rows are read again under the lock, so that a slow process
+never overwrites a newer copy.
 """
 
 import asyncio
@@ -19,20 +20,20 @@ from hubgate.server.storage.database import Tx
 
 _MARK = "hubgate-generation"
 _HEADER = "# pack-refs with: sorted \n"
-_TRY_AGAIN_AFTER = 0.01
+_RETRY_SECONDS = 0.01
 
 
 async def refresh(repos: Repos, repo_id: str) -> Path:
-    """The folder, with refs as they are in the database now, or newer."""
+    """Update the copy if it is outdated and return the folder. The refs are those at the time of the call, or newer."""
     folder = repos.folders.of(repo_id)
     while await in_thread(_mark_on_disk, folder) != await store.refs_mark(repos.db, repo_id):
         lock = await in_thread(_lock, folder)
         if lock is None:
-            # Not waited for in a thread: those who wait would take the threads that the holder needs.
-            await asyncio.sleep(_TRY_AGAIN_AFTER)
+            # Do not wait in a thread: waiting callers would occupy the threads that the lock's owner needs.
+            await asyncio.sleep(_RETRY_SECONDS)
             continue
         try:
-            # Whoever fetches from this repo waits for the lock.
+            # Not limited per caller, since every fetch from this repo waits for the lock.
             with as_background():
                 mark, pairs = await repos.db.read_long(lambda tx: _refs(tx, repo_id))
             await in_thread(_write, folder, mark, pairs)
@@ -43,10 +44,10 @@ async def refresh(repos: Repos, repo_id: str) -> Path:
 
 
 async def _refs(tx: Tx, repo_id: str) -> tuple[str, Sequence[tuple[str, str]]]:
-    """The mark first: refs that are newer than it are merely copied once more."""
+    """Mark and refs. The mark is read first: refs newer than their mark are merely copied again."""
     mark = await store.refs_mark(tx, repo_id)
     if mark is None:
-        raise NotFound("Repository not found.", code="RepoNotFound")
+        raise NotFound("Repository not found", code="RepoNotFound")
     return mark, await store.refs(tx, repo_id)
 
 
@@ -58,11 +59,11 @@ def _mark_on_disk(folder: Path) -> str:
 
 
 def _lock(folder: Path) -> int | None:
-    """Held until the descriptor is closed, by this process or by its death; None while another has it."""
+    """Lock the copy until the descriptor is closed or the process dies; None if the lock is taken."""
     try:
         descriptor = os.open(folder / "hubgate-refs.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
-        raise NotFound("Repository not found.", code="RepoNotFound") from None
+        raise NotFound("Repository not found", code="RepoNotFound") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -78,6 +79,6 @@ def _write(folder: Path, mark: str, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def _replace(file: Path, text: str) -> None:
-    draft = file.with_name(f"{file.name}.new")
-    draft.write_text(text)
-    draft.replace(file)
+    temporary = file.with_name(f"{file.name}.new")
+    temporary.write_text(text)
+    temporary.replace(file)

@@ -1,4 +1,4 @@
-"""Making a repo: a folder with its first commit, then one unit of work with its rows and its event."""
+"""Creating a repo: a folder with the first commit, then one transaction with its rows and its event."""
 
 from collections.abc import Sequence
 
@@ -35,12 +35,12 @@ class NewRepo(msgspec.Struct, frozen=True):
     private: bool = False
     sdk: str = ""
     license: str = ""
-    # The app that asks for it, if one does.
+    # The app that creates the repo, if any.
     client_id: str | None = None
 
 
 class NameTaken(Conflict):
-    """By a repo that has this name, or by a redirect."""
+    """The name is taken by another repo or by a redirect."""
 
     def __init__(self, wanted: NewRepo, owner: Owner, *, is_redirect: bool = False) -> None:
         text = f"You already created this {wanted.type.value} repo: {owner.name}/{wanted.name}"
@@ -59,26 +59,26 @@ async def create(
     now = repos.clock()
     repo_id = new_id(now)
     try:
-        repo, kept = await _laid_out(repos, user, owner, wanted, files or {}, repo_id, now)
+        repo, large_files = await _write_folder(repos, user, owner, wanted, files or {}, repo_id, now)
         failpoint.hit("repo-before-create")
-        return await repos.db.write(lambda tx: _created(tx, repos, repo, wanted, kept, actor))
+        return await repos.db.write(lambda tx: _insert(tx, repos, repo, wanted, large_files, actor))
     except BaseException:
-        # Where the outcome is not known the folder stays; the sweep takes it if no row wants it.
+        # If this check fails too, the folder stays until housekeeping finds that it has no row.
         if not await store.exists(repos.db, repo_id):
             await in_thread(repos.folders.remove, repo_id)
         raise
 
 
-async def _laid_out(
+async def _write_folder(
     repos: Repos, user: User, owner: Owner, wanted: NewRepo, files: FilesByPath, repo_id: str, now: int
 ) -> tuple[Repo, list[Kept]]:
     folder = await in_thread(repos.folders.make, repo_id)
     content = {".gitattributes": GIT_ATTRIBUTES.encode()}
-    said = _said_of(wanted)
-    if said:
-        content["README.md"] = readme_with(said).encode()
+    fields = _card_fields(wanted)
+    if fields:
+        content["README.md"] = readme_with(fields).encode()
     author = author_of(user, repos.base_url)
-    in_git, kept = await beginning.stored(repos, {**content, **files})
+    in_git, large_files = await beginning.stored(repos, {**content, **files})
     head = await write_first_commit(folder, in_git, FIRST_COMMIT, author, now)
     card = await card_at(folder, head, wanted.type.value)
     repo = Repo(
@@ -102,27 +102,27 @@ async def _laid_out(
         generation=1,
         last_seq=1,
     )
-    return repo, kept
+    return repo, large_files
 
 
-def _said_of(wanted: NewRepo) -> dict[str, str]:
-    """On its card. Existing clients take it that a space has one from the first."""
+def _card_fields(wanted: NewRepo) -> dict[str, str]:
+    """The fields of the initial card. Existing clients expect that a new space has a card."""
     of_space = {"title": wanted.name, "sdk": wanted.sdk} if wanted.type is RepoType.SPACE else {}
     return {name: text for name, text in {**of_space, "license": wanted.license}.items() if text}
 
 
-async def _created(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, kept: Sequence[Kept], actor: Actor) -> Repo:
+async def _insert(tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, large_files: Sequence[Kept], actor: Actor) -> Repo:
     owner = await hold_owner(tx, repo.owner)
-    # It may have been renamed while the folder was made: no event would ever tell the new name.
+    # The owner may have been renamed since the folder was created: no event would ever contain the new name.
     repo = msgspec.structs.replace(repo, owner_name=owner.name)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
         raise NameTaken(wanted, repo.owner)
     await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha, commits=1)
-    for file in kept:
+    for file in large_files:
         await file.link(tx, repo.id, repo.created_at)
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)
-    seen = "private" if repo.private else "public"
-    text = f"created the {seen} {repo.label}"
-    await note(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=seen)
+    visibility = "private" if repo.private else "public"
+    text = f"created the {visibility} {repo.label}"
+    await note(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
     return repo

@@ -1,4 +1,4 @@
-"""From a name to a repo, and from a revision to a commit."""
+"""Resolves names to repos and revisions to commits."""
 
 import re
 from dataclasses import dataclass
@@ -10,17 +10,16 @@ from hubgate.server.hub.git import objects
 from hubgate.server.hub.guests import marked_commits
 from hubgate.server.hub.guests.marked_commits import Standing
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.model import MAIN, Repo
+from hubgate.server.hub.repos.model import MAIN, Repo, is_pull_request, pull_request_of
 from hubgate.server.jobs.caller import charge_repo
 
 _SHA = re.compile(r"[0-9a-fA-F]{7,40}\Z")
-_PULL_REQUEST = re.compile(r"refs/pr/[1-9][0-9]{0,9}\Z")
 
 
 @dataclass(frozen=True)
 class Revision:
-    """A commit, and the ref it was named by, if it was. `in_pull_request`: named by its id, and on no branch or tag but
-    in a pull request, which anyone may open (attack O72).
+    """A commit, and the ref it was requested by, if any. `in_pull_request`: requested by id, and only in a pull
+    request, which anyone may open (attack O72).
     """
 
     sha: str
@@ -29,7 +28,9 @@ class Revision:
 
 
 async def named(repos: Repos, repo_type: str, namespace: str, name: str) -> Repo | resource.Repo:
-    """The repo of a present or former name; a stand-in to be refused where there is none (`policy.refuse_missing`)."""
+    """The repo with this current or former name; a placeholder that policy rejects if none exists
+    (`policy.refuse_missing`).
+    """
     repo = await store.named(repos.db, repo_type, namespace, name)
     if repo is not None:
         charge_repo(repo.id)
@@ -39,12 +40,12 @@ async def named(repos: Repos, repo_type: str, namespace: str, name: str) -> Repo
 
 
 async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
-    """A branch, a tag, a pull request's ref, `HEAD`, or at least seven digits of a commit."""
+    """Resolve a branch, a tag, a pull request's ref, `HEAD`, or at least seven digits of a commit id."""
     if text == "HEAD":
         text = MAIN
     found = await store.first_ref(repos.db, repo.id, _names(text))
     if found is not None:
-        return await _behind(repos, repo, text, found)
+        return await _of_ref(repos, repo, text, found)
     if _SHA.match(text):
         commit = await objects.commit_of(repos.folders.of(repo.id), text.lower())
         standing = await marked_commits.standing_of(repos, repo, commit) if commit else Standing.NOWHERE
@@ -53,7 +54,7 @@ async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
     raise _no_revision(text)
 
 
-async def _behind(repos: Repos, repo: Repo, text: str, found: tuple[str, str]) -> Revision:
+async def _of_ref(repos: Repos, repo: Repo, text: str, found: tuple[str, str]) -> Revision:
     ref, sha = found
     commit = sha if not ref.startswith("refs/tags/") else await objects.commit_of(repos.folders.of(repo.id), sha)
     if commit is None:
@@ -67,7 +68,7 @@ def _no_revision(text: str) -> NotFound:
 
 @dataclass(frozen=True)
 class Place:
-    """A revision as it was written, a path in it, and the ref the former stands for, if it is known already."""
+    """A revision as written in a URL, a path in it, and the name and commit of its ref if already resolved."""
 
     rev: str
     path: str
@@ -75,10 +76,10 @@ class Place:
 
 
 async def place(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> Place:
-    """What the rest of an address means where neither revision nor path was percent-encoded.
+    """Split the rest of a URL into revision and path where neither was percent-encoded.
 
-    The special prefixes first, then the longest ref there is, then the first segment. But a first segment with an
-    encoded slash, given as `first`, is the whole revision: its sender said where that ends.
+    The revision is a special prefix, else the longest existing ref, else the first segment. But a first segment with
+    an encoded slash, passed as `first`, is the whole revision: the client marked where it ends.
     """
     if "/" in first:
         return Place(first, rest[len(first) + 1 :], None)
@@ -93,12 +94,12 @@ async def place(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> Plac
 
 
 async def revision_of(repos: Repos, repo: Repo, at: Place) -> Revision:
-    return await (_behind(repos, repo, at.rev, at.found) if at.found else revision(repos, repo, at.rev))
+    return await (_of_ref(repos, repo, at.rev, at.found) if at.found else revision(repos, repo, at.rev))
 
 
 async def is_by_a_writer(repos: Repos, repo: Repo, at: Revision) -> bool:
-    """Whether it is the head of a branch or a tag. Anyone may open a pull request, and its commits may give any file of
-    the repo any name.
+    """Whether the revision is the head of a branch or a tag. Anyone may open a pull request, and its commits may give
+    any file of the repo any name.
     """
     if at.ref is not None:
         return at.ref.startswith(("refs/heads/", "refs/tags/"))
@@ -106,16 +107,16 @@ async def is_by_a_writer(repos: Repos, repo: Repo, at: Revision) -> bool:
 
 
 async def split_revision(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> tuple[str, str]:
-    """Revision and path."""
+    """Split the rest of a URL into revision and path (see `place`)."""
     at = await place(repos, repo, rest, first=first)
     return at.rev, at.path
 
 
-# A branch with more slashes has to be percent-encoded.
+# A branch name with more segments must be percent-encoded.
 _MOST_SEGMENTS = 5
 
 
 def _names(text: str) -> list[str]:
     if text.startswith("refs/"):
-        return [text] if _PULL_REQUEST.match(text) or not text.startswith("refs/pr/") else []
+        return [text] if not is_pull_request(text) or pull_request_of(text) else []
     return [f"refs/heads/{text}", f"refs/tags/{text}"]

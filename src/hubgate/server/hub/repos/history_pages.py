@@ -1,7 +1,7 @@
-"""The history of a repo page by page. A cursor says which commits come next, so each page costs its own commits only.
+"""Pages of a repo's history. A cursor names the next commits, so the cost of a page does not depend on earlier pages.
 
-A cursor is not trusted. It may name any commits of the repo, which anyone who may see the repo can read by their ids as
-well; what it may not do is make one page cost more than another, or show commits of a pull request as a branch's (O72).
+A cursor is not trusted. A cursor may name any commits of the repo, which anyone who can see the repo can also read by
+id. A forged cursor must not make a page more expensive, or show commits of a pull request as commits of a branch (O72).
 """
 
 import re
@@ -19,19 +19,19 @@ from hubgate.server.hub.repos.model import Repo, is_pull_request
 from hubgate.server.jobs.caller import caller_of_context
 from hubgate.server.paging import decode_cursor, encode_cursor
 
-# Pages that can be asked for by number. Each costs all pages before it.
+# The last page that can be requested by number. The cost of such a page includes all pages before it.
 LAST_PAGE = 100
-# Commits of one kind that a cursor names at most: it stays below 3 KB, since some proxies refuse headers over 4 KB.
-# Where more lines run side by side it says instead how many to skip from where it started.
+# Commits of one kind that a cursor names at most: a cursor stays below 3 KB, since some proxies reject headers over 4
+# KB. With more parallel lines of history, the cursor has the start and the number of commits to skip instead.
 MOST_IDS = 24
 MOST_SKIPPED = 100_000
-# From here on a program skips them, which can be ended at any moment and leaves no memory behind.
+# More commits are skipped by the git program, which can be killed at any time and retains no memory.
 SKIPPED_HERE = 2_000
 SKIP_SECONDS = 20.0
-# Where a commit is older than its parents these may be met again on a later page, in histories built for that without
-# end: so pages together show no more than twice as many commits as there are.
-_ENOUGH = 2
-_WITHOUT_END = 2**40
+# If a commit is older than its parents, later pages may show the parents again, without end in a crafted history. So
+# all pages together show at most twice as many commits as exist.
+_MAX_REPEATS = 2
+_UNLIMITED = 2**40
 
 _IDS = re.compile(rf"(?:[0-9a-f]{{40}}){{0,{MOST_IDS}}}\Z")
 _BAD_CURSOR = "This cursor was not made here. Start again from the first page."
@@ -39,7 +39,7 @@ _BAD_CURSOR = "This cursor was not made here. Start again from the first page."
 
 @dataclass(frozen=True)
 class Place:
-    """Where a page begins: `skip` commits after `starts`, without `passed`. `left` is how many are shown at most."""
+    """The start of a page: `skip` commits after `starts`, without `passed`. At most `left` commits are shown."""
 
     starts: Sequence[str]
     passed: Sequence[str]
@@ -57,17 +57,17 @@ class HistoryPage:
 
 
 def numbered(sha: str, number: int, limit: int, total: int | None) -> Place:
-    """A page by its number, from 0."""
+    """The start of a page by its number, from 0."""
     if number > LAST_PAGE:
         raise BadRequest(f"A page number is at most {LAST_PAGE}. Follow the cursor in the Link header for more.")
-    left = _WITHOUT_END if total is None else _ENOUGH * total
+    left = _UNLIMITED if total is None else _MAX_REPEATS * total
     return Place([sha], [], number * limit, left)
 
 
 def from_cursor(text: str) -> Place:
     left, starts, passed, skip = decode_cursor(text, (int, str, str, int))
     place = Place(_ids(str(starts)), _ids(str(passed)), int(skip), int(left))
-    if not place.starts or not 0 <= place.skip <= MOST_SKIPPED or not 0 < place.left <= _WITHOUT_END:
+    if not place.starts or not 0 <= place.skip <= MOST_SKIPPED or not 0 < place.left <= _UNLIMITED:
         raise BadRequest(_BAD_CURSOR)
     return place
 
@@ -108,7 +108,7 @@ async def _check_starts(repos: Repos, repo: Repo, revision: Revision, place: Pla
 
 
 async def total(repos: Repos, repo: Repo, revision: Revision) -> int | None:
-    """How many commits lead to a revision: stored for a ref. None where that is not known and would take long."""
+    """The number of commits that lead to a revision, stored for a ref. None if it is unknown and slow to count."""
     if revision.ref is not None:
         stored = await store.commits_of(repos.db, repo.id, revision.ref)
         if stored is not None and stored[1] is not None and _is_at(stored[0], revision):
@@ -117,5 +117,5 @@ async def total(repos: Repos, repo: Repo, revision: Revision) -> int | None:
 
 
 def _is_at(sha: str, revision: Revision) -> bool:
-    """A tag may point to an object of its own, which points to the commit."""
+    """Whether the ref is at the revision. An annotated tag points to a tag object, which points to the commit."""
     return sha == revision.sha or (revision.ref or "").startswith("refs/tags/")

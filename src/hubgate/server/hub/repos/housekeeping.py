@@ -1,8 +1,7 @@
-"""Tidying up on disk: many small packs become few, and what a killed process left behind goes.
+"""Housekeeping on disk: repacks many small packs into few, and deletes leftovers of killed processes.
 
-Nothing that git holds is ever dropped, reachable or not: a push under way may count on it. A large file goes once no
-repo has it. One process tidies at a
-time, and none while a backup is taken.
+No git object is ever deleted, reachable or not: a push in progress may rely on it. A large file is deleted once no repo
+links to it. Only one process does housekeeping at a time, and none during a backup.
 """
 
 import contextlib
@@ -26,22 +25,22 @@ from hubgate.server.storage import datadir
 log = logging.getLogger("hubgate.worker")
 
 EVERY_SECONDS = 600.0
-# Folders looked at before others get their turn.
+# Folders per step.
 SLICE = 200
 MOST_PACKS = 20
-# In one of the 256 folders that loose objects spread over evenly.
+# Loose objects in one of the 256 folders over which they are evenly distributed.
 MOST_LOOSE_SAMPLED = 8
-# Uploads write all the time: one that did not for a day is nobody's.
+# Uploads write continuously: an upload without a write for a day is abandoned.
 UPLOADS_LAST = DAY
-# Between the making of a folder and its row.
+# The longest time between the creation of a folder and of its row.
 MAKING_LASTS = HOUR
 LONGEST_REPACK = 2 * 3600.0
 
 _REPACK = (
-    # The index of a pack must be as durable as the packs it lets go.
+    # The index of the new pack must be durable before the old packs are deleted.
     *("-c", "core.fsync=committed,derived-metadata"),
     *("-c", "core.bigFileThreshold=16m", "-c", "pack.windowMemory=128m", "-c", "pack.threads=1"),
-    # Whole packs and every loose object are rolled up, whatever points at them.
+    # Whole packs and all loose objects are combined, reachable or not.
     *("repack", "--geometric=2", "-d", "-q", "-n"),
 )
 
@@ -50,62 +49,62 @@ _REPACK = (
 class Housekeeping:
     repos: Repos
     most_packs: int = MOST_PACKS
-    _forgetting: Forgetting = field(init=False)
+    _large_files: Forgetting = field(init=False)
     _guests: Sweep = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
-        self._forgetting = Forgetting(self.repos)
+        self._large_files = Forgetting(self.repos)
         self._guests = Sweep(self.repos)
 
     async def step(self) -> bool:
-        """One slice of all folders and of all large files; a new round begins with what uploads left behind."""
+        """Process one slice of all folders and large files. A new round begins with leftovers of uploads."""
         with datadir.tidying(self.repos.folders.root.parent) as alone:
             if not alone:
                 return False
             folders = await in_thread(lambda: list(islice(self._round, SLICE)))
             if not folders:
-                await in_thread(self._drop_leavings)
+                await in_thread(self._delete_leftovers)
                 self._round = self.repos.folders.all()
                 folders = await in_thread(lambda: list(islice(self._round, SLICE)))
             for folder in folders:
-                await self._look_after(folder)
+                await self._maintain(folder)
             more_guests = await self._guests.step()
-            more_files = await self._forgetting.step()
+            more_files = await self._large_files.step()
             return more_guests or more_files or len(folders) == SLICE
 
-    async def _look_after(self, folder: Path) -> None:
+    async def _maintain(self, folder: Path) -> None:
         if not await store.exists(self.repos.db, folder.stem):
             if await in_thread(self._is_older, folder, MAKING_LASTS):
                 log.info("the folder %s belongs to no repo and goes", folder.name)
                 await in_thread(self.repos.folders.remove, folder.stem)
-        elif await in_thread(self._is_crowded, folder):
+        elif await in_thread(self._needs_repack, folder):
             try:
                 await copied_refs.refresh(self.repos, folder.stem)
                 await program.run(_REPACK, folder, seconds=LONGEST_REPACK)
-                await in_thread(self._drop, (folder / "objects/pack").glob("*tmp[-_]*"), UPLOADS_LAST)
+                await in_thread(self._delete_older, (folder / "objects/pack").glob("*tmp[-_]*"), UPLOADS_LAST)
             except (program.GitFailed, Unavailable) as error:
                 log.warning("the folder %s cannot be packed: %s", folder.name, error)
 
-    def _is_crowded(self, folder: Path) -> bool:
+    def _needs_repack(self, folder: Path) -> bool:
         packs, loose = (folder / "objects/pack").glob("*.pack"), (folder / "objects/17").glob("*")
         return sum(1 for _ in packs) > self.most_packs or sum(1 for _ in loose) > MOST_LOOSE_SAMPLED
 
-    def _drop_leavings(self) -> None:
+    def _delete_leftovers(self) -> None:
         folders, large = self.repos.folders.root, self.repos.large_files.root
-        self._drop((folders / quarantine.FOLDER).glob("*"), UPLOADS_LAST)
+        self._delete_older((folders / quarantine.FOLDER).glob("*"), UPLOADS_LAST)
         for place in ("incoming", "parts"):
-            self._drop((large / place).glob("*"), UPLOADS_LAST)
-        for gone in folders.glob("??/*.gone"):
-            _remove(gone)
+            self._delete_older((large / place).glob("*"), UPLOADS_LAST)
+        for deleted_folder in folders.glob("??/*.gone"):
+            _remove(deleted_folder)
 
-    def _drop(self, paths: Iterator[Path], age: int) -> None:
+    def _delete_older(self, paths: Iterator[Path], age: int) -> None:
         for path in paths:
             if self._is_older(path, age):
                 _remove(path)
 
     def _is_older(self, path: Path, age: int) -> bool:
-        """By the newest thing in it."""
+        """Whether the newest file in a path is at least `age` old."""
         newest = max((_changed_at(inside) for inside in (path, *path.rglob("*"))), default=0)
         return self.repos.clock() - newest >= age
 
@@ -119,6 +118,6 @@ def _changed_at(path: Path) -> int:
 
 def _remove(path: Path) -> None:
     remove: Callable[[Path], object] = shutil.rmtree if path.is_dir() else Path.unlink
-    # Somebody else may be at it, too.
+    # Another process may be deleting the same path.
     with contextlib.suppress(OSError):
         remove(path)

@@ -1,4 +1,4 @@
-"""Repos as the rest of the hub sees them, and what a name may be."""
+"""Repos as the rest of the hub sees them, and the rules for their names."""
 
 import re
 from collections.abc import Sequence
@@ -18,11 +18,19 @@ UNLINK_FIRST = "the name is a redirect. It is free once it is unlinked in the se
 REPO_GONE = "The repo was deleted meanwhile."
 TURNED_OFF = "Discussions and pull requests are turned off in this repo."
 
+_PULL_REQUEST = re.compile(rf"{PULL_REQUESTS}([1-9][0-9]{{0,8}})\Z")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,96}\Z")
 
 
 def is_pull_request(ref: str) -> bool:
+    """Whether the ref is in the namespace of pull requests. The pull request itself may not exist."""
     return ref.startswith(PULL_REQUESTS)
+
+
+def pull_request_of(ref: str) -> int | None:
+    """The number of the pull request that the ref `refs/pr/N` belongs to."""
+    found = _PULL_REQUEST.match(ref)
+    return int(found[1]) if found else None
 
 
 class RepoType(Enum):
@@ -36,12 +44,12 @@ class RepoType(Enum):
 
     @property
     def folder(self) -> str:
-        """What stands before `namespace/name` in addresses."""
+        """The prefix of `namespace/name` in URLs."""
         return FOLDERS[self.value]
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """A user or an organization, as far as its repos care."""
+    """A user or an organization that owns repos."""
 
     # "user" or "org".
     kind: str
@@ -54,14 +62,14 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class KindOfModel(msgspec.Struct, frozen=True):
-    """What lists show of a card. Its author may have written anything there."""
+    """The fields of a card that lists show. The values are not validated: a card's author can write anything."""
 
     pipeline_tag: Any = None
     library_name: Any = None
 
 
 class Repo(msgspec.Struct, frozen=True):
-    """The order of the fields is that of `store.REPO`."""
+    """A repo's row. The order of the fields is that of `store.REPO`."""
 
     id: str
     type: str
@@ -94,7 +102,7 @@ class Repo(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The address of its page, below the base address."""
+        """The path of the repo's page, relative to the base URL."""
         return f"/{self.kind.folder}{self.full_name}"
 
     @property
@@ -127,7 +135,7 @@ class Repo(msgspec.Struct, frozen=True):
         )
 
     def judged(self, *, granted: bool = False) -> resource.Repo:
-        """What access/policy.py has to know of it."""
+        """The repo as access/policy.py needs it."""
         return resource.Repo(
             owner=self.owner.namespace,
             private=bool(self.private),
@@ -140,26 +148,26 @@ class Repo(msgspec.Struct, frozen=True):
 
 
 class Redirect(msgspec.Struct, frozen=True):
-    """A name in the namespace of `owner_id` that leads to a repo. The order of the fields is `store.REDIRECT`'s."""
+    """A former name of a repo, in the namespace of `owner_id`. The order of the fields is that of `store.REDIRECT`."""
 
     owner_id: str
     type: str
     # Lower case, without the namespace.
     key: str
-    # None where that was before it was stored.
+    # When the repo gave up the name; None for redirects older than this column.
     left_at: int | None
-    # The present name of the user who let it lead out of its namespace.
+    # The current name of the user who allowed a redirect to another namespace.
     allowed_by: str | None
     repo: Repo
 
     @property
     def is_outside(self) -> bool:
-        """Whether it leads out of its namespace."""
+        """Whether the repo is in another namespace."""
         return self.owner_id != self.repo.owner_id
 
 
 class Card(msgspec.Struct, frozen=True):
-    """What README.md says about a repo at its head."""
+    """The metadata in README.md at the head of a repo."""
 
     data: dict[str, Any]
     tags: Sequence[str]
@@ -177,7 +185,7 @@ NO_CARD = Card({}, ())
 
 
 def check_repo_name(name: str) -> str:
-    """The name itself; Unprocessable says which rule it breaks."""
+    """Return the name if it is valid; raise Unprocessable with the broken rule otherwise."""
     if not _NAME.match(name):
         raise Unprocessable(
             f"A repo's name has 1 to {LONGEST_NAME} ASCII letters, digits, dashes, underscores or dots: {name[:120]!r}."

@@ -1,6 +1,5 @@
-"""Who may push what. Asked when a push begins, and again right before its refs move: that may be hours later."""
+"""Permissions of a push, checked when it begins and again right before its refs move, which may be hours later."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,23 +14,22 @@ from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.git.refnames import Names, why_not
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.model import MAIN, Repo
+from hubgate.server.hub.repos.model import MAIN, Repo, is_pull_request, pull_request_of
 
 NO_PULL_REQUEST = "no such pull request"
-_PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
 
 
 async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequence[RefChange]) -> dict[str, str]:
-    """A reason for each ref that this caller may not change so."""
+    """The reason for each ref change that is rejected for this caller."""
     writing = decide(identity, Action.REPO_WRITE, repo.judged())
     named = Counter(change.ref for change in changes)
-    names = await _names_beside(repos, repo, changes)
+    names = await _remaining_names(repos, repo, changes)
     refused: dict[str, str] = {}
     for change in changes:
         reason = (
             ("named more than once" if named[change.ref] > 1 else why_not(change.ref))
             or await _forbidden(repos, identity, repo, change, writing)
-            or _no_room(change, names, repos.limits.refs)
+            or _conflict(change, names, repos.limits.refs)
         )
         if reason is not None:
             refused[change.ref] = reason
@@ -39,8 +37,8 @@ async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequen
 
 
 async def _forbidden(repos: Repos, identity: Identity, repo: Repo, change: RefChange, writing: Decision) -> str | None:
-    if change.ref.startswith("refs/pr/"):
-        return await _at_pull_request(repos, identity, repo, change, writing)
+    if is_pull_request(change.ref):
+        return await _pull_request_refusal(repos, identity, repo, change, writing)
     if not writing.allowed:
         return writing.reason
     if not change.ref.startswith(("refs/heads/", "refs/tags/")):
@@ -50,11 +48,11 @@ async def _forbidden(repos: Repos, identity: Identity, repo: Repo, change: RefCh
     return None
 
 
-async def _at_pull_request(
+async def _pull_request_refusal(
     repos: Repos, identity: Identity, repo: Repo, change: RefChange, writing: Decision
 ) -> str | None:
-    number = _PULL_REQUEST.match(change.ref)
-    found = await discussion_store.find(repos.db, repo.id, int(number[1])) if number else None
+    number = pull_request_of(change.ref)
+    found = await discussion_store.find(repos.db, repo.id, number) if number else None
     if found is None or not found.takes_commits or not (writing.allowed or _may_push_to(identity, repo, found)):
         return NO_PULL_REQUEST
     return "close the pull request instead" if change.new_sha is None else None
@@ -67,8 +65,8 @@ def _may_push_to(identity: Identity, repo: Repo, pull_request: Discussion) -> bo
     return decide(identity, Action.DISCUSSION_PUSH, post).allowed
 
 
-async def _names_beside(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Names:
-    """The refs that stay, for those that are new to stand beside."""
+async def _remaining_names(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Names:
+    """The refs that remain after the push's deletions, for checking new refs against; empty if no ref is new."""
     if all(change.old_sha is not None for change in changes):
         return Names(())
     names = Names(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
@@ -78,7 +76,7 @@ async def _names_beside(repos: Repos, repo: Repo, changes: Sequence[RefChange]) 
     return names
 
 
-def _no_room(change: RefChange, names: Names, most: int) -> str | None:
+def _conflict(change: RefChange, names: Names, most: int) -> str | None:
     if change.old_sha is not None or change.new_sha is None:
         return None
     if names.count_own >= most:

@@ -1,7 +1,8 @@
-"""A push: its objects are unpacked aside and looked at, they land in the repo, then its refs move with their event.
+"""A push: objects are unpacked into a quarantine, inspected and moved into the repo, then the refs move with their
+event.
 
-Whatever is refused before the last step leaves nothing behind. Objects that landed for refs that did not move are
-harmless: nothing points at them.
+A push that is rejected before its objects land leaves nothing behind. Objects that landed for refs that did not move
+are harmless: nothing points at them.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
@@ -17,25 +18,25 @@ from hubgate.server.hub.git.objects import Pointer
 from hubgate.server.hub.git.paths import DEEPEST
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
 from hubgate.server.hub.git.receiving import Asked, Outcome
-from hubgate.server.hub.git.unpacking import CannotUnpack, unpack
+from hubgate.server.hub.git.unpacking import MOST_PACK_BYTES, CannotUnpack, TooManyBytes, unpack
 from hubgate.server.hub.git.weighing import MOST_FILES
-from hubgate.server.hub.guests.charging import Charge, add_git, charge_of, use_files
+from hubgate.server.hub.guests.charging import Charge, add_git, bytes_held, charge_of, no_room, use_files
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.guests.sweep import pointer_sha
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
-from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request
+from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.refs import Moves, RefIsElsewhere, move_refs
 from hubgate.server.jobs.caller import caller_of_context
 
-# Larger files are git lfs's business, unless the operator lets larger ones come in a commit.
+# Larger files must use git lfs, unless the operator allows larger files inside a commit.
 LARGEST_FILE = 100 * 1024 * 1024
 MOST_NAMED = 5
 ONE_AT_A_TIME = "Users who may not write to this repo push to one pull request at a time."
-# A client that has more to say than this to a refused push finds the connection closed.
+# A client that sends more than this after its push was rejected is disconnected.
 MOST_DRAINED = 256 * 1024 * 1024
 
-# Who pushes, read anew.
+# Reads the identity of the caller again.
 AskAgain = Callable[[], Awaitable[Identity]]
 
 
@@ -46,72 +47,84 @@ async def advertisement(repos: Repos, repo: Repo) -> bytes:
 async def push(
     repos: Repos, repo: Repo, identity: Identity, asked: Asked, pack: AsyncIterator[bytes], again: AskAgain
 ) -> Outcome:
-    """What became of each ref. The pack is read to its end even if nothing of it is wanted."""
+    """Run a push and return the outcome for each ref. The pack is read to its end even if the push is rejected."""
     if asked.too_many:
-        await _drained(pack)
+        await _drain(pack)
         raise Unprocessable(f"A push changes at most {receiving.MOST_COMMANDS:,} refs. Push them in parts.")
     refused = await push_rights.refusals(repos, identity, repo, asked.changes)
-    wanted = _standing(asked, refused)
+    wanted = _pending(asked, refused)
     if all(change.new_sha is None for change in wanted):
-        await _drained(pack)
-        return await _moved(repos, repo, asked, refused, again)
+        await _drain(pack)
+        return await _move(repos, repo, asked, refused, again)
     folder = await copied_refs.refresh(repos, repo.id)
     to_pull_request = any(is_pull_request(change.ref) for change in wanted)
-    charge = await charge_of(repos, repo, identity.user_id) if to_pull_request else None
-    async with quarantine(repos.folders.root, folder) as held:
+    number = pull_request_of(wanted[0].ref) or 0
+    charge = charge_of(repo, identity, number) if to_pull_request else None
+    if charge is not None and len(wanted) > 1:
+        # A charge ends with the merge of its pull request, so everything charged must be in that pull request.
+        await _drain(pack)
+        return Outcome(_for_all(asked, "refused, see above"), remarks=[ONE_AT_A_TIME])
+    in_use = await bytes_held(repos, charge) if charge is not None else 0
+    async with quarantine(repos.folders.root, folder) as incoming:
         try:
-            await unpack(held, pack)
+            await unpack(incoming, pack, repos.guest_bytes - in_use if charge is not None else MOST_PACK_BYTES)
         except CannotUnpack as problem:
-            await _drained(pack)
+            await _drain(pack)
+            if charge is not None and isinstance(problem, TooManyBytes):
+                refusal = no_room(repos, in_use, "more than the rest")
+                return Outcome(_for_all(asked, "refused, see above"), remarks=[refusal.message])
             return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
         most, largest, named = repos.limits.pushed_objects, _largest_file(repos), set[str]()
         findings = await inspecting.inspect(
-            held, most, largest, lambda found: _faults(repos, repo, found, charge, named)
+            incoming, most, largest, lambda found: _pointer_faults(repos, repo, found, charge, named)
         )
-        objection = await _objection(repos, held, findings, asked, wanted)
-        if objection is not None:
-            return objection
-        if charge is not None and len(wanted) > 1:
-            # A charge ends with the merge of its pull request: all that is charged has to be in that one.
-            return Outcome(_for_all(asked, "refused, see above"), remarks=[ONE_AT_A_TIME])
+        rejection = await _rejection(repos, incoming, findings, asked, wanted)
+        if rejection is not None:
+            return rejection
+        if charge is not None and await store.ref(repos.db, repo.id, wanted[0].ref) != wanted[0].old_sha:
+            # Checked before the objects land, or the guest would be charged for nothing.
+            return Outcome({**_for_all(asked, "fetch first"), **refused})
         if findings.objects and to_pull_request:
             try:
-                await _prepare(repos, repo, held, findings, charge, named, wanted)
-            except Forbidden as problem:
+                await _prepare(repos, repo, incoming, findings, charge, named, wanted)
+            except (Forbidden, NotFound) as problem:
                 return Outcome(_for_all(asked, "refused, see above"), remarks=[problem.message])
         if findings.objects:
-            await held.land()
+            await incoming.land()
     failpoint.hit("push-objects-landed")
-    return await _moved(repos, repo, asked, refused, again, charge)
+    return await _move(repos, repo, asked, refused, again, charge)
 
 
 async def _prepare(
     repos: Repos,
     repo: Repo,
-    held: Quarantine,
+    incoming: Quarantine,
     findings: Findings,
     charge: Charge | None,
     files: Collection[str],
     wanted: Sequence[RefChange],
 ) -> None:
-    """What a push to a pull request needs before its objects land: they stay even if its ref cannot move (O72)."""
+    """Charge and mark a push to a pull request before its objects land: they stay even if the ref cannot move (O72)."""
     if charge is not None:
         if len(findings.commits) > MOST_COMMITS:
             raise Forbidden(f"Users who may not write to this repo push at most {MOST_COMMITS:,} commits at once.")
-        if await inspecting.leads_to_less(held, [change.new_sha for change in wanted if change.new_sha is not None]):
+        if await inspecting.leads_to_less(
+            incoming, [change.new_sha for change in wanted if change.new_sha is not None]
+        ):
             raise Forbidden("The push brings objects that are not part of the pull request.")
-        await use_files(repos, repo, charge, files)
-        await add_git(repos, repo, charge, await held.size())
+        if missing := await use_files(repos, repo, charge, files):
+            raise Forbidden(_never_sent_text(min(missing)))
+        await add_git(repos, repo, charge, await incoming.size())
     if len(findings.commits) <= MOST_COMMITS:
-        await mark(repos, repo, await held.without_known(findings.commits))
+        await mark(repos, repo, await incoming.without_known(findings.commits))
 
 
 def _largest_file(repos: Repos) -> int:
     return max(LARGEST_FILE, repos.regular_upload_max)
 
 
-def _standing(asked: Asked, refused: Mapping[str, str]) -> list[RefChange]:
-    """What is still to be done. Deletions first: a ref may stand in another's way."""
+def _pending(asked: Asked, refused: Mapping[str, str]) -> list[RefChange]:
+    """The changes that are not rejected, deletions first: a deleted ref may conflict with a new one."""
     if refused and "atomic" in asked.wants:
         return []
     changes = [change for change in asked.changes if change.ref not in refused and not _deletes_nothing(change)]
@@ -130,21 +143,21 @@ def _for_all(asked: Asked, reason: str) -> dict[str, str]:
     return {change.ref: reason for change in asked.changes}
 
 
-async def _objection(
-    repos: Repos, held: Quarantine, findings: Findings, asked: Asked, wanted: Sequence[RefChange]
+async def _rejection(
+    repos: Repos, incoming: Quarantine, findings: Findings, asked: Asked, wanted: Sequence[RefChange]
 ) -> Outcome | None:
-    """The files first: what is asked after them walks the trees."""
+    """The outcome if the objects are rejected, else None. Files are checked first: later checks walk the trees."""
     if findings.too_many:
         most = repos.limits.pushed_objects
         return Outcome(_for_all(asked, f"a push has at most {most:,} objects, push it in parts"))
     tips = [change.new_sha for change in wanted if change.new_sha is not None]
-    remarks = await _remarks(repos, held, findings, tips)
+    remarks = await _remarks(repos, incoming, findings, tips)
     if remarks:
         return Outcome(_for_all(asked, "refused, see above"), remarks=remarks)
-    if not await inspecting.connected(held, tips):
+    if not await inspecting.connected(incoming, tips):
         reason = "shallow update not allowed" if asked.shallow else "missing necessary objects"
         return Outcome(_for_all(asked, reason))
-    types = await inspecting.types_of(held, tips)
+    types = await inspecting.types_of(incoming, tips)
     no_commits = {
         change.ref: "a branch points to a commit"
         for change in wanted
@@ -153,13 +166,13 @@ async def _objection(
     return Outcome({**_for_all(asked, "refused with the others"), **no_commits}) if no_commits else None
 
 
-async def _remarks(repos: Repos, held: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
-    """What stands against the files, each by its path."""
+async def _remarks(repos: Repos, incoming: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
+    """The problems with the pushed files, each with its path."""
     at_fault = [*findings.too_large, *findings.bad_pointers, *findings.too_much, *findings.bad_names]
     if not at_fault:
         return []
     named = at_fault[:MOST_NAMED]
-    paths = await inspecting.paths_of(held, tips, set(named))
+    paths = await inspecting.paths_of(incoming, tips, set(named))
     remarks = [f"{_printable(paths.get(sha, sha))} {_fault(repos, findings, sha)}" for sha in named]
     return [*remarks, f"and {len(at_fault) - MOST_NAMED} more"] if len(at_fault) > MOST_NAMED else remarks
 
@@ -175,41 +188,46 @@ def _fault(repos: Repos, findings: Findings, sha: str) -> str:
     return findings.bad_pointers.get(sha) or findings.bad_names[sha]
 
 
-async def _faults(
+async def _pointer_faults(
     repos: Repos, repo: Repo, pointers: Mapping[str, Pointer], charge: Charge | None, named: set[str]
 ) -> dict[str, str]:
-    """What is wrong with pointers, by blob. Large files that a guest's push names are collected in `named`; those of a
-    writer's are the owner's at once.
+    """The problems of pointers, by blob. Large files named by a guest's push are collected in `named`; files named by a
+    writer's push become the owner's at once.
     """
     faults = await _never_sent(repos, repo, pointers)
     fine = {pointer.oid for sha, pointer in pointers.items() if sha not in faults}
     if charge is None:
-        await use_files(repos, repo, None, fine)
-        return faults
+        missing = await use_files(repos, repo, None, fine)
+        dropped = {sha: _never_sent_text(pointer.oid) for sha, pointer in pointers.items() if pointer.oid in missing}
+        return {**faults, **dropped}
     named |= fine
     unusual = {sha for sha, pointer in pointers.items() if sha != pointer_sha(pointer.oid, pointer.size)}
     return {**dict.fromkeys(unusual, "is not written as git lfs writes it: git lfs migrate import"), **faults}
 
 
 async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
-    """Knowing a hash must not be enough to have somebody's file."""
+    """The problems of pointers to files that the repo was never sent: knowing a hash must not give access to a file."""
     wanted = list({pointer.oid for pointer in pointers.values()})
     sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, wanted))
     faults: dict[str, str] = {}
     for sha, pointer in pointers.items():
         size = sizes.get(pointer.oid)
         if size is None:
-            faults[sha] = f"stands for the large file {pointer.oid}, which this repo was never sent: git lfs push --all"
+            faults[sha] = _never_sent_text(pointer.oid)
         elif size != pointer.size:
             faults[sha] = f"says that {pointer.oid} has {pointer.size:,} bytes, but it has {size:,}."
     return faults
+
+
+def _never_sent_text(oid: str) -> str:
+    return f"stands for the large file {oid}, which this repo was never sent: git lfs push --all"
 
 
 def _printable(path: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in path)
 
 
-async def _moved(
+async def _move(
     repos: Repos,
     repo: Repo,
     asked: Asked,
@@ -217,43 +235,46 @@ async def _moved(
     again: AskAgain,
     charge: Charge | None = None,
 ) -> Outcome:
-    """Judged once more: a role may be lost, a token revoked, a pull request closed, the repo gone by now."""
+    """Check permissions again and move the refs. Since the first check a role may be lost, a token revoked, a pull
+    request closed or the repo deleted.
+    """
     identity, present = await again(), await store.by_id(repos.db, repo.id)
     if present is None:
         return Outcome(_for_all(asked, REPO_GONE))
     refused = {**await push_rights.refusals(repos, identity, present, asked.changes), **refused}
-    refused = {**await _there_after_all(repos, present, asked), **refused}
-    wanted = _standing(asked, refused)
+    refused = {**await _existing_after_all(repos, present, asked), **refused}
+    wanted = _pending(asked, refused)
     absent = [f"{change.ref} was not there" for change in asked.changes if _deletes_nothing(change)]
     if not wanted:
         return Outcome(_all_or_none(asked, refused), remarks=[] if refused else absent[:MOST_NAMED])
     if charge is not None:
-        charge.rewinds = not await _all_go_on(repos, repo, wanted)
+        charge.rewinds = not await _are_fast_forwards(repos, repo, wanted)
     try:
         moves = await move_refs(repos, present, wanted, together="atomic" in asked.wants, charge=charge)
     except RefIsElsewhere as problem:
         moves = Moves((), problem.stale)
-    except NotFound:
-        return Outcome(_for_all(asked, REPO_GONE))
+    except NotFound as problem:
+        # The repo or the account was deleted.
+        return Outcome(_for_all(asked, problem.message))
     failpoint.hit("push-before-report")
     refused |= {change.ref: "fetch first" for change in moves.stale}
-    friendly = moves.moved and "quiet" not in asked.wants
-    remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if friendly else []
+    with_link = moves.moved and "quiet" not in asked.wants
+    remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if with_link else []
     return Outcome(_all_or_none(asked, refused), remarks=remarks)
 
 
-async def _all_go_on(repos: Repos, repo: Repo, wanted: Sequence[RefChange]) -> bool:
-    """Whether each new commit leads to the old one."""
+async def _are_fast_forwards(repos: Repos, repo: Repo, wanted: Sequence[RefChange]) -> bool:
+    """Whether each change is a fast-forward."""
     folder = repos.folders.of(repo.id)
     try:
         async with repos.walks.taken(caller_of_context.get().share, repo.id):
             return all([await history.leads_to(folder, change.new_sha, change.old_sha) for change in wanted])
     except (Unavailable, program.GitFailed):
-        # Not known in time: the bytes stay charged.
+        # Unknown within the time limit: the bytes stay charged.
         return False
 
 
-async def _there_after_all(repos: Repos, repo: Repo, asked: Asked) -> dict[str, str]:
+async def _existing_after_all(repos: Repos, repo: Repo, asked: Asked) -> dict[str, str]:
     absent = {change.ref for change in asked.changes if _deletes_nothing(change)}
     if not absent:
         return {}
@@ -262,12 +283,12 @@ async def _there_after_all(repos: Repos, repo: Repo, asked: Asked) -> dict[str, 
 
 
 def _page(repo: Repo, moved: Sequence[RefChange]) -> str:
-    pull_request = moved[0].ref.removeprefix("refs/pr/") if moved[0].ref.startswith("refs/pr/") else None
+    pull_request = pull_request_of(moved[0].ref)
     return f"{repo.path}/discussions/{pull_request}" if pull_request else repo.path
 
 
-async def _drained(pack: AsyncIterator[bytes]) -> None:
-    """A client reads the answer only once it has sent everything."""
+async def _drain(pack: AsyncIterator[bytes]) -> None:
+    """Read and discard the pack: a client reads the response only after sending everything."""
     count = 0
     async for part in pack:
         count += len(part)

@@ -1,8 +1,9 @@
-"""Former names that lead to a repo (O69). A name belongs to its namespace: it leads out of it only for as long as an
-admin of the organization, or the user whose name it is, allows that, and only to the namespace they agreed to.
+"""Former names that redirect to a repo (O69). A name belongs to its namespace: a redirect to another namespace exists
+only as long as an admin of the organization, or the user who owns the namespace, allows it, and only to the namespace
+they agreed to.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hubgate.server.accounts.organizations import store as organizations
 from hubgate.server.accounts.organizations.changing import begin_by_id_as_admin
@@ -10,7 +11,7 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM, Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Forbidden, NotFound
-from hubgate.server.hub.context import Repos
+from hubgate.server.hub.context import OnUnlinked, Repos
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import Owner, Redirect, Repo
 from hubgate.server.paging import Page, PageRequest, page_of
@@ -20,7 +21,7 @@ CURSOR = (str, str)
 
 
 async def of_owner(repos: Repos, owner_id: str, asked: PageRequest) -> Page[Redirect]:
-    """Every redirect from a name in this namespace, by name."""
+    """A page of the redirects in this namespace, by name."""
     after = asked.after or ("", "")
     rows = await repos.db.read_long(
         lambda tx: store.redirects_of(tx, owner_id, str(after[0]), str(after[1]), asked.fetch)
@@ -29,22 +30,22 @@ async def of_owner(repos: Repos, owner_id: str, asked: PageRequest) -> Page[Redi
 
 
 async def unlink(repos: Repos, owner: Owner, repo_type: str, name: str, actor: Actor) -> None:
-    """The name leads nowhere from now on, and is free for a new repo in its namespace. By an admin or the user."""
+    """Delete a redirect, which frees its name for a new repo. By an admin of the organization, or the user."""
 
     async def unit(tx: Tx) -> None:
         if owner.kind == "org":
             await begin_by_id_as_admin(tx, owner.id, actor)
-        await _unlinked(tx, repos, owner, repo_type, name, actor)
+        await _unlink(tx, repos, owner, repo_type, name, actor)
 
     await repos.db.write(unit)
 
 
 async def unlink_by_operator(repos: Repos, owner: Owner, repo_type: str, name: str) -> None:
-    """The same for a namespace whose owner may be gone."""
-    await repos.db.write(lambda tx: _unlinked(tx, repos, owner, repo_type, name, SYSTEM))
+    """Delete a redirect in a namespace whose owner may be deleted."""
+    await repos.db.write(lambda tx: _unlink(tx, repos, owner, repo_type, name, SYSTEM))
 
 
-async def _unlinked(tx: Tx, repos: Repos, owner: Owner, repo_type: str, name: str, actor: Actor) -> None:
+async def _unlink(tx: Tx, repos: Repos, owner: Owner, repo_type: str, name: str, actor: Actor) -> None:
     now = repos.clock()
     repo_id = await store.drop_redirect(tx, owner.id, repo_type, name)
     if repo_id is None:
@@ -56,48 +57,62 @@ async def _unlinked(tx: Tx, repos: Repos, owner: Owner, repo_type: str, name: st
         )
 
 
-async def settle_names(tx: Tx, repo: Repo, to: Owner, name: str, *, leave: bool, actor: Actor, now: int) -> None:
-    """In the unit that moves `repo` to a name in another namespace: which of its other names go on leading to it.
+async def unlink_to_others(
+    on_unlinked: OnUnlinked, tx: Tx, owner_ids: Sequence[str], actor: Actor, reason: str, now: int
+) -> int:
+    """Delete the redirects from names of these owners to repos of other owners; return their number."""
+    unlinked = [redirect for owner_id in owner_ids for redirect in await store.drop_redirects_to_others(tx, owner_id)]
+    for owner, repo_type, key, repo_id in unlinked:
+        await on_unlinked(tx, repo_id)
+        if owner.kind == "org":
+            text = f"unlinked {owner.name}/{key}"
+            await _record(tx, owner, Kind.REPO_UNLINK_REDIRECT, text, key, repo_type, actor, now, reason=reason)
+    return len(unlinked)
 
-    Those in a namespace that the actor speaks for, if a redirect was asked for. All others are free from now on, also
-    those in a third namespace: its admin agreed to a redirect to where the repo was, not to where it goes.
+
+async def settle_names(tx: Tx, repo: Repo, to: Owner, name: str, *, leave: bool, actor: Actor, now: int) -> None:
+    """Allow or delete the redirects of a repo, in the transaction that moves it to another namespace.
+
+    With `leave`, names in namespaces that the actor may decide for still redirect to the repo. All other names become
+    free, including those in a third namespace: its admin agreed to a redirect to the previous namespace, not to the
+    new one.
     """
-    if leave and not await _speaks_for(tx, repo.owner, actor):
+    if leave and not await _may_decide_for(tx, repo.owner, actor):
         raise Forbidden(f"You are no longer an admin of {repo.owner_name}.")
-    for owner, keys in (await _other_places(tx, repo, to)).items():
-        if leave and await _speaks_for(tx, owner, actor):
+    for owner, keys in (await _names_elsewhere(tx, repo, to)).items():
+        if leave and await _may_decide_for(tx, owner, actor):
             await store.allow_redirects(tx, repo.id, owner.id, actor.user_id)
             text, kind, by = f"allowed {{name}} to redirect to {to.name}/{name}", Kind.REPO_ALLOW_REDIRECT, actor
         else:
             await store.drop_names(tx, repo.id, owner.id)
             if owner.id == repo.owner_id:
-                # The entry of the move says so.
+                # The audit entry of the move has this.
                 continue
-            # Who moved it, and where to, is not for the third namespace to know.
+            # The third namespace must not learn who moved the repo, or where.
             text, kind, by = "unlinked {name}: its repo was moved again", Kind.REPO_UNLINK_REDIRECT, SYSTEM
         if owner.kind == "org" and owner.name:
             for key in keys:
-                said = text.format(name=f"{owner.name}/{key}")
-                await _record(tx, owner, kind, said, key, repo.type, by, now)
+                text_of_name = text.format(name=f"{owner.name}/{key}")
+                await _record(tx, owner, kind, text_of_name, key, repo.type, by, now)
 
 
-async def _other_places(tx: Tx, repo: Repo, to: Owner) -> Mapping[Owner, list[str]]:
-    places: dict[Owner, list[str]] = {}
+async def _names_elsewhere(tx: Tx, repo: Repo, to: Owner) -> Mapping[Owner, list[str]]:
+    names: dict[Owner, list[str]] = {}
     for owner, key in await store.names_of(tx, repo.id):
         if owner.id != to.id:
-            places.setdefault(owner, []).append(key)
-    return places
+            names.setdefault(owner, []).append(key)
+    return names
 
 
-async def _speaks_for(tx: Tx, owner: Owner, actor: Actor) -> bool:
-    """As of now: whoever was demoted while the request waited does not."""
+async def _may_decide_for(tx: Tx, owner: Owner, actor: Actor) -> bool:
+    """Whether the actor may currently decide for a namespace: an admin may be demoted while the request waits."""
     if actor.user_id is None or owner.kind == "user":
         return owner.id == actor.user_id
     return await organizations.role_of(tx, owner.id, actor.user_id) is Role.ADMIN
 
 
 async def _record(
-    tx: Tx, owner: Owner, kind: Kind, text: str, name: str, repo_type: str, actor: Actor, now: int
+    tx: Tx, owner: Owner, kind: Kind, text: str, name: str, repo_type: str, actor: Actor, now: int, **more: str
 ) -> None:
-    data = {"redirect": f"{owner.name}/{name.lower()}", "type": repo_type}
+    data = {"redirect": f"{owner.name}/{name.lower()}", "type": repo_type, **more}
     await record(tx, owner.id, kind, text, actor, now, data)

@@ -1,4 +1,4 @@
-"""Deleting a repo, and the repos of an account that goes."""
+"""Deleting a repo, and the repos of a deleted account."""
 
 from hubgate.server import failpoint
 from hubgate.server.audit.model import Actor
@@ -15,11 +15,13 @@ from hubgate.server.storage.database import Tx
 
 
 async def delete(repos: Repos, repo: Repo, actor: Actor) -> None:
-    """Its rows and its event at once; then its folder, which a sweep takes if this process dies before that."""
+    """Delete a repo's rows and record the event, then delete its folder. If this process dies in between, housekeeping
+    deletes the folder.
+    """
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
-        if not await _deleted(tx, repos.base_url, repo, now):
+        if not await _delete_rows(tx, repos.base_url, repo, now):
             raise NotFound(REPO_GONE, code="RepoNotFound")
         await note(tx, repo.owner, Entry.REPO_DELETE, repo, f"deleted the {repo.label}", actor, now)
 
@@ -28,7 +30,7 @@ async def delete(repos: Repos, repo: Repo, actor: Actor) -> None:
     await in_thread(repos.folders.remove, repo.id)
 
 
-async def _deleted(tx: Tx, base_url: str, repo: Repo, now: int) -> bool:
+async def _delete_rows(tx: Tx, base_url: str, repo: Repo, now: int) -> bool:
     seq = await store.next_seq(tx, repo.id, now)
     last = await store.by_id(tx, repo.id)
     if seq is None or last is None or last.owner_id != repo.owner_id:
@@ -39,6 +41,8 @@ async def _deleted(tx: Tx, base_url: str, repo: Repo, now: int) -> bool:
 
 
 async def deleted_with_owner(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
-    """In the unit that deletes the account, which holds it: no repo is created there or moved there meanwhile."""
+    """Delete all repos of an account, in the transaction that deletes and has locked the account: no repo is created in
+    it or moved to it concurrently.
+    """
     for repo in await store.of_owner(tx, owner_id):
-        await _deleted(tx, base_url, repo, now)
+        await _delete_rows(tx, base_url, repo, now)

@@ -24,7 +24,7 @@ _BY_ID = f"SELECT {REPO} FROM repos r {OWNERS} WHERE r.id = :id"
 
 
 async def named(tx: Tx | Database, repo_type: str, namespace: str, name: str) -> Repo | None:
-    """Whoever has this name or had it before a move, its own or its owner's."""
+    """The repo that has this name, or had it before it or its owner was renamed or moved."""
     row = await tx.one(_NAMED, {"type": repo_type, "namespace": namespace.lower(), "key": name.lower()})
     return Repo(*row) if row else None
 
@@ -35,7 +35,7 @@ async def by_id(tx: Tx | Database, repo_id: str) -> Repo | None:
 
 
 async def owner_named(tx: Tx | Database, name: str) -> Owner | None:
-    """Whoever has this name now or had it."""
+    """The existing owner with this current or former name."""
     row = await tx.one(
         """
         SELECT n.kind, n.owner_id, COALESCE(u.name, o.name) AS name FROM names n
@@ -49,7 +49,7 @@ async def owner_named(tx: Tx | Database, name: str) -> Owner | None:
 
 
 async def owner_of_name(db: Database, name: str) -> Owner | None:
-    """The same also for an owner that is gone, which has the name that was asked for."""
+    """The owner with this current or former name. A deleted owner is returned with the passed name in lower case."""
     found = await owner_named(db, name)
     if found is not None:
         return found
@@ -58,14 +58,14 @@ async def owner_of_name(db: Database, name: str) -> Owner | None:
 
 
 async def hold_owner(tx: Tx, owner: Owner) -> Owner | None:
-    """As it is now, if it is still there; nobody deletes or renames it until this unit ends."""
+    """Lock an owner until the transaction ends and return it with its current name; None if it was deleted."""
     table = "users" if owner.kind == "user" else "organizations"
     row = await tx.one(f"UPDATE {table} SET name = name WHERE id = :id RETURNING name", {"id": owner.id})
     return Owner(owner.kind, owner.id, row["name"]) if row else None
 
 
 async def claim_name(tx: Tx, repo_id: str, owner_id: str, repo_type: str, name: str) -> bool:
-    """Take a name that no other repo has and none redirects from; one's own former name may be taken again."""
+    """Claim a name for a repo; False if another repo has the name or a redirect from it."""
     row = await tx.one(
         """
         INSERT INTO repo_names (owner_id, type, key, repo_id, current)
@@ -77,21 +77,21 @@ async def claim_name(tx: Tx, repo_id: str, owner_id: str, repo_type: str, name: 
         {"owner_id": owner_id, "type": repo_type, "key": name.lower(), "repo_id": repo_id},
     )
     if row is not None:
-        # From now on the owner's name stays reserved (accounts/renaming.py).
+        # The owner's name stays reserved from now on (accounts/renaming.py).
         sql = "UPDATE names SET had_repos = 1 WHERE owner_id = :owner_id AND current = 1 AND had_repos = 0"
         await tx.exec(sql, {"owner_id": owner_id})
     return row is not None
 
 
 async def retire_names(tx: Tx, repo_id: str, now: int) -> None:
-    """All that it has become redirects."""
+    """Turn all current names of a repo into redirects."""
     await tx.exec(
         "UPDATE repo_names SET current = 0, left_at = :now WHERE repo_id = :repo_id AND current = 1",
         {"repo_id": repo_id, "now": now},
     )
 
 
-# Redirects: names that a repo had.
+# Redirects: former names of repos.
 
 REDIRECT = f"n.owner_id, n.type, n.key, n.left_at, a.name, {REPO}"
 
@@ -122,7 +122,7 @@ async def is_redirect(tx: Tx | Database, owner_id: str, repo_type: str, name: st
 
 
 async def drop_redirect(tx: Tx, owner_id: str, repo_type: str, name: str) -> str | None:
-    """The id of the repo it led to; None if there is none of that name."""
+    """Delete a redirect and return the id of its repo; None if the redirect does not exist."""
     row = await tx.one(
         """
         DELETE FROM repo_names WHERE owner_id = :owner_id AND type = :type AND key = :key AND current = 0
@@ -133,8 +133,24 @@ async def drop_redirect(tx: Tx, owner_id: str, repo_type: str, name: str) -> str
     return row["repo_id"] if row else None
 
 
+async def drop_redirects_to_others(tx: Tx, owner_id: str) -> list[tuple[Owner, str, str, str]]:
+    """Delete redirects from names of this owner to repos of others; return owner, type, name and repo id of each."""
+    rows = await tx.all(
+        """
+        DELETE FROM repo_names WHERE owner_id = :owner_id AND current = 0 AND repo_id IN (
+            SELECT r.id FROM repos r JOIN repo_names n ON n.repo_id = r.id
+            WHERE n.owner_id = :owner_id AND r.owner_id <> :owner_id
+        ) RETURNING type, key, repo_id
+        """,
+        {"owner_id": owner_id},
+    )
+    org = await tx.one("SELECT name FROM organizations WHERE id = :id", {"id": owner_id}) if rows else None
+    owner = Owner("org", owner_id, org["name"]) if org else Owner("user", owner_id, "")
+    return [(owner, row["type"], row["key"], row["repo_id"]) for row in rows]
+
+
 async def names_of(tx: Tx, repo_id: str) -> list[tuple[Owner, str]]:
-    """Every name that leads to it, by namespace. An owner that is gone has no name."""
+    """All current and former names of a repo, by owner. A deleted owner has the name ""."""
     rows = await tx.all(
         """
         SELECT CASE WHEN o.id IS NULL THEN 'user' ELSE 'org' END AS kind, n.owner_id,
@@ -193,10 +209,8 @@ async def add(tx: Tx, repo: Repo) -> None:
 
 
 async def next_seq(tx: Tx, repo_id: str, now: int | None) -> int | None:
-    """The number of the event that this unit is about to write. From here to its end no other unit changes the repo.
-    `now` is None where that leaves the time of its last change as it is.
-
-    None if the repo is gone.
+    """Lock the repo and return the sequence number of the event to record; None if the repo was deleted. `now` becomes
+    the time of the last change, unless it is None.
     """
     row = await tx.one(
         """
@@ -209,8 +223,8 @@ async def next_seq(tx: Tx, repo_id: str, now: int | None) -> int | None:
 
 
 async def next_seq_of_all(tx: Tx, owner_id: str) -> Sequence[Row]:
-    """The same for every repo of an owner: id, type, name, private, head_sha, tags, last_seq. When each was changed
-    last stays: lists of all of them would lose their order.
+    """Lock all repos of an owner and increment their sequence numbers; return id, type, name, private, head_sha, tags
+    and last_seq of each. `updated_at` is unchanged, so that lists stay in order.
     """
     return await tx.all(
         """
@@ -270,7 +284,7 @@ async def exists(tx: Tx | Database, repo_id: str) -> bool:
 
 
 async def hold(tx: Tx, repo_id: str) -> int | None:
-    """Its generation. From here to the end of the unit no other changes the repo; None if it is gone."""
+    """Lock a repo until the transaction ends and return its generation; None if the repo was deleted."""
     row = await tx.one("UPDATE repos SET generation = generation WHERE id = :id RETURNING generation", {"id": repo_id})
     return int(row["generation"]) if row else None
 
@@ -286,7 +300,7 @@ async def ref(tx: Tx | Database, repo_id: str, name: str) -> str | None:
 
 
 async def is_head(tx: Tx | Database, repo_id: str, sha: str) -> bool:
-    """Of a branch or a tag."""
+    """Whether a branch or tag points to this id."""
     row = await tx.one(
         """
         SELECT 1 FROM refs WHERE repo_id = :repo_id AND sha = :sha
@@ -298,33 +312,33 @@ async def is_head(tx: Tx | Database, repo_id: str, sha: str) -> bool:
 
 
 async def first_ref(tx: Tx | Database, repo_id: str, names: Sequence[str]) -> tuple[str, str] | None:
-    """Name and commit of the first of `names` that there is, in one look-up."""
+    """Name and id of the first of `names` that exists, in one query."""
     if not names:
         return None
-    given = {f"name_{number}": name for number, name in enumerate(names)}
-    row = await tx.one(_first_of(len(names)), {"repo_id": repo_id, **given})
+    params = {f"name_{number}": name for number, name in enumerate(names)}
+    row = await tx.one(_first_ref_sql(len(names)), {"repo_id": repo_id, **params})
     return (row["name"], row["sha"]) if row else None
 
 
 @cache
-def _first_of(count: int) -> str:
-    marks = [f":name_{number}" for number in range(count)]
-    order = " ".join(f"WHEN {mark} THEN {number}" for number, mark in enumerate(marks))
+def _first_ref_sql(count: int) -> str:
+    placeholders = [f":name_{number}" for number in range(count)]
+    order = " ".join(f"WHEN {placeholder} THEN {number}" for number, placeholder in enumerate(placeholders))
     return f"""
-        SELECT name, sha FROM refs WHERE repo_id = :repo_id AND name IN ({", ".join(marks)})
+        SELECT name, sha FROM refs WHERE repo_id = :repo_id AND name IN ({", ".join(placeholders)})
         ORDER BY CASE name {order} END LIMIT 1
     """
 
 
 async def refs(tx: Tx, repo_id: str) -> list[tuple[str, str]]:
-    """All of them, in the order git wants."""
+    """All refs with their ids, in git's order."""
     rows = await tx.all("SELECT name, sha FROM refs WHERE repo_id = :repo_id", {"repo_id": repo_id})
-    # Here, because engines have opinions of their own on the order of texts, and git has one: bytes.
+    # Sorted here, because engines collate text differently and git sorts by bytes.
     return sorted(((row["name"], row["sha"]) for row in rows), key=lambda pair: pair[0].encode())
 
 
 async def ref_names(tx: Tx, repo_id: str, kind: str, most: int) -> list[str]:
-    """Some of the branches ("heads") or tags ("tags"), by their short names."""
+    """The short names of at most `most` branches ("heads") or tags ("tags")."""
     prefix = f"refs/{kind}/"
     rows = await tx.all(
         "SELECT name FROM refs WHERE repo_id = :repo_id AND name LIKE :pattern ORDER BY name LIMIT :most",
@@ -334,8 +348,8 @@ async def ref_names(tx: Tx, repo_id: str, kind: str, most: int) -> list[str]:
 
 
 async def refs_mark(tx: Tx | Database, repo_id: str) -> str | None:
-    """Changes whenever the refs do. With the time in it no two histories share one: after a restore the same numbers
-    come again, with other refs.
+    """A value that changes whenever the refs change. It includes a time, because after a restore from backup the
+    generations are reused for other refs.
     """
     row = await tx.one("SELECT generation, updated_at FROM repos WHERE id = :id", {"id": repo_id})
     return f"{row['generation']} {row['updated_at']}" if row else None
@@ -351,17 +365,17 @@ async def move_ref(
     commits: int | None = None,
     added: int | None = None,
 ) -> bool:
-    """Whether it was at `old`, and so is at `new` now; None stands for no such ref. `commits` lead to `new`, as far as
-    that is known, or `added` more than to `old`.
+    """Move a ref from `old` to `new` and return True, or return False if it was not at `old`. None means that the ref
+    does not exist. `commits` is the number of commits that lead to `new`, if known; `added` is the increase over `old`.
     """
-    which = {"repo_id": repo_id, "name": name}
+    key_params = {"repo_id": repo_id, "name": name}
     if old is None:
-        row = await tx.one(_CREATE_REF, {**which, "new": new, "commits": commits})
+        row = await tx.one(_CREATE_REF, {**key_params, "new": new, "commits": commits})
     elif new is None:
-        row = await tx.one(_DELETE_REF, {**which, "old": old})
+        row = await tx.one(_DELETE_REF, {**key_params, "old": old})
     else:
         numbers = {"commits": commits, "added": added}
-        row = await tx.one(_UPDATE_REF, {**which, **numbers, "old": old, "new": new})
+        row = await tx.one(_UPDATE_REF, {**key_params, **numbers, "old": old, "new": new})
     return row is not None
 
 
@@ -377,7 +391,7 @@ _UPDATE_REF = """
 
 
 async def commits_of(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, int | None] | None:
-    """Where a ref is, and how many commits lead there, if that is known."""
+    """The id a ref points to, and the number of commits that lead to it, if known."""
     row = await tx.one(
         "SELECT sha, commits FROM refs WHERE repo_id = :repo_id AND name = :name", {"repo_id": repo_id, "name": name}
     )
@@ -385,7 +399,7 @@ async def commits_of(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, i
 
 
 async def known_counts(tx: Tx, repo_id: str) -> dict[str, int]:
-    """How many commits lead to what the refs point at, as far as that is known."""
+    """The known numbers of commits that lead to the ids of refs."""
     rows = await tx.all(
         "SELECT sha, commits FROM refs WHERE repo_id = :repo_id AND commits IS NOT NULL", {"repo_id": repo_id}
     )
@@ -393,7 +407,7 @@ async def known_counts(tx: Tx, repo_id: str) -> dict[str, int]:
 
 
 async def uncounted(tx: Tx, after: tuple[str, str], most: int) -> list[tuple[str, str, str]]:
-    """Repo, name and id of refs whose commits were not counted, from a place on."""
+    """Repo, name and id of refs whose commits were not counted, starting after (repo, name)."""
     rows = await tx.all(
         """
         SELECT repo_id, name, sha FROM refs WHERE commits IS NULL AND (repo_id, name) > (:repo_id, :name)
@@ -405,7 +419,7 @@ async def uncounted(tx: Tx, after: tuple[str, str], most: int) -> list[tuple[str
 
 
 async def set_count(tx: Tx, repo_id: str, name: str, sha: str, commits: int) -> None:
-    """If it is still there: the number belongs to the id."""
+    """Store the number of commits of a ref, if it still points to `sha`."""
     await tx.exec(
         "UPDATE refs SET commits = :commits WHERE repo_id = :repo_id AND name = :name AND sha = :sha",
         {"repo_id": repo_id, "name": name, "sha": sha, "commits": commits},
@@ -413,7 +427,7 @@ async def set_count(tx: Tx, repo_id: str, name: str, sha: str, commits: int) -> 
 
 
 async def refs_moved(tx: Tx, repo_id: str) -> None:
-    """Copies of the refs are behind from now on."""
+    """Increment the generation, which invalidates copies of the refs."""
     await tx.exec("UPDATE repos SET generation = generation + 1 WHERE id = :id", {"id": repo_id})
 
 

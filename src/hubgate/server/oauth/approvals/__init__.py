@@ -1,5 +1,5 @@
-"""What a consent page showed when the user allowed an app: for which servers, and the address of an app on a device.
+"""Remembers what a consent page showed when the user approved: the servers, and the redirect URI of a native app.
 
-A later request passes without asking only where the user has seen the same. Owns that memory; the consent itself, which
-limits tokens, is in `consent`, whose units call this.
+A later request skips the consent page only if the user has approved the same before. The consent itself, which limits
+tokens, belongs to `consent`, whose transactions call this package.
 """

@@ -1,4 +1,4 @@
-"""Under which key an approval is remembered. Pure."""
+"""The key under which an approval is stored. Pure."""
 
 import hashlib
 import json
@@ -10,29 +10,31 @@ from hubgate.server.oauth.redirects import is_loopback, is_web
 
 @dataclass(frozen=True, slots=True)
 class Shown:
+    """The parts of a consent page that a later request must match to skip the page."""
+
     # As in resource_indicators.py, sorted.
     resources: str = ""
-    # Empty where any address that the app registered will do.
+    # Empty if any registered redirect URI matches.
     redirect_uri: str = ""
 
     @property
     def key(self) -> str:
-        """Short enough for an index. Empty for what most are: the hub, and an app that is answered at its own site."""
-        said = json.dumps([self.resources, self.redirect_uri]).encode()
-        return hashlib.sha256(said).hexdigest() if self.resources or self.redirect_uri else ""
+        """A hash short enough for an index; empty in the common case of a web app and tokens for this hub."""
+        content = json.dumps([self.resources, self.redirect_uri]).encode()
+        return hashlib.sha256(content).hexdigest() if self.resources or self.redirect_uri else ""
 
 
 def shown_by(wish: Wish) -> Shown | None:
-    """None where the user is asked each time: nobody but the user can tell which program will get the code (O75)."""
+    """None if the user must be asked every time: only the user can tell which program gets the code (O75)."""
     app, target = wish.app, wish.target
     resources = " ".join(sorted(wish.resources))
     if target and not is_web(target):
-        # Any app on the device may claim the scheme (RFC 8252, section 8.6).
+        # Any app on the device can claim the scheme (RFC 8252, section 8.6).
         return None
     if is_loopback(target) and app.document_host:
-        # Any program may show this document's name, too.
+        # Any program can send this document's client_id, too.
         return None
     if is_loopback(target) and not app.confidential:
-        # Any program on the computer may listen on another port, and redeem the code without a secret.
+        # Any local program can listen on another port and redeem the code without a secret.
         return Shown(resources, target)
     return Shown(resources)

@@ -15,7 +15,7 @@ async def of_consent(tx: Tx, consent_id: str) -> list[Row]:
 
 
 async def set_scopes(tx: Tx, consent_id: str, scopes_of: dict[str, str]) -> None:
-    """`scopes_of` has them by key."""
+    """Update several approvals; `scopes_of` maps the key of an approval to its scopes."""
     await tx.exec_many(
         "UPDATE consent_approvals SET scopes = :scopes WHERE consent_id = :consent_id AND shown = :shown",
         [{"consent_id": consent_id, "shown": shown, "scopes": scopes} for shown, scopes in scopes_of.items()],
@@ -41,7 +41,7 @@ async def save(tx: Tx, consent_id: str, shown: Shown, scopes: str, now: int) -> 
 
 
 async def drop_oldest(tx: Tx, consent_id: str, most: int) -> None:
-    """Those beyond the latest `most`; a consent never has many more than that."""
+    """Delete all but the newest `most`; LIMIT is enough because a consent never has many more."""
     await tx.exec(
         """
         DELETE FROM consent_approvals WHERE consent_id = :consent_id AND shown IN (

@@ -1,1 +1,1 @@
-"""Apps that people sign in to: registered ones with their secrets, and those known only by a metadata document."""
+"""OAuth apps: registered apps with their secrets, and apps known only by a metadata document."""

@@ -1,4 +1,4 @@
-"""What an app may be: every field with its rule, named as on the wire. Pure."""
+"""Validation of an app's fields; errors use the field names of the API. Pure."""
 
 import ipaddress
 import re
@@ -21,20 +21,20 @@ LARGEST_QUOTA = 1_000_000_000
 DEFAULT_SCOPES = ("openid", "profile")
 
 _LIFETIME = f"is {SHORTEST_LIFETIME} to {LONGEST_LIFETIME:,} seconds."
-# Unreserved characters alone: the id stands in addresses and before the colon of a Basic header. The operator's own
-# words for pages below the list of apps are no ids.
+# Only unreserved characters: the id is used in URLs and before the colon of a Basic header. `new` and `check` are paths
+# of pages.
 _CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z")
 
 
 def check_client_id(given: str) -> str:
-    """One that an operator chose."""
+    """Validate a client id chosen by an operator."""
     if not _CLIENT_ID.match(given):
         raise Unprocessable("A client ID has 1 to 200 letters, digits, dots, dashes, tildes or underscores.")
     return given
 
 
 def checked(app: App) -> App:
-    """The app as it may be stored; FieldErrors names every field that has to be mended."""
+    """Validate and normalize an app; FieldErrors names every invalid field."""
     checking = Checking()
     name = checking.field("name", _name, app.name)
     homepage = checking.field("homepage", _homepage, app.homepage.strip())
@@ -43,8 +43,8 @@ def checked(app: App) -> App:
         checking.refuse("redirectUris", f"An app has at most {MOST_REDIRECT_URIS} redirect URIs.")
     for uri in uris:
         checking.field("redirectUris", check_redirect_uri, uri)
-    _known_scopes(checking, "scopes", app.scopes, app)
-    if missing := _outside(app.required_scopes, {*app.scopes, *app.extra_scopes}):
+    _check_scopes(checking, "scopes", app.scopes, app)
+    if missing := _first_unknown(app.required_scopes, {*app.scopes, *app.extra_scopes}):
         checking.refuse("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
     if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
         checking.refuse("tokenLifetime", f"tokenLifetime {_LIFETIME}")
@@ -57,8 +57,8 @@ def checked(app: App) -> App:
         name=name,
         homepage=homepage,
         redirect_uris=uris,
-        scopes=_in_order(app.scopes),
-        required_scopes=_in_order(app.required_scopes),
+        scopes=_ordered(app.scopes),
+        required_scopes=_ordered(app.required_scopes),
         exchange=exchange,
     )
 
@@ -67,8 +67,8 @@ def _exchange(checking: Checking, app: App) -> Exchange:
     limits = app.exchange
     if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
         checking.refuse("tokenDuration", f"tokenDuration {_LIFETIME}")
-    _known_scopes(checking, "allowedScopes", limits.scopes or (), app)
-    if unknown := _outside(limits.roles or (), [role.label for role in Role]):
+    _check_scopes(checking, "allowedScopes", limits.scopes or (), app)
+    if unknown := _first_unknown(limits.roles or (), [role.label for role in Role]):
         checking.refuse("allowedRoles", f"{unknown[:60]} is not a role.")
     networks = limits.networks or ()
     if len(networks) > MOST_NETWORKS:
@@ -76,16 +76,16 @@ def _exchange(checking: Checking, app: App) -> Exchange:
     networks = tuple(checking.field("allowedNetworks", _network, network) for network in networks[:MOST_NETWORKS])
     if limits.daily_quota is not None and not 1 <= limits.daily_quota <= LARGEST_QUOTA:
         checking.refuse("dailyQuota", f"A quota is a number from 1 to {LARGEST_QUOTA:,}, or none.")
-    # Nothing listed sets no limit.
+    # An empty list means no limit.
     return replace(
         limits,
-        scopes=_in_order(limits.scopes or ()) or None,
-        roles=_once(limits.roles or ()) or None,
-        networks=_once(networks) or None,
+        scopes=_ordered(limits.scopes or ()) or None,
+        roles=_unique(limits.roles or ()) or None,
+        networks=_unique(networks) or None,
     )
 
 
-def _known_scopes(checking: Checking, field: str, names: Collection[str], app: App) -> None:
+def _check_scopes(checking: Checking, field: str, names: Collection[str], app: App) -> None:
     known = [*NAMES, *app.extra_scopes]
     unknown = next((name for name in names if name not in known), None)
     if unknown is None:
@@ -93,20 +93,20 @@ def _known_scopes(checking: Checking, field: str, names: Collection[str], app: A
     if not unknown or {",", " "} & set(unknown):
         checking.refuse(field, "Name each scope by itself, without commas and spaces.")
         return
-    said = no_such_scope(unknown, known)
-    checking.refuse(field, said if said.endswith("?") else f"{said} Ask the operator for extra ones.")
+    message = no_such_scope(unknown, known)
+    checking.refuse(field, message if message.endswith("?") else f"{message} Ask the operator for extra ones.")
 
 
-def _in_order(scopes: Collection[str]) -> tuple[str, ...]:
-    """As they are stored, so that an answer is the same before and after."""
+def _ordered(scopes: Collection[str]) -> tuple[str, ...]:
+    """Scopes in the order they are stored, so that responses before and after storing are equal."""
     return parse_scopes(join_scopes(scopes))
 
 
-def _once(names: Collection[str]) -> tuple[str, ...]:
+def _unique(names: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _outside(names: Collection[str], known: Collection[str]) -> str:
+def _first_unknown(names: Collection[str], known: Collection[str]) -> str:
     return next((name or "An empty name" for name in names if name not in known), "")
 
 
@@ -118,8 +118,8 @@ def _name(given: str) -> str:
 
 
 def _homepage(given: str) -> str:
-    from_web = given.startswith(("http://", "https://")) and given.isascii() and given.isprintable()
-    if given and (not from_web or " " in given or len(given) > LONGEST_HOMEPAGE):
+    is_web = given.startswith(("http://", "https://")) and given.isascii() and given.isprintable()
+    if given and (not is_web or " " in given or len(given) > LONGEST_HOMEPAGE):
         raise Unprocessable("A home page is an address such as https://app.example.")
     return given
 

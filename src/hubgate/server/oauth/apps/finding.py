@@ -1,4 +1,4 @@
-"""From a client id to the app: registered here, a configured CLI, or known by its metadata document."""
+"""Finds the app for a client id: registered, a configured CLI, or described by a metadata document."""
 
 from hubgate.server.oauth.apps import store
 from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App
@@ -9,18 +9,18 @@ LONGEST_CLIENT_ID = 2048
 
 
 async def find_app(oauth: OAuth, client_id: str, *, caller: str) -> App | None:
-    """`caller` is the address on whose behalf a document may have to be fetched."""
+    """Find an app. `caller` is the IP address that a document fetch is counted for."""
     if len(client_id) > LONGEST_CLIENT_ID or "\0" in client_id:
         return None
     if oauth.documents.is_address(client_id):
         return await oauth.documents.app(client_id, caller=caller)
     if app := await store.find(oauth.db, client_id):
         return app
-    return _command_line(client_id) if client_id in oauth.cli_client_ids else None
+    return _cli_app(client_id) if client_id in oauth.cli_client_ids else None
 
 
-def _command_line(client_id: str) -> App:
-    """Tokens that last, with refresh: a CLI must not refresh at each start."""
+def _cli_app(client_id: str) -> App:
+    """A configured CLI, with the longest token lifetime so that it need not refresh at each start."""
     return App(
         client_id=client_id,
         name="Command line",

@@ -1,8 +1,8 @@
-"""An app as the flows see it, whether it was registered here or describes itself at an address."""
+"""An app, registered here or described by a metadata document."""
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hubgate.server.oauth.redirects import EXACT, shown_host
 
@@ -13,7 +13,7 @@ LONGEST_OVERLAP = 7 * 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What an organization's admins allow its app to exchange tokens for. None means no limit."""
+    """Token exchange settings of an organization's app. None means no limit."""
 
     privileged: bool = False
     duration: int = DEFAULT_LIFETIME
@@ -22,14 +22,19 @@ class Exchange:
     networks: tuple[str, ...] | None = None
     daily_quota: int | None = None
     paused: bool = False
-    # Tokens exchanged before this are dead: when it was paused, or lost the privilege.
+    # Tokens exchanged before this are invalid; set when the privilege or the pause changes.
     since: int = 0
+
+    def begun(self, now: int) -> "Exchange":
+        """Set `since` to now, and always later than before, even if the clocks of machines differ."""
+        return replace(self, since=max(now, self.since + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A registered app has an `owner_id` or an `org_id`. One known by its metadata document has neither, nor has a CLI
-    that the operator configured.
+    """An OAuth client.
+
+    A registered app has an `owner_id` or an `org_id`. A metadata document app or a configured CLI has neither.
     """
 
     client_id: str
@@ -38,7 +43,7 @@ class App:
     redirect_uris: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     required_scopes: tuple[str, ...] = ()
-    # What a request without a scope asks for, where that is not all of them.
+    # The scopes of a request without `scope`; None for all.
     default_scopes: tuple[str, ...] | None = None
     extra_scopes: tuple[str, ...] = ()
     confidential: bool = False
@@ -50,14 +55,14 @@ class App:
     org_id: str | None = None
     created_at: int = 0
     exchange: Exchange = field(default_factory=Exchange)
-    # The host of the document of an app that was never registered here.
+    # The host of the metadata document; empty for other apps.
     document_host: str = ""
-    # A device-flow CLI the operator configured.
+    # A CLI that the operator configured for the device flow.
     first_party: bool = False
 
     @property
     def is_registered(self) -> bool:
-        """Whether it has a row here."""
+        """Whether the app is stored in the database."""
         return not self.document_host and not self.first_party
 
     @property
@@ -66,14 +71,14 @@ class App:
 
     @property
     def face(self) -> str:
-        """Changes with what a user judged it by: the first half with its name, the second with where its answers go.
+        """A digest of the app as users see it: half of it for the name, half for the redirect targets.
 
-        Nobody vouches for an app that is known only by its document, so there every address counts; of a registered
-        app the hosts do, which is what consent shows of them.
+        For an app with a metadata document every full URI counts, because nobody vouches for the app; for a registered
+        app only the hosts, which is what the consent page shows.
         """
         uris = self.redirect_uris
-        goes_to = set(uris) if self.document_host else set(map(shown_host, uris))
-        return _digest(self.name) + _digest(json.dumps(sorted(goes_to)))
+        targets = set(uris) if self.document_host else set(map(shown_host, uris))
+        return _digest(self.name) + _digest(json.dumps(sorted(targets)))
 
 
 def _digest(text: str) -> str:

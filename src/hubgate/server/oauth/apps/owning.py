@@ -1,7 +1,7 @@
-"""What an app's owner does with it: register, change, new secret, no secret, delete.
+"""App management by the owner: register, change, rotate or delete the secret, delete.
 
-Each change is made on the app as it is when its turn comes, so that two of them at once lose nothing; and one of an
-organization's app by an admin who was demoted meanwhile is refused.
+A change locks the app and is applied to its latest state, so that concurrent changes are not lost. A change by an admin
+who has since been demoted is rejected.
 """
 
 import json
@@ -31,19 +31,19 @@ from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Row, Tx
 
 MOST_APPS = 200
-# Whoever refreshes again and again with an overlap would otherwise gather good secrets.
+# Otherwise repeated rotation with an overlap would accumulate valid secrets.
 MOST_SECRETS = 5
 MOST_USERS_SHOWN = 50
 LONGEST_AUDITED = 4000
-_ABSENT = "There is no such app."
+_NOT_FOUND = "There is no such app."
 
 
 async def create(
     oauth: OAuth, owner: Owner, draft: App, actor: Actor, use: OneUse | None = None
 ) -> tuple[App, str | None]:
-    """The app and, for a confidential one, its secret, which is nowhere kept.
+    """Register an app; returns it with its secret if it is confidential. The secret itself is not stored.
 
-    With `use`, of the same form sent twice the second raises AlreadyUsed.
+    With `use`, sending the same form twice raises AlreadyUsed.
     """
     now = oauth.clock()
     client_id = check_client_id(draft.client_id) if draft.client_id else str(uuid.uuid4())
@@ -51,7 +51,7 @@ async def create(
     secret = _new_secret() if app.confidential else None
 
     async def unit(tx: Tx) -> None:
-        await _as_owner(tx, owner.org_id, actor)
+        await _require_owner(tx, owner.org_id, actor)
         if use is not None:
             await use_up(tx, use)
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= MOST_APPS:
@@ -60,14 +60,14 @@ async def create(
             raise Conflict(f"The client ID {app.client_id} is taken.")
         if secret is not None:
             await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
-        await _tell(tx, app, Kind.APP_CREATE, f"created the app {app.name}", actor, now)
+        await _record_audit(tx, app, Kind.APP_CREATE, f"created the app {app.name}", actor, now)
 
     await oauth.db.write(unit)
     return app, secret
 
 
 async def owner_name(oauth: OAuth, app: App) -> str:
-    """As people write it; empty for an app that nobody here registered."""
+    """The owner as @name; empty for an unregistered app."""
     if app.owner_id is not None:
         user = await account_store.user(oauth.db, app.owner_id)
         return f"@{user.name}" if user else ""
@@ -78,15 +78,15 @@ async def owner_name(oauth: OAuth, app: App) -> str:
 
 
 async def of_owner(oauth: OAuth, owner: Owner) -> Sequence[App]:
-    """Oldest first."""
+    """The owner's apps, oldest first."""
     return await oauth.db.read_long(lambda tx: store.of_owner(tx, owner.user_id, owner.org_id))
 
 
 async def get(oauth: OAuth, owner: Owner, client_id: str) -> App:
-    """Another owner's app is as if it were not there."""
+    """NotFound also for an app of another owner."""
     app = await store.find(oauth.db, client_id)
     if app is None or (app.owner_id, app.org_id) != (owner.user_id, owner.org_id):
-        raise NotFound(_ABSENT)
+        raise NotFound(_NOT_FOUND)
     return app
 
 
@@ -100,14 +100,14 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
         if not changes:
             return before
         if after.exchange.paused != before.exchange.paused:
-            # At both ends of the pause: an exchange that read the app while it was being paused may have slipped in.
-            after = replace(after, exchange=replace(after.exchange, since=now))
+            # On pause and on resume: a concurrent exchange may have read the app before the pause committed.
+            after = replace(after, exchange=after.exchange.begun(now))
             await token_store.end_exchanged(tx, app.client_id)
         await store.update(tx, after)
         what = f"changed the app {before.name}: {', '.join(changes)}"
         short = len(json.dumps(changes)) <= LONGEST_AUDITED
         data = {"changes": changes} if short else {"changed": list(changes)}
-        await _tell(tx, after, Kind.APP_UPDATE, what, actor, now, data)
+        await _record_audit(tx, after, Kind.APP_UPDATE, what, actor, now, data)
         return after
 
     return await oauth.db.write(unit)
@@ -121,9 +121,9 @@ async def refresh_secret(
     use: OneUse | None = None,
     along: Callable[[Tx], Awaitable[object]] | None = None,
 ) -> str:
-    """A new secret; the old ones are good for `overlap` seconds more. A public app becomes confidential.
+    """Create a new secret; old secrets expire in `overlap` seconds. A public app becomes confidential.
 
-    What `along` does holds if this does.
+    `along` runs in the same transaction.
     """
     if not 0 <= overlap <= LONGEST_OVERLAP:
         raise FieldErrors({"overlapSeconds": f"overlapSeconds is 0 to {LONGEST_OVERLAP:,} seconds."})
@@ -140,7 +140,7 @@ async def refresh_secret(
         await store.update(tx, replace(before, confidential=True))
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
         what = f"made a new secret for the app {before.name}"
-        await _tell(tx, before, Kind.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
+        await _record_audit(tx, before, Kind.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
         if along is not None:
             await along(tx)
 
@@ -149,13 +149,13 @@ async def refresh_secret(
 
 
 async def secrets_of(oauth: OAuth, app: App) -> Sequence[Row]:
-    """last_four, created_at, expires_at of the good ones, the current one last."""
+    """last_four, created_at and expires_at of valid secrets, the current secret last."""
     now = oauth.clock()
     return await oauth.db.read(lambda tx: store.secrets_of(tx, app.client_id, now))
 
 
 async def end_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -> None:
-    """Before its overlap is over. What it ends in is all that anybody still knows of it."""
+    """Expire an old secret before its overlap ends. Only its last four characters are known."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
@@ -163,13 +163,13 @@ async def end_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -
         if not await store.end_old_secret(tx, app.client_id, last_four, now):
             raise NotFound("There is no such old secret, or it has ended.")
         what = f"ended an old secret of the app {before.name}"
-        await _tell(tx, before, Kind.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
+        await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
 
     await oauth.db.write(unit)
 
 
 async def delete_secret(oauth: OAuth, app: App, actor: Actor) -> App:
-    """The app is public from now on (attack O20)."""
+    """Delete all secrets and make the app public (attack O20)."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> App:
@@ -179,29 +179,34 @@ async def delete_secret(oauth: OAuth, app: App, actor: Actor) -> App:
             await store.update(tx, public)
             await store.remove_secrets(tx, app.client_id)
             what = f"deleted the secret of the app {before.name}"
-            await _tell(tx, before, Kind.APP_DELETE_SECRET, what, actor, now)
+            await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now)
         return public
 
     return await oauth.db.write(unit)
 
 
 async def delete(oauth: OAuth, app: App, actor: Actor) -> None:
-    """With every consent and token; at the next request they are no good any more."""
+    """Delete the app with all its consents and tokens, which fail from the next request on."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
-        before = await held(tx, app, actor)
-        await consent_store.remove_of_client(tx, app.client_id)
-        await token_store.end_of_client(tx, app.client_id)
-        await store.remove(tx, app.client_id)
-        await _tell(tx, before, Kind.APP_DELETE, f"deleted the app {before.name}", actor, now)
+        await delete_held(tx, await held(tx, app, actor), actor, now)
 
     await oauth.db.write(unit)
 
 
+async def delete_held(tx: Tx, app: App, actor: Actor, now: int, reason: str = "") -> None:
+    """Delete an app that the caller's transaction has locked. `reason` is for deletions not chosen by an owner."""
+    await consent_store.remove_of_client(tx, app.client_id)
+    await token_store.end_of_client(tx, app.client_id)
+    await store.remove(tx, app.client_id)
+    data = {"reason": reason} if reason else None
+    await _record_audit(tx, app, Kind.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
+
+
 @dataclass(frozen=True)
 class Users:
-    """Who allowed an app: how many, and the latest."""
+    """Users who have approved an app: their number, and the newest."""
 
     total: int
     latest: Sequence[Row]
@@ -216,22 +221,22 @@ async def users_of(oauth: OAuth, app: App) -> Users:
 
 
 async def held(tx: Tx, app: App, actor: Actor) -> App:
-    """The app as it is now, for an actor who is still its owner; nobody else changes it until this unit ends."""
-    await _as_owner(tx, app.org_id, actor)
+    """Lock the app until the transaction ends and return its latest state. The actor must still be its owner."""
+    await _require_owner(tx, app.org_id, actor)
     latest = await store.hold(tx, app.client_id)
     if latest is None or (latest.owner_id, latest.org_id) != (app.owner_id, app.org_id):
-        raise NotFound(_ABSENT)
+        raise NotFound(_NOT_FOUND)
     return latest
 
 
-async def _as_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
+async def _require_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
     if org_id is not None:
         await begin_by_id_as_admin(tx, org_id, actor)
     else:
         await hold_signed_in(tx, actor.user_id, actor.credentials_version)
 
 
-async def _tell(
+async def _record_audit(
     tx: Tx, app: App, kind: Kind, text: str, actor: Actor, now: int, data: dict[str, Any] | None = None
 ) -> None:
     if app.org_id is not None:

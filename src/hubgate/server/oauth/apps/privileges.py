@@ -1,4 +1,4 @@
-"""What only the operator gives an app: the privilege of token exchange, and scopes of the operator's own."""
+"""Privileges that only the operator grants: token exchange, and operator-defined scopes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from hubgate.server.scopes import NAMES
 from hubgate.server.storage.database import Tx
 
 PAGE = 500
-_ABSENT = "There is no such app."
+_NOT_FOUND = "There is no such app."
 
 
 async def get(oauth: OAuth, client_id: str) -> App:
@@ -27,7 +27,7 @@ async def get(oauth: OAuth, client_id: str) -> App:
 
 
 async def every(oauth: OAuth) -> Sequence[App]:
-    """By client id."""
+    """All apps, ordered by client id."""
 
     async def unit(tx: Tx) -> list[App]:
         found: list[App] = []
@@ -46,21 +46,21 @@ async def set_exchange(oauth: OAuth, client_id: str, privileged: bool, actor: Ac
 
 
 async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor, now: int) -> App:
-    """Taken away, live exchanged tokens end too."""
-    before = await _held(tx, client_id)
+    """Grant or revoke token exchange. Revoking deletes live exchanged tokens too."""
+    before = await _lock(tx, client_id)
     if privileged and before.org_id is None:
         raise Conflict(f"{before.name} belongs to a user. Only an organization's app may exchange tokens.")
     if before.exchange.privileged is privileged:
         return before
-    # When it is given, too: an exchange that read the privilege while it was being taken may have slipped in since.
-    after = replace(before, exchange=replace(before.exchange, privileged=privileged, since=now))
+    # Also on grant: a concurrent exchange may have read the privilege before its revocation committed.
+    after = replace(before, exchange=replace(before.exchange.begun(now), privileged=privileged))
     await store.update(tx, after)
     if privileged:
-        await _tell(tx, after, Kind.APP_GRANT_EXCHANGE, f"gave the app {after.name} token exchange", actor, now)
+        await _record_audit(tx, after, Kind.APP_GRANT_EXCHANGE, f"gave the app {after.name} token exchange", actor, now)
     else:
         await token_store.end_exchanged(tx, client_id)
         what = f"took token exchange from the app {after.name}"
-        await _tell(tx, after, Kind.APP_REVOKE_EXCHANGE, what, actor, now)
+        await _record_audit(tx, after, Kind.APP_REVOKE_EXCHANGE, what, actor, now)
     return after
 
 
@@ -71,22 +71,22 @@ async def grant_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) ->
 
 
 async def grant_scope_in(tx: Tx, client_id: str, scope: str, actor: Actor, now: int) -> App:
-    before = await _held(tx, client_id)
+    before = await _lock(tx, client_id)
     if scope in before.extra_scopes:
         return before
     after = replace(before, extra_scopes=(*before.extra_scopes, scope))
     await store.update(tx, after)
     what = f"gave the app {after.name} the scope {scope}"
-    await _tell(tx, after, Kind.APP_GRANT_SCOPE, what, actor, now, scope)
+    await _record_audit(tx, after, Kind.APP_GRANT_SCOPE, what, actor, now, scope)
     return after
 
 
 async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -> App:
-    """From the app, from every consent and from every live exchanged token."""
+    """Remove the scope from the app, from every consent and from every live exchanged token."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> App:
-        before = await _held(tx, client_id)
+        before = await _lock(tx, client_id)
         if scope not in before.extra_scopes:
             raise Conflict(f"{before.name} does not have the scope {scope[:60]} from the operator.")
         after = replace(
@@ -94,48 +94,48 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
             scopes=_without(before.scopes, scope),
             required_scopes=_without(before.required_scopes, scope),
             extra_scopes=_without(before.extra_scopes, scope),
-            exchange=replace(before.exchange, scopes=_still_allowed(before, scope)),
+            exchange=replace(before.exchange, scopes=_exchange_scopes(before, scope)),
         )
         await store.update(tx, after)
         await consent_store.take_scope_away(tx, client_id, scope)
         await token_store.take_scope_away(tx, client_id, scope)
         what = f"took the scope {scope} from the app {after.name}"
-        await _tell(tx, after, Kind.APP_REVOKE_SCOPE, what, actor, now, scope)
+        await _record_audit(tx, after, Kind.APP_REVOKE_SCOPE, what, actor, now, scope)
         return after
 
     return await oauth.db.write(unit)
 
 
 def check_extra_scope(oauth: OAuth, scope: str) -> None:
-    """That the operator has defined it."""
+    """Raise Unprocessable unless the operator has defined the scope."""
     if scope in NAMES:
         raise Unprocessable(f"Every app may ask for {scope}. Its owner adds it to the app.")
     if scope not in [extra.name for extra in oauth.extra_scopes]:
         raise Unprocessable(f"This hub has no scope {scope[:60]}. Add it as [[extra_scopes]] to hubgate.toml first.")
 
 
-def _still_allowed(app: App, gone: str) -> tuple[str, ...] | None:
-    """For exchange. An empty list would set no limit at all, so the last one stays and allows what the app has not."""
+def _exchange_scopes(app: App, removed: str) -> tuple[str, ...] | None:
+    """The scopes allowed in exchange. An empty list would mean no limit, so the last scope stays, without effect."""
     allowed = app.exchange.scopes
-    return allowed if allowed is None else _without(allowed, gone) or allowed
+    return allowed if allowed is None else _without(allowed, removed) or allowed
 
 
-def _without(names: Sequence[str], gone: str) -> tuple[str, ...]:
-    return tuple(name for name in names if name != gone)
+def _without(names: Sequence[str], removed: str) -> tuple[str, ...]:
+    return tuple(name for name in names if name != removed)
 
 
-async def _held(tx: Tx, client_id: str) -> App:
+async def _lock(tx: Tx, client_id: str) -> App:
     found = await store.find(tx, client_id)
     if found is not None and found.org_id is not None:
-        # In the order in which its admins take them.
+        # The organization before the app, the lock order of changes by its admins.
         await org_store.begin_change(tx, found.org_id)
     latest = await store.hold(tx, client_id)
     if latest is None:
-        raise NotFound(_ABSENT)
+        raise NotFound(_NOT_FOUND)
     return latest
 
 
-async def _tell(tx: Tx, app: App, kind: Kind, text: str, actor: Actor, now: int, scope: str = "") -> None:
+async def _record_audit(tx: Tx, app: App, kind: Kind, text: str, actor: Actor, now: int, scope: str = "") -> None:
     if app.org_id is not None:
         data = {"clientId": app.client_id, "name": app.name, **({"scope": scope} if scope else {})}
         await record(tx, app.org_id, kind, text, actor, now, data)

@@ -12,7 +12,7 @@ _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes
     confidential, token_lifetime, require_pkce, refresh_tokens, redirect_match, created_at, token_exchange,
     token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused,
     exchange_since"""
-# For statements of others that join apps as `a`; `app_of` reads it by name.
+# For statements elsewhere that join apps as `a`; `app_of` reads columns by name.
 APP = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
 
 
@@ -22,7 +22,7 @@ async def find(tx: Tx | Database, client_id: str) -> App | None:
 
 
 async def find_with_secret(db: Database, client_id: str, key: bytes, now: int) -> App | None:
-    """The app, if the secret is one of its live ones. Looked up by hash, so nothing is compared byte by byte."""
+    """The app if the secret is valid. The lookup by hash leaks no timing."""
     row = await db.one(
         f"""
         SELECT {APP} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
@@ -34,7 +34,7 @@ async def find_with_secret(db: Database, client_id: str, key: bytes, now: int) -
 
 
 async def of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> list[App]:
-    """Of a user, or of an organization."""
+    """The apps of a user or an organization."""
     rows = await tx.all(
         f"""
         SELECT {_COLUMNS} FROM apps WHERE (owner_id = :owner_id OR org_id = :org_id) ORDER BY created_at, client_id
@@ -45,18 +45,18 @@ async def of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> list[App
 
 
 async def hold(tx: Tx, client_id: str) -> App | None:
-    """The app as it is now; nobody else changes it until this unit ends."""
+    """Lock the app until the transaction ends, and return its latest state."""
     sql = f"UPDATE apps SET paused = paused WHERE client_id = :client_id RETURNING {_COLUMNS}"
     row = await tx.one(sql, {"client_id": client_id})
     return app_of(row) if row else None
 
 
-async def hold_of_owner(tx: Tx, owner_id: str) -> list[str]:
-    """The client ids of the apps of a user or an organization, in one order everywhere; locked until this unit ends."""
+async def hold_of_owner(tx: Tx, owner_id: str) -> list[App]:
+    """Lock the apps of a user or an organization, ordered by client id, until the transaction ends."""
     sql = "SELECT client_id FROM apps WHERE owner_id = :owner_id OR org_id = :owner_id ORDER BY client_id"
     rows = await tx.all(sql, {"owner_id": owner_id})
-    held = [await hold(tx, row["client_id"]) for row in rows]
-    return [app.client_id for app in held if app is not None]
+    locked = [await hold(tx, row["client_id"]) for row in rows]
+    return [app for app in locked if app is not None]
 
 
 async def count_of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> int:
@@ -74,7 +74,7 @@ async def every(tx: Tx, after: str, most: int) -> list[App]:
 
 
 async def add(tx: Tx, app: App) -> bool:
-    """False if the client id is taken, which only an operator who chooses one can meet."""
+    """False if the client id is taken, which is possible only if an operator chose it."""
     columns = [column.strip() for column in _COLUMNS.split(",")]
     values = ", ".join(f":{column}" for column in columns)
     row = await tx.one(
@@ -95,7 +95,7 @@ async def update(tx: Tx, app: App) -> bool:
 
 
 async def remove(tx: Tx, client_id: str) -> bool:
-    """With its secrets, by reference; consents, codes and tokens are the caller's to end first."""
+    """Delete an app; its secrets cascade. The caller deletes consents, codes and tokens first."""
     return await tx.exec("DELETE FROM apps WHERE client_id = :client_id", {"client_id": client_id}) == 1
 
 
@@ -109,7 +109,7 @@ async def add_secret(tx: Tx, client_id: str, key: bytes, last_four: str, now: in
 
 
 async def end_secrets(tx: Tx, client_id: str, expires_at: int) -> None:
-    """Every secret that is good now ends then at the latest."""
+    """Make every valid secret expire at `expires_at` at the latest."""
     await tx.exec(
         """
         UPDATE app_secrets SET expires_at = :expires_at
@@ -120,7 +120,7 @@ async def end_secrets(tx: Tx, client_id: str, expires_at: int) -> None:
 
 
 async def end_old_secret(tx: Tx, client_id: str, last_four: str, now: int) -> bool:
-    """One that has a successor and an end; False if none such is good any more."""
+    """Expire a replaced secret now; False if no such secret is still valid."""
     ended = await tx.exec(
         """
         UPDATE app_secrets SET expires_at = :now
@@ -136,7 +136,7 @@ async def remove_secrets(tx: Tx, client_id: str) -> None:
 
 
 async def secrets_of(tx: Tx, client_id: str, now: int) -> Sequence[Row]:
-    """last_four, created_at, expires_at of the live ones, the current one last."""
+    """last_four, created_at and expires_at of valid secrets, the current secret last."""
     return await tx.all(
         """
         SELECT last_four, created_at, expires_at FROM app_secrets
@@ -176,9 +176,9 @@ def app_of(row: Row) -> App:
         exchange=Exchange(
             privileged=bool(row["token_exchange"]),
             duration=row["token_duration"],
-            scopes=_words(row["allowed_scopes"]),
-            roles=_words(row["allowed_roles"]),
-            networks=_words(row["allowed_networks"]),
+            scopes=_decode_list(row["allowed_scopes"]),
+            roles=_decode_list(row["allowed_roles"]),
+            networks=_decode_list(row["allowed_networks"]),
             daily_quota=row["daily_quota"],
             paused=bool(row["paused"]),
             since=row["exchange_since"],
@@ -206,18 +206,18 @@ def _row(app: App) -> dict[str, Any]:
         "created_at": app.created_at,
         "token_exchange": int(limits.privileged),
         "token_duration": limits.duration,
-        "allowed_scopes": _text(limits.scopes),
-        "allowed_roles": _text(limits.roles),
-        "allowed_networks": _text(limits.networks),
+        "allowed_scopes": _encode_list(limits.scopes),
+        "allowed_roles": _encode_list(limits.roles),
+        "allowed_networks": _encode_list(limits.networks),
         "daily_quota": limits.daily_quota,
         "paused": int(limits.paused),
         "exchange_since": limits.since,
     }
 
 
-def _words(text: str | None) -> tuple[str, ...] | None:
+def _decode_list(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(json.loads(text))
 
 
-def _text(words: tuple[str, ...] | None) -> str | None:
+def _encode_list(words: tuple[str, ...] | None) -> str | None:
     return None if words is None else json.dumps(words)

@@ -5,7 +5,7 @@ from typing import Any
 
 from hubgate.server.oauth.apps.model import App
 
-# What its owner sets; here an app's own names are those of the wire.
+# Fields set by the owner; the attribute names are those of the API in snake case.
 OWNERS = (
     "name",
     "homepage",
@@ -17,7 +17,7 @@ OWNERS = (
     "refresh_tokens",
     "redirect_match",
 )
-# What the admins of its organization set beside, and where an app holds it.
+# Fields set by admins of the organization, with their attribute names in `Exchange`.
 ADMINS = {
     "token_duration": "duration",
     "allowed_scopes": "scopes",
@@ -33,13 +33,13 @@ def owners_fields(app: App) -> dict[str, Any]:
 
 
 def admins_fields(app: App) -> dict[str, Any]:
-    """A list that sets no limit is empty."""
-    said = {name: _plain(getattr(app.exchange, inside)) for name, inside in ADMINS.items()}
-    return {name: [] if value is None and name.startswith("allowed_") else value for name, value in said.items()}
+    """Token exchange fields; a list without a limit is empty."""
+    values = {name: _plain(getattr(app.exchange, attribute)) for name, attribute in ADMINS.items()}
+    return {name: [] if value is None and name.startswith("allowed_") else value for name, value in values.items()}
 
 
 def changes_between(before: App, after: App) -> dict[str, Any]:
-    """New values, by the names of the JSON."""
+    """The new values of changed fields, by their JSON names."""
     old = {**owners_fields(before), **admins_fields(before)}
     new = {**owners_fields(after), **admins_fields(after)}
     return {_camel(name): value for name, value in new.items() if value != old[name]}

@@ -1,4 +1,4 @@
-"""The interactive sign-in: a request is checked rule by rule, then one dispatcher says what the user sees next.
+"""The interactive sign-in: a request is checked rule by rule, then a dispatcher chooses the next step.
 
-Owns the rules and the decision; pages belong to `web`. Pages never lead to one another: each comes back here.
+Owns the rules and the decision; pages belong to `web`. Pages do not link to one another: each returns here.
 """

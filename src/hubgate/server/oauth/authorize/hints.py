@@ -1,4 +1,4 @@
-"""`id_token_hint`: an ID token of ours, expired or not, names the user the app expects."""
+"""`id_token_hint`: an ID token from this hub, expired or not, that names the user the app expects."""
 
 import base64
 import json
@@ -13,13 +13,13 @@ from hubgate.server.oauth.keys.model import ALGORITHM
 
 
 async def user_of_hint(oauth: OAuth, hint: str) -> str | None:
-    """The user's id; None unless a key of ours signed it with RS256 (attack O48: alg none, HS256).
+    """The user's id; None unless one of this hub's keys signed the hint with RS256 (attack O48: alg none, HS256).
 
-    A key that retired counts as long as it was not revoked: an app may keep an ID token for years.
+    A retired key is accepted unless it was revoked: an app may store an ID token for years.
     """
     try:
         head, body, signature = hint.split(".")
-        header, claims = _object(head), _object(body)
+        header, claims = _decode_object(head), _decode_object(body)
     except (ValueError, RecursionError):
         return None
     if header.get("alg") != ALGORITHM or claims.get("iss") != oauth.base_url:
@@ -28,25 +28,25 @@ async def user_of_hint(oauth: OAuth, hint: str) -> str | None:
     if key is None or key.revoked_at is not None:
         return None
     jwk = json.loads(key.public_jwk)
-    public = rsa.RSAPublicNumbers(_integer(jwk["e"]), _integer(jwk["n"])).public_key()
+    public = rsa.RSAPublicNumbers(_decode_integer(jwk["e"]), _decode_integer(jwk["n"])).public_key()
     try:
-        public.verify(_decoded(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())
+        public.verify(_decode(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())
     except (InvalidSignature, ValueError):
         return None
     subject = claims.get("sub")
     return subject if isinstance(subject, str) else None
 
 
-def _object(part: str) -> dict[str, Any]:
-    value = json.loads(_decoded(part))
+def _decode_object(part: str) -> dict[str, Any]:
+    value = json.loads(_decode(part))
     if not isinstance(value, dict):
         raise ValueError("not an object")  # noqa: TRY004
     return value
 
 
-def _decoded(part: str) -> bytes:
+def _decode(part: str) -> bytes:
     return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
 
 
-def _integer(text: str) -> int:
-    return int.from_bytes(_decoded(text))
+def _decode_integer(text: str) -> int:
+    return int.from_bytes(_decode(text))

@@ -1,4 +1,4 @@
-"""The dispatcher: from what the app asked, who is signed in and what was allowed before, to what happens now. Pure."""
+"""The dispatcher: chooses the next step from the request, the signed-in user and earlier consent. Pure."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from hubgate.server.oauth.consent.model import Consent
 
 @dataclass(frozen=True)
 class SignIn:
-    """For the first time, or again: not freshly enough, or not as the user the app expects."""
+    """The user has to sign in: not signed in, not recently enough, or not as the user the app expects."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class AskConsent:
 
 @dataclass(frozen=True)
 class GiveCode:
-    """Everything asked was allowed before."""
+    """Issue a code without asking: the user approved everything before."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,22 @@ Step = SignIn | AskConsent | GiveCode | Refuse
 
 @dataclass(frozen=True)
 class Visit:
-    """Who is at the browser, and what they allowed this app before. `mark` is what they brought from the sign-in page;
-    one without person and session is somebody who is not signed in.
+    """The signed-in user and their earlier consent to this app; nobody is signed in if person and session are None.
+
+    `mark` was returned from the sign-in page.
     """
 
     now: int
     person: Person | None = None
     session: Session | None = None
     consent: Consent | None = None
-    # The scopes approved on a page that showed the same servers and, of an app on a device, the same address.
+    # Scopes approved on a consent page with the same servers and, for a native app, the same redirect URI.
     approved: frozenset[str] | None = None
     mark: Mark | None = None
 
     @property
     def is_fresh(self) -> bool:
-        """They signed in for this very request."""
+        """Whether the user signed in for this request."""
         return self.mark is not None and self.session is not None and self.mark.is_left_behind(self.session)
 
     @property
@@ -63,12 +64,12 @@ def next_step(request: AuthorizationRequest, visit: Visit) -> Step:
     if visit.person is None or visit.session is None:
         return Refuse("login_required", "Nobody is signed in.") if silent else SignIn()
     if request.expected_user not in (None, visit.person.user.id):
-        # Asked once more, whoever has no such account would be asked for ever.
-        refused = silent or visit.is_fresh
-        return Refuse("login_required", "Another user is signed in.") if refused else SignIn()
+        # A second sign-in page would loop for a user without the expected account.
+        rejected = silent or visit.is_fresh
+        return Refuse("login_required", "Another user is signed in.") if rejected else SignIn()
     if not visit.is_fresh and _is_stale(request, visit, visit.session):
         return Refuse("login_required", "The user has to sign in again.") if silent else SignIn()
-    if _is_allowed_already(request, visit, visit.person):
+    if _is_approved(request, visit, visit.person):
         return GiveCode()
     return Refuse("consent_required", "The user has to be asked.") if silent else AskConsent()
 
@@ -80,15 +81,15 @@ def _is_stale(request: AuthorizationRequest, visit: Visit, session: Session) -> 
         return True
     if request.max_age is None:
         return False
-    # Zero is another way to say prompt=login (OpenID Connect Core, section 3.1.2.1).
+    # Zero is equivalent to prompt=login (OpenID Connect Core, section 3.1.2.1).
     return request.max_age == 0 or visit.now - session.created_at > request.max_age * SECOND
 
 
-def _is_allowed_already(request: AuthorizationRequest, visit: Visit, person: Person) -> bool:
+def _is_approved(request: AuthorizationRequest, visit: Visit, person: Person) -> bool:
     if visit.consent is None or visit.approved is None or "consent" in request.prompt:
         return False
-    own = {org for org in request.organizations if org in person.roles}
+    requested = {org for org in request.organizations if org in person.roles}
     elsewhere = bool(request.resources)
     return visit.approved >= set(request.scopes) and visit.consent.covers(
-        request.scopes, own, request.app.face, elsewhere
+        request.scopes, requested, request.app.face, elsewhere
     )

@@ -1,4 +1,4 @@
-"""An app's request to sign a user in, as it was understood."""
+"""A validated authorization request, its return address, and the errors of an invalid one."""
 
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
@@ -15,7 +15,7 @@ RESPONSE_MODES = (QUERY, FORM_POST)
 
 @dataclass(frozen=True)
 class ReturnAddress:
-    """Where the answer goes, once it is known that the app registered it."""
+    """Where the response is sent: a redirect URI that the app has registered."""
 
     redirect_uri: str
     state: str | None
@@ -23,19 +23,19 @@ class ReturnAddress:
     issuer: str
 
     def members(self, **answer: str) -> dict[str, str]:
-        """With `iss`, so that an app that talks to several hubs cannot be mixed up (RFC 9207)."""
+        """The response parameters with `state` and `iss`, which prevents mix-up attacks (RFC 9207)."""
         state = {"state": self.state} if self.state is not None else {}
         return {**answer, **state, "iss": self.issuer}
 
     def address(self, **answer: str) -> str:
-        # A space as %20: not every app on a device reads a plus as one.
+        # Spaces as %20: some native apps do not decode a plus.
         return with_parameters(self.redirect_uri, urlencode(self.members(**answer), quote_via=quote))
 
 
 class StoppedHere(BadRequest):
-    """A page of ours, status 400: the browser is never sent to an address nobody vouched for.
+    """An error shown on the hub's own page, status 400: the browser is not redirected to an unregistered URI.
 
-    `client_id` is what the request named, known here or not.
+    `client_id` is the one in the request, known here or not.
     """
 
     def __init__(self, message: str, *, code: str, client_id: str = "", about: str = "") -> None:
@@ -44,7 +44,7 @@ class StoppedHere(BadRequest):
 
 
 class SentBack(Exception):
-    """An error the app is told, at the address it registered. For `about` see OAuthRefused."""
+    """An error returned to the app at its registered redirect URI. For `about` see OAuthRefused."""
 
     def __init__(self, to: ReturnAddress, error: str, description: str, about: str = "") -> None:
         super().__init__(description)
@@ -55,18 +55,18 @@ class SentBack(Exception):
 class AuthorizationRequest:
     app: App
     to: ReturnAddress
-    # Said by the app, not only known from its registration: then it has to be said again with the code.
+    # Whether the request had a redirect_uri: then the token request must repeat it.
     redirect_uri_sent: bool
     scopes: tuple[str, ...]
     organizations: tuple[str, ...]
-    # The servers a token is requested for; none where it is for this hub.
+    # The servers a token is requested for; empty for this hub.
     resources: tuple[str, ...]
     challenge: str | None
     nonce: str | None
     prompt: frozenset[str]
     max_age: int | None
     login_hint: str
-    # The user an ID token of ours named, if one was sent.
+    # The user named by id_token_hint, if sent.
     expected_user: str | None
 
     @property

@@ -1,6 +1,7 @@
-"""The checks on an authorization request, in the order in which they are made.
+"""The checks on an authorization request, in order.
 
-First those after which nobody is redirected anywhere (`StoppedHere`), then those the app is told (`SentBack`).
+First the checks that fail on the hub's own page (`StoppedHere`), then those that return an error to the app
+(`SentBack`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,7 +29,7 @@ from hubgate.server.oauth.redirects import is_web, matches
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
 
-# All that the checks read; whatever else an app sends means nothing here.
+# All parameters that the checks read; any others are ignored.
 PARAMETERS = frozenset(
     """
     client_id code_challenge code_challenge_method id_token_hint login_hint max_age nonce orgIds prompt redirect_uri
@@ -44,7 +45,7 @@ MOST_ORGANIZATIONS = 100
 
 @dataclass
 class Draft:
-    """What the checks have established so far; each relies only on those before it."""
+    """The values validated so far; a check relies only on the checks before it."""
 
     oauth: OAuth
     values: dict[str, list[str]]
@@ -116,7 +117,7 @@ async def client_is_known(draft: Draft) -> None:
 
 
 async def redirect_is_registered(draft: Draft) -> None:
-    """The one check that keeps codes from strangers (O1-O6)."""
+    """Prevents codes from being sent to strangers (O1-O6)."""
     app, given = draft.app, draft.one("redirect_uri")
     draft.redirect_uri_sent = given is not None
     if given is None and len(app.redirect_uris) == 1 and app.redirect_match == "exact":
@@ -135,7 +136,7 @@ async def redirect_is_registered(draft: Draft) -> None:
 
 
 def _is_short(state: str) -> bool:
-    """In bytes: it travels percent-encoded, in addresses that proxies cut off."""
+    """Limit bytes, not characters: `state` is percent-encoded in URLs that proxies truncate."""
     return len(state.encode()) <= LONGEST_STATE
 
 
@@ -158,20 +159,20 @@ async def kind_is_supported(draft: Draft) -> None:
         raise draft.send_back("unsupported_response_type", "Send response_type=code.")
     mode = draft.one("response_mode")
     if mode is not None and mode not in RESPONSE_MODES:
-        said = f"response_mode is one of {', '.join(RESPONSE_MODES)}."
-        raise draft.send_back("invalid_request", said, "response_mode")
+        message = f"response_mode is one of {', '.join(RESPONSE_MODES)}."
+        raise draft.send_back("invalid_request", message, "response_mode")
     if mode == FORM_POST and not is_web(draft.to.redirect_uri):
-        said = "A browser can post only to http and https: leave out response_mode."
-        raise draft.send_back("invalid_request", said, "response_mode")
+        message = "A browser can post only to http and https: leave out response_mode."
+        raise draft.send_back("invalid_request", message, "response_mode")
 
 
 async def proof_is_promised(draft: Draft) -> None:
-    """PKCE: always for public apps, by S256 alone (O7, O8)."""
+    """PKCE: required for public apps, S256 only (O7, O8)."""
     challenge, method = draft.one("code_challenge"), draft.one("code_challenge_method")
     if challenge is None:
         if method is not None:
-            said = "code_challenge_method came without code_challenge."
-            raise draft.send_back("invalid_request", said, "code_challenge_method")
+            message = "code_challenge_method came without code_challenge."
+            raise draft.send_back("invalid_request", message, "code_challenge_method")
         if draft.app.needs_pkce:
             raise draft.send_back("invalid_request", "This app must use PKCE: send code_challenge, S256.")
         return
@@ -190,7 +191,7 @@ async def scopes_are_the_apps(draft: Draft) -> None:
 
 
 async def organizations_are_named(draft: Draft) -> None:
-    """Whether they exist and who is in them is not asked here: the answer would tell strangers (O36)."""
+    """Existence and membership are not checked here: an error would reveal both to strangers (O36)."""
     named = [part.strip() for value in draft.values.get("orgIds", []) for part in value.split(",")]
     draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MOST_ORGANIZATIONS]
 
@@ -202,7 +203,7 @@ async def resources_are_servers(draft: Draft) -> None:
     except OAuthRefused as refusal:
         raise draft.send_back("invalid_target", refusal.message, refusal.about) from refusal
     if draft.resources:
-        # Access to an organization would be access on this hub.
+        # Organizations exist only on this hub, so a token for other servers has no access to them.
         draft.organizations = ()
 
 

@@ -1,4 +1,4 @@
-"""Apps that were never registered: their client id is the address of a document that describes them.
+"""Client ID metadata documents: apps that are not registered, whose client id is the URL of a document about them.
 
-Owns the rules of such a document, fetching it through `egress`, and keeping it as long as HTTP allows.
+Owns the document rules, fetching through `egress`, and caching for as long as the HTTP headers allow.
 """

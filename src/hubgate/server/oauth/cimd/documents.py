@@ -1,4 +1,4 @@
-"""Fetching a metadata document: once for all who want it at the same time, kept by its headers, errors never kept."""
+"""Fetches metadata documents: one fetch for concurrent callers, cached by HTTP headers; errors are not cached."""
 
 import asyncio
 import re
@@ -23,22 +23,22 @@ from hubgate.server.storage.database import Database
 from hubgate.server.throttle.limiter import Limit, Limiter
 
 FETCH_SECONDS = 5.0
-# Another process that fetches is waited for; one that died over it holds nobody up for longer than this.
+# The lease of a process that fetches; if the process dies, others wait no longer than this.
 CLAIMED_FOR = 7 * SECOND
 WAIT_SECONDS = 0.1
 WAITS = 100
 FETCHES_OF_HOST = Limit("cimd host", 10, 60, "Too many fetches from this host. Wait {minutes}.")
 FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many apps at once. Wait {minutes}.")
 
-# What headers ask for is kept within these.
+# Bounds of the cache lifetime that headers set, and the default.
 KEPT_AT_LEAST, KEPT_AT_MOST, KEPT_OTHERWISE = 5 * MINUTE, 24 * HOUR, HOUR
-# How long the last good copy does where a new one cannot be had: neither a broken host nor a stranger who uses up the
-# host's share of fetches takes the app out of service.
+# How long an expired copy is still used when a fetch fails: the app survives an outage of its host, and a stranger who
+# exhausts the host's fetch limit.
 STANDS_IN_FOR = 24 * HOUR
 
 
 class DocumentRefused(BadRequest):
-    """Carries the first rule that does not hold; `client_id` is the document's address."""
+    """The document cannot be used; the message names the first broken rule. `client_id` is the document's URL."""
 
     def __init__(self, client_id: str, message: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class DocumentRefused(BadRequest):
 
 
 class NotAnswered(DocumentRefused):
-    """Nothing is known about the document now, good or bad."""
+    """The document could not be fetched, so it may be valid or not."""
 
 
 @dataclass(frozen=True)
@@ -63,38 +63,38 @@ class Documents:
         return client_id.startswith("https://") or (self.http_loopback and client_id.startswith("http://"))
 
     async def app(self, url: str, *, caller: str) -> App:
-        """The app that the document describes now, or as it was a permitted while ago."""
+        """The app that the document describes, from the cache while that is allowed."""
         _require(url, check_address(url, http_loopback=self.http_loopback))
         now = self.clock()
         document, expires_at = await store.find(self.db, url) or ("", 0)
-        _, kept = check_document(url, document.encode())
-        if kept is not None and now < expires_at:
-            return kept
+        _, cached = check_document(url, document.encode())
+        if cached is not None and now < expires_at:
+            return cached
         try:
             return await self._shared_fetch(url, caller)
         except (NotAnswered, TooManyRequests):
-            if kept is not None and now < expires_at + STANDS_IN_FOR:
-                return kept
+            if cached is not None and now < expires_at + STANDS_IN_FOR:
+                return cached
             raise
 
     async def _shared_fetch(self, url: str, caller: str) -> App:
-        """One fetch for all who want the document now (attack O31)."""
+        """Fetch the document once for all concurrent callers (attack O31)."""
         while True:
             task = self._fetching.get(url)
             is_own = task is None
             if task is None:
-                task = self._fetching[url] = asyncio.create_task(self._fetched(url, caller))
+                task = self._fetching[url] = asyncio.create_task(self._fetch_or_wait(url, caller))
                 task.add_done_callback(lambda _: self._fetching.pop(url, None))
             try:
-                # One caller's end must not end the fetch for the others.
+                # A cancelled caller must not cancel the fetch for the others.
                 return await asyncio.shield(task)
             except TooManyRequests:
-                # Whoever began it had used up their share; that says nothing about ours.
+                # The limit was that of the caller who started the task; try again with our own.
                 if is_own:
                     raise
 
     async def examine(self, url: str, *, caller: str) -> list[Finding]:
-        """Every rule with what was found, for the developer's page. Nothing is kept."""
+        """Check every rule, for the developer's page. Nothing is stored."""
         findings = check_address(url, http_loopback=self.http_loopback)
         if not all(finding.holds for finding in findings):
             return findings
@@ -109,30 +109,30 @@ class Documents:
             findings += check_document(url, answer.body)[0]
         return findings
 
-    async def _fetched(self, url: str, caller: str) -> App:
-        """By this process, or by another one that is at it already."""
+    async def _fetch_or_wait(self, url: str, caller: str) -> App:
+        """Fetch in this process, or wait for another process that is fetching already."""
         for _ in range(WAITS):
             now = self.clock()
             if await self.db.write(partial(store.claim, client_id=url, now=now, until=now + CLAIMED_FOR)):
-                return await self._fetched_here(url, caller)
+                return await self._fetch_with_lease(url, caller)
             await asyncio.sleep(WAIT_SECONDS)
-            if app := await self._fresh(url, now):
+            if app := await self._cached_app(url, now):
                 return app
         raise NotAnswered(url, "The app's document could not be fetched in time.")
 
-    async def _fresh(self, url: str, now: int) -> App | None:
-        """What is kept, while it need not be fetched again."""
+    async def _cached_app(self, url: str, now: int) -> App | None:
+        """The cached app; None once it has to be fetched again."""
         document, expires_at = await store.find(self.db, url) or ("", 0)
         return check_document(url, document.encode())[1] if now < expires_at else None
 
-    async def _fetched_here(self, url: str, caller: str) -> App:
+    async def _fetch_with_lease(self, url: str, caller: str) -> App:
         try:
-            # Whoever was at it before our turn may have saved it since we looked.
-            return await self._fresh(url, self.clock()) or await self._fetch(url, caller)
+            # The previous lease owner may have saved the document since we looked.
+            return await self._cached_app(url, self.clock()) or await self._fetch_and_save(url, caller)
         finally:
             await self.db.write(partial(store.release, client_id=url))
 
-    async def _fetch(self, url: str, caller: str) -> App:
+    async def _fetch_and_save(self, url: str, caller: str) -> App:
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
             answer = await self._get(url)
@@ -152,7 +152,7 @@ class Documents:
         return app
 
     async def _get(self, url: str) -> Answer:
-        # By its name alone: another port or spelling is the same host (attack O63).
+        # Counted by host name only: another port or spelling is the same host (attack O63).
         await self.limiter.take(FETCHES_OF_HOST, parse_target(url).host)
         return await self.egress.get(url, _HEADERS, seconds=FETCH_SECONDS, cap=self.most_bytes)
 
@@ -161,18 +161,20 @@ _HEADERS: Mapping[str, str] = {"Accept": "application/json", "User-Agent": "hubg
 
 
 def kept_for(answer: Answer) -> int:
-    """From Cache-Control, within bounds; what must not be kept is kept for the shortest time, so that one sign-in,
-    which asks several times, does not fetch several times."""
+    """The cache lifetime, from Cache-Control or Expires, within bounds.
+
+    Even no-store is cached for the minimum: one sign-in needs the document several times.
+    """
     control = ", ".join(value.lower() for name, value in answer.headers if name == "cache-control")
     if "no-store" in control or "no-cache" in control:
         return KEPT_AT_LEAST
     age = re.search(r"\bmax-age\s*=\s*\"?([0-9]{1,9})", control)
-    asked = int(age.group(1)) * SECOND if age else _until_expires(answer)
-    return min(max(asked, KEPT_AT_LEAST), KEPT_AT_MOST)
+    lifetime = int(age.group(1)) * SECOND if age else _until_expires(answer)
+    return min(max(lifetime, KEPT_AT_LEAST), KEPT_AT_MOST)
 
 
 def _until_expires(answer: Answer) -> int:
-    """RFC 9111, section 5.3: counted from the answer's own Date; a value that is no date is one long past."""
+    """RFC 9111, section 5.3: Expires minus the response's own Date; an invalid date means expired."""
     expires, date = answer.header("expires"), answer.header("date")
     if expires is None:
         return KEPT_OTHERWISE

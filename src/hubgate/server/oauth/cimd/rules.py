@@ -1,7 +1,7 @@
-"""What a client metadata document must be, rule by rule, each with its cure. Pure.
+"""The rules for a client metadata document, each with its fix. Pure.
 
-The seed's table and the IETF draft (OAuth Client ID Metadata Document). Unknown members and further grant types are
-passed over: a document may be written for several servers.
+From the seed's table and the IETF draft (OAuth Client ID Metadata Document). Unknown members and other grant types are
+ignored: a document may be written for several servers.
 """
 
 import json
@@ -23,18 +23,18 @@ MOST_REDIRECT_URIS = 50
 DEFAULT_SCOPES = ("openid", "profile")
 _ANSWERS_200, _NOT_THERE = "It answers 200", "not there"
 _KINDS = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-# How an operator lets this hub fetch documents from its own computer, in development.
+# The networks an operator allows so that the hub can fetch documents from localhost in development.
 _LOOPBACK_NETWORKS = {"127.0.0.1": "127.0.0.0/8", "localhost": "127.0.0.0/8,::1/128", "[::1]": "::1/128"}
 _DEVELOPMENT = (
     " In development the hub is started with HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={networks}."
 )
-# What JSON can spell and no page or database takes: a NUL, and half a surrogate pair.
+# Valid in JSON, but not in a page or the database: NUL and lone surrogates.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`found` is what stood there; `cure` is empty where the rule holds."""
+    """The result of one rule. `found` is the actual value; `cure` is empty if the rule holds."""
 
     rule: str
     found: str
@@ -46,10 +46,10 @@ class Finding:
 
 
 def check_address(url: str, *, http_loopback: bool) -> list[Finding]:
-    return list(_address(url, http_loopback))
+    return list(_url_findings(url, http_loopback))
 
 
-def _address(url: str, http_loopback: bool) -> Iterator[Finding]:
+def _url_findings(url: str, http_loopback: bool) -> Iterator[Finding]:
     try:
         parts = urlsplit(url)
         host = host_of(parts)
@@ -76,12 +76,12 @@ def _address(url: str, http_loopback: bool) -> Iterator[Finding]:
 
 
 def in_development(host: str | None) -> str:
-    """How to have a document on one's own computer fetched; nothing for any other host."""
+    """A hint about development settings if the host is a loopback host; otherwise empty."""
     return _DEVELOPMENT.format(networks=_LOOPBACK_NETWORKS[host]) if host in LOOPBACK else ""
 
 
 def check_answer(answer: Answer) -> list[Finding]:
-    """Of anything but a 200 nothing else is asked: it is no document."""
+    """Check the HTTP response. With a status other than 200, nothing else is checked."""
     status = str(answer.status)
     if answer.status != 200:
         cure = f"Answer 200, not {status}" + (": redirects are not followed." if 300 <= answer.status < 400 else ".")
@@ -96,33 +96,33 @@ def check_answer(answer: Answer) -> list[Finding]:
 
 
 def check_document(url: str, body: bytes) -> tuple[list[Finding], App | None]:
-    """The app, if every rule holds."""
+    """Check the body; the app is None unless every rule holds."""
     rule, cure = "It is one JSON object", "Write one JSON object."
     try:
-        # Strictly UTF-8 (RFC 8259, section 8.1), each member once: two readers must not see two documents.
-        document = json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
+        # Only UTF-8 (RFC 8259, section 8.1), no duplicate members: all parsers must read the same document.
+        document = json.loads(body.decode(), object_pairs_hook=_unique_members, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return [Finding(rule, "not JSON in UTF-8, or a member twice", cure)], None
     if not isinstance(document, dict):
         return [Finding(rule, _KINDS.get(type(document), "a number"), cure)], None
-    findings = [Finding(rule, "object"), *_members(url, document)]
+    findings = [Finding(rule, "object"), *_member_findings(url, document)]
     if not all(finding.holds for finding in findings):
         return findings, None
     return findings, _app(url, document)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a member stands twice")
     return members
 
 
-def _no_constant(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _members(url: str, document: dict[str, Any]) -> Iterator[Finding]:
+def _member_findings(url: str, document: dict[str, Any]) -> Iterator[Finding]:
     given = document.get("client_id")
     yield _rule("client_id is this address", _found(document, "client_id"), given == url, f"Set client_id to {url}.")
     name = document.get("client_name")
@@ -137,31 +137,31 @@ def _members(url: str, document: dict[str, Any]) -> Iterator[Finding]:
         'Set it to "none": such an app has no secret.',
     )
     secrets = [member for member in ("client_secret", "client_secret_expires_at") if member in document]
-    held = ", ".join(secrets) or "none"
-    yield _rule("It holds no secret", held, not secrets, "Remove it: everyone can read this document.")
-    yield from _redirect_uris(document)
+    listed = ", ".join(secrets) or "none"
+    yield _rule("It holds no secret", listed, not secrets, "Remove it: everyone can read this document.")
+    yield from _redirect_uri_findings(document)
     for member in ("logo_uri", "client_uri"):
         address = document.get(member, "")
-        fine = isinstance(address, str) and (not address or urlsplit_is_web(address))
+        valid = isinstance(address, str) and (not address or urlsplit_is_web(address))
         yield _rule(
             f"{member} is a web address, if there is one",
             _found(document, member),
-            fine,
+            valid,
             "Write an https address, or leave it out.",
         )
 
 
-def _redirect_uris(document: dict[str, Any]) -> Iterator[Finding]:
-    """Every one that has to be mended, or all of them as one."""
+def _redirect_uri_findings(document: dict[str, Any]) -> Iterator[Finding]:
+    """One finding for each invalid URI, or a single finding if all are valid."""
     rule, given = "redirect_uris are addresses of the app", document.get("redirect_uris")
     if not isinstance(given, list) or not 0 < len(given) <= MOST_REDIRECT_URIS:
         yield Finding(rule, _found(document, "redirect_uris"), f"List 1 to {MOST_REDIRECT_URIS} redirect_uris.")
         return
-    bad = [Finding(rule, _as_written(uri), cure) for uri in given if (cure := _cure_of(uri))]
-    yield from bad or [Finding(rule, ", ".join(given))]
+    invalid = [Finding(rule, _as_written(uri), cure) for uri in given if (cure := _redirect_uri_fix(uri))]
+    yield from invalid or [Finding(rule, ", ".join(given))]
 
 
-def _cure_of(uri: object) -> str:
+def _redirect_uri_fix(uri: object) -> str:
     if not isinstance(uri, str):
         return "Write each as text."
     try:
@@ -176,7 +176,7 @@ def _found(document: dict[str, Any], member: str) -> str:
 
 
 def _as_written(value: object) -> str:
-    """As JSON has it; a text without its quotes."""
+    """The value as JSON; a string without quotes."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text[:LONGEST_FOUND] or "an empty text"
 
@@ -194,7 +194,7 @@ def _app(url: str, document: dict[str, Any]) -> App:
         name=document["client_name"].strip(),
         homepage=document.get("client_uri", ""),
         redirect_uris=tuple(document["redirect_uris"]),
-        # It may ask for any; without asking it learns who signed in.
+        # The app may request any scope; without a scope parameter it gets DEFAULT_SCOPES.
         scopes=tuple(scope.name for scope in BUILT_IN),
         default_scopes=DEFAULT_SCOPES,
         refresh_tokens=True,

@@ -1,17 +1,17 @@
-"""Statements on kept metadata documents."""
+"""Statements on cached metadata documents."""
 
 from hubgate.server.storage.database import Database, Tx
 
 
 async def find(db: Database, client_id: str) -> tuple[str, int] | None:
-    """The document as it was last seen, and until when it need not be fetched again."""
+    """The cached document and when it expires."""
     sql = "SELECT document, expires_at FROM cimd_documents WHERE client_id = :client_id AND document <> ''"
     row = await db.one(sql, {"client_id": client_id})
     return (row["document"], row["expires_at"]) if row else None
 
 
 async def claim(tx: Tx, client_id: str, now: int, until: int) -> bool:
-    """Whether the fetch is this process's now: of all that want the document, one goes for it."""
+    """Lease the fetch to this process until `until`; False if another process has the lease."""
     row = await tx.one(
         """
         INSERT INTO cimd_documents (client_id, document, fetched_at, expires_at, fetching_until)

@@ -1,1 +1,1 @@
-"""What a user allows an app, for good until changed: scopes and organizations. Tokens are cut down to it."""
+"""Consents: the scopes and organizations a user allows an app, until changed. A consent limits the app's tokens."""

@@ -1,8 +1,8 @@
-"""What a user ticked becomes a consent, and the consent a code."""
+"""Stores the user's decision on a consent page, and issues codes."""
 
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hubgate.server.accounts.holding import hold_signed_in
 from hubgate.server.accounts.model import Person
@@ -23,56 +23,59 @@ from hubgate.server.storage.database import ConstraintViolated, Tx
 
 @dataclass(frozen=True)
 class Ticked:
+    """The user's selection on the consent page."""
+
     scopes: Collection[str]
     organizations: Collection[str]
 
 
 def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
-    """What is asked and cannot be unticked."""
+    """The requested scopes that cannot be unticked."""
     return frozenset(asked) & (IDENTITY | set(app.required_scopes if app else ()))
 
 
 def approved_scopes(wish: Wish, ticked: Ticked) -> frozenset[str]:
-    """Only what was asked, whatever a tampered form says (attack O37)."""
+    """The ticked scopes, limited to those requested in case the form was tampered with (attack O37)."""
     return (frozenset(ticked.scopes) & frozenset(wish.scopes)) | fixed_scopes(wish.scopes, wish.app)
 
 
 def granted_organizations(person: Person, ticked: Ticked) -> frozenset[str]:
-    """Only the user's own, whatever a tampered form says."""
+    """The ticked organizations, limited to the user's own in case the form was tampered with."""
     return frozenset(ticked.organizations) & person.roles.keys()
 
 
 async def allow(tx: Tx, wish: Wish, person: Person, ticked: Ticked, now: int) -> tuple[str, frozenset[str]]:
-    """The consent's id and what was approved now; ConstraintViolated if the app or the user was deleted meanwhile.
+    """Store an approval; returns the consent's id and the scopes approved now.
 
-    The consent becomes the union of what was allowed before and now, less what was shown and unticked; so does each
-    ticked organization. Of two approvals at once neither undoes the other.
+    The consent becomes the union of earlier and new scopes, without those shown and unticked; so does each ticked
+    organization. Concurrent approvals do not undo each other. ConstraintViolated if the app or user was deleted.
     """
     await hold_signed_in(tx, person.user.id, person.user.credentials_version)
-    app, approved, asked = wish.app, approved_scopes(wish, ticked), set(wish.scopes)
+    app, approved, requested = wish.app, approved_scopes(wish, ticked), set(wish.scopes)
     app_id = app.client_id if app.is_registered else None
-    consent_id, before, elsewhere = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
+    before = await store.hold(tx, person.user.id, app.client_id, app_id, new_id(now), now)
     if wish.resources:
         # Access to other servers changes nothing on this hub (attack O64).
-        left = approved | (elsewhere - asked)
-        await store.allow(tx, consent_id, left, app.face, app.name, now, elsewhere=True)
+        scopes, resources = approved | (before.other_scopes - requested), before.other_resources.union(wish.resources)
+        after = replace(before, other_scopes=scopes, other_resources=resources)
+        await store.allow(tx, after, app.face, app.name, now)
     else:
-        await store.allow(tx, consent_id, approved | (before - asked), app.face, app.name, now)
-        granted = await store.organizations(tx, consent_id)
-        # An organization gets what the page showed: wider tokens of before gain nothing in it (attack O65).
+        await store.allow(tx, replace(before, scopes=approved | (before.scopes - requested)), app.face, app.name, now)
+        granted = await store.organizations(tx, before.id)
+        # A new organization gets only scopes that the page showed: older, wider tokens gain nothing in it (attack O65).
         ticked_now = {
-            org_id: (approved | (granted.get(org_id, frozenset()) - asked)) - IDENTITY
+            org_id: (approved | (granted.get(org_id, frozenset()) - requested)) - IDENTITY
             for org_id in granted_organizations(person, ticked)
         }
-        await store.set_organizations(tx, consent_id, ticked_now)
-    await remember(tx, consent_id, wish, approved, now)
-    return consent_id, approved
+        await store.set_organizations(tx, before.id, ticked_now)
+    await remember(tx, before.id, wish, approved, now)
+    return before.id, approved
 
 
 async def approve(
     oauth: OAuth, request: AuthorizationRequest, person: Person, ticked: Ticked, auth_time: int
 ) -> str | None:
-    """The code; None if the app or the user was deleted meanwhile."""
+    """Store the approval and return a code; None if the app or the user was deleted concurrently."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> str:
@@ -88,7 +91,7 @@ async def approve(
 async def give_code(
     oauth: OAuth, request: AuthorizationRequest, consent: Consent, auth_time: int, credentials_version: int | None
 ) -> str | None:
-    """For a request whose every wish was allowed before; None if that was taken back meanwhile."""
+    """Return a code for a request that is fully approved already; None if the consent was revoked concurrently."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> str | None:

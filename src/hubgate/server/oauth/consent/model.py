@@ -1,4 +1,4 @@
-"""A consent, what a request would need of it, and the app it is for. Pure."""
+"""A consent, whether it covers a request, and the app it is for. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 from hubgate.server.oauth.redirects import shown_host
 
-# Of a face (apps/model.py): the name, then the addresses.
-_HALF = 16
+# Length of each half of `App.face`: the name, then the redirect targets.
+_DIGEST_LENGTH = 16
 
-# Scopes that say who the user is. A sign-in cannot leave them out, and no organization is granted with them.
+# Scopes that identify the user. They cannot be unticked, and do not apply to organizations.
 IDENTITY = frozenset({"openid", "profile", "email"})
 
 
@@ -19,9 +19,11 @@ class Consent:
     user_id: str
     client_id: str
     scopes: frozenset[str]
-    # Those approved for tokens that are for other servers (RFC 8707).
+    # Scopes approved for tokens for other servers (RFC 8707).
     other_scopes: frozenset[str]
-    # By id, each with the scopes it was granted with.
+    # The servers that `other_scopes` were approved for.
+    other_resources: tuple[str, ...]
+    # Granted scopes by organization id.
     organizations: Mapping[str, frozenset[str]]
     face: str
     app_name: str
@@ -30,25 +32,25 @@ class Consent:
     last_used_at: int | None
 
     def covers(self, scopes: Collection[str], organizations: Collection[str], face: str, elsewhere: bool) -> bool:
-        """Whether nothing new is asked, by an app that still looks as it did; `elsewhere` is for other servers."""
-        there = set(scopes) - IDENTITY
+        """Whether everything was approved before and the app looks the same; `elsewhere` means other servers."""
+        in_organizations = set(scopes) - IDENTITY
         return (
             self.face == face
             and (self.other_scopes if elsewhere else self.scopes) >= set(scopes)
-            and all(org in self.organizations and self.organizations[org] >= there for org in organizations)
+            and all(org in self.organizations and self.organizations[org] >= in_organizations for org in organizations)
         )
 
     def was_renamed(self, face: str) -> bool:
-        return self.face[:_HALF] != face[:_HALF]
+        return self.face[:_DIGEST_LENGTH] != face[:_DIGEST_LENGTH]
 
     def was_moved(self, face: str) -> bool:
-        """Whether its answers go elsewhere."""
-        return self.face[_HALF:] != face[_HALF:]
+        """Whether the app's redirect targets have changed."""
+        return self.face[_DIGEST_LENGTH:] != face[_DIGEST_LENGTH:]
 
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A consent as its user sees it, with what is registered of the app; nothing is, where a document describes it."""
+    """A consent as its user sees it, with the app's registration; that is empty for an unregistered app."""
 
     consent: Consent
     redirect_uris: tuple[str, ...] = ()
@@ -65,12 +67,12 @@ class Connected:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Where it lives: its document's host, or those it is answered at. None for an app that signs in by code."""
+        """The host of the metadata document, or the redirect hosts; empty for an app that only uses device codes."""
         if self.is_document:
             return (urlsplit(self.client_id).netloc.lower(),)
         return tuple(dict.fromkeys(map(shown_host, self.redirect_uris)))
 
     @property
     def may_hold(self) -> frozenset[str]:
-        """What its user can let it do: what it asked for, and what it says it may ask for."""
+        """The scopes a user can allow: those consented to, and those in the app's registration."""
         return self.consent.scopes | self.app_scopes

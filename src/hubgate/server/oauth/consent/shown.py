@@ -1,6 +1,6 @@
-"""What a consent page showed, under a MAC in its form: a decision counts for that and for nothing else.
+"""A MAC in the consent form over what the page showed: a decision is valid only for exactly that.
 
-An app's owner may change its name, addresses and scopes while the page is open, and what is required of it (O37).
+An app's owner may change its name, redirect URIs, scopes and required scopes while the page is open (O37).
 """
 
 import base64
@@ -16,7 +16,7 @@ _PURPOSE = "consent shown"
 
 
 def seal(wish: Wish, user_id: str, secret: ServerSecret) -> str:
-    return base64.urlsafe_b64encode(secret.mac(_PURPOSE, _said(wish, user_id))).decode()
+    return base64.urlsafe_b64encode(secret.mac(_PURPOSE, _message(wish, user_id))).decode()
 
 
 def is_as_shown(given: str, wish: Wish, user_id: str, secret: ServerSecret) -> bool:
@@ -24,10 +24,10 @@ def is_as_shown(given: str, wish: Wish, user_id: str, secret: ServerSecret) -> b
         mac = base64.urlsafe_b64decode(given.encode())
     except (binascii.Error, ValueError):
         return False
-    return secret.mac_matches(_PURPOSE, _said(wish, user_id), mac)
+    return secret.mac_matches(_PURPOSE, _message(wish, user_id), mac)
 
 
-def _said(wish: Wish, user_id: str) -> bytes:
+def _message(wish: Wish, user_id: str) -> bytes:
     app, scopes = wish.app, sorted(wish.scopes)
     fixed = sorted(fixed_scopes(wish.scopes, app))
     return json.dumps([user_id, app.client_id, app.face, wish.target, wish.resources, scopes, fixed]).encode()

@@ -1,4 +1,4 @@
-"""What an app asks a user for, whichever way it asks: in the browser, or from a device."""
+"""An app's request for access, from the browser or from a device."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from hubgate.server.oauth.apps.model import App
 class Wish:
     app: App
     scopes: tuple[str, ...]
-    # Ids of organizations the app asks for by name.
+    # Ids of organizations the app requests.
     organizations: tuple[str, ...] = ()
-    # The redirect URI the answer goes to; empty where a device waits for it.
+    # The redirect URI; empty for the device flow.
     target: str = ""
-    # The servers a token is requested for (RFC 8707); none where it is for this hub.
+    # The servers a token is requested for (RFC 8707); empty for this hub.
     resources: tuple[str, ...] = ()

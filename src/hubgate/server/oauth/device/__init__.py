@@ -1,5 +1,5 @@
-"""Signing in on a device without a browser (RFC 8628): the device shows a code, the user types it elsewhere.
+"""The device flow (RFC 8628): a device without a browser shows a code, and the user enters it in a browser elsewhere.
 
-A code goes from pending to approved or denied, once, and from approved to consumed, once: each step is one conditional
-update, so that of any number of presses and polls at the same moment one outcome stands.
+A code changes once from pending to approved or denied, and once from approved to consumed. Each change is one
+conditional update, so that of concurrent decisions and polls exactly one wins.
 """

@@ -1,4 +1,4 @@
-"""At the browser: finding the device by the code its user typed, and saying yes or no to it."""
+"""In the browser: finds the device by the user code, and approves or denies it."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
 from hubgate.server.throttle.limiter import Limit
 
-# Only wrong ones stay counted; a code is never looked for where the bucket is full (attack O38).
+# Only wrong codes stay counted; at the limit no code is looked up (attack O38).
 WRONG_BY_USER = Limit("user code by user", 10, 15 * 60)
 WRONG_BY_ADDRESS = Limit("user code by address", 50, 15 * 60)
 
@@ -29,7 +29,7 @@ class NoSuchDevice(NotFound):
 
 
 class AlreadyDecided(NoSuchDevice):
-    """By the same user: who presses twice is told once more what came of it, and has guessed nothing."""
+    """The same user decided before: a double click shows the result again and does not count as a wrong guess."""
 
     def __init__(self, *, denied: bool) -> None:
         super().__init__()
@@ -39,25 +39,25 @@ class AlreadyDecided(NoSuchDevice):
 @dataclass(frozen=True)
 class Waiting:
     code: DeviceCode
-    # As it was shown.
+    # As the device shows it.
     user_code: str
     wish: Wish
 
 
 async def find_waiting(oauth: OAuth, person: Person, typed: str, ip: str) -> Waiting:
-    """NoSuchDevice for a wrong code, TooManyRequests after too many of them; AlreadyDecided."""
+    """Find a pending device. NoSuchDevice for a wrong code, TooManyRequests after too many; AlreadyDecided."""
     user_code = read_user_code(typed)
     if user_code is None:
-        # No guess: no device was ever shown such a thing.
+        # Not counted as a guess: no user code has this form.
         raise NoSuchDevice
     by_user = await oauth.limiter.take(WRONG_BY_USER, person.user.id)
     try:
         by_address = await oauth.limiter.take(WRONG_BY_ADDRESS, network_of(ip))
     except TooManyRequests:
-        # Not looked for either: others at the same address must not lock this user out everywhere else.
+        # No code was looked up, so the user's count is restored: others at this address must not lock the user out.
         await oauth.limiter.give_back(by_user)
         raise
-    found = await _found(oauth, user_code, ip) or await _refusal(oauth, person, user_code)
+    found = await _find_pending(oauth, user_code, ip) or await _error(oauth, person, user_code)
     if type(found) is NoSuchDevice:
         raise found
     for place in (by_user, by_address):
@@ -67,33 +67,33 @@ async def find_waiting(oauth: OAuth, person: Person, typed: str, ip: str) -> Wai
     return found
 
 
-async def _found(oauth: OAuth, user_code: str, ip: str) -> Waiting | None:
+async def _find_pending(oauth: OAuth, user_code: str, ip: str) -> Waiting | None:
     now = oauth.clock()
     for mac in may_be_stored_as(user_code, oauth.secret):
         if code := await store.waiting(oauth.db, mac, now):
             app = await find_app(oauth, code.client_id, caller=ip)
             if app is None:
                 return None
-            wish = Wish(app, _still_of(oauth, app, code), resources=tuple(code.resources.split()))
+            wish = Wish(app, _remaining_scopes(oauth, app, code), resources=tuple(code.resources.split()))
             return Waiting(code, user_code, wish)
     return None
 
 
-async def _refusal(oauth: OAuth, person: Person, user_code: str) -> NoSuchDevice:
+async def _error(oauth: OAuth, person: Person, user_code: str) -> NoSuchDevice:
     for mac in may_be_stored_as(user_code, oauth.secret):
         if state := await store.decided_by(oauth.db, mac, person.user.id):
             return AlreadyDecided(denied=state == DENIED)
     return NoSuchDevice()
 
 
-def _still_of(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ...]:
-    """What the device asked for, less what its app has lost since: the operator may have taken a scope back."""
-    own = scopes_of(oauth, app)
-    return tuple(name for name in parse_scopes(code.scopes) if name in own)
+def _remaining_scopes(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ...]:
+    """The requested scopes that the app still has: the operator may have revoked a scope since."""
+    allowed = scopes_of(oauth, app)
+    return tuple(name for name in parse_scopes(code.scopes) if name in allowed)
 
 
 async def approve(oauth: OAuth, waiting: Waiting, person: Person, ticked: Ticked, auth_time: int) -> None:
-    """NoSuchDevice if it was decided or expired meanwhile: then nothing was allowed."""
+    """Approve the device. NoSuchDevice, with nothing approved, if it was decided or expired since."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
@@ -105,7 +105,7 @@ async def approve(oauth: OAuth, waiting: Waiting, person: Person, ticked: Ticked
     try:
         await oauth.db.write(unit)
     except (ConstraintViolated, NoSuchDevice):
-        raise await _refusal(oauth, person, waiting.user_code) from None
+        raise await _error(oauth, person, waiting.user_code) from None
 
 
 async def deny(oauth: OAuth, waiting: Waiting, person: Person, auth_time: int) -> None:
@@ -115,4 +115,4 @@ async def deny(oauth: OAuth, waiting: Waiting, person: Person, auth_time: int) -
         return await store.decide(tx, code.key, DENIED, person.user.id, None, code.scopes, auth_time, now)
 
     if not await oauth.db.write(unit):
-        raise await _refusal(oauth, person, waiting.user_code)
+        raise await _error(oauth, person, waiting.user_code)

@@ -1,4 +1,4 @@
-"""A device that waits for its user, as it is stored."""
+"""A device code as stored, with the limits of the device flow."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,12 @@ from hubgate.server.clock import HOUR, SECOND
 
 LASTS_SECONDS = 900
 LASTS = LASTS_SECONDS * SECOND
-# After it expired or was decided, to tell a late device what became of it.
+# Retention after expiry, to answer a late poll with the outcome.
 REMEMBERED = HOUR
 INTERVAL = 5
-# Added for good to the interval of a device that asks too often (RFC 8628, section 3.5).
+# Added permanently to the interval of a device that polls too often (RFC 8628, section 3.5).
 SLOWER_BY = 5
-# A device counts its seconds from our answer, and we from its question.
+# A device measures the interval from our response, the hub from its request.
 TOLERANCE = SECOND // 2
 
 PENDING, APPROVED, DENIED, CONSUMED = "pending", "approved", "denied", "consumed"
@@ -19,30 +19,30 @@ PENDING, APPROVED, DENIED, CONSUMED = "pending", "approved", "denied", "consumed
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """The order of the fields is that of the columns."""
+    """A device code. The fields are in the order of the columns."""
 
     key: bytes
     user_code: bytes
     client_id: str
-    # The same for a registered app, which takes its codes along when it goes.
+    # Same as client_id for a registered app, whose deletion cascades to its codes; else None.
     app_id: str | None
     scopes: str
     state: str
-    # Who decided, what for, and when they had signed in.
+    # The user who decided, the consent, and when the user signed in.
     user_id: str | None
     consent_id: str | None
     auth_time: int | None
     # Seconds.
     interval: int
     polled_at: int | None
-    # Where it was started, for the user to compare.
+    # Where the flow was started, shown to the user for comparison.
     ip: str
     user_agent: str
     created_at: int
     expires_at: int
-    # The servers it asks a token for; empty for this hub.
+    # The servers the token is requested for; empty for this hub.
     resources: str
 
     def is_too_soon(self, now: int) -> bool:
-        """The first question never is."""
+        """Whether a poll violates the interval; the first poll never does."""
         return self.polled_at is not None and now - self.polled_at < self.interval * SECOND - TOLERANCE

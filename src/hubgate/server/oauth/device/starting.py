@@ -1,4 +1,4 @@
-"""`POST /oauth/device`: a device begins, and is told what to show (RFC 8628, section 3.1)."""
+"""`POST /oauth/device`: starts the device flow and returns the codes (RFC 8628, section 3.1)."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import ConstraintViolated
 
 PATH = "/oauth/device"
-# Two of 25 billion codes meet once in a while.
+# Attempts to find a free user code; collisions among 25 billion are rare.
 _TRIES = 5
 
 
@@ -60,8 +60,8 @@ def routes(oauth: OAuth) -> list[Route]:
             raise unauthorized_client("An app that is known by its document signs in with a browser.")
         scopes = asked_scopes(oauth, app, parameters.get("scope"))
         resources = requested_resources(parameters.all(RESOURCE), oauth.base_url) or ()
-        asked = Wish(app, scopes, resources=resources)
-        return JsonResponse(await _started(oauth, asked, visitor, basic=given.basic), headers=NO_STORE)
+        wish = Wish(app, scopes, resources=resources)
+        return JsonResponse(await _start(oauth, wish, visitor, basic=given.basic), headers=NO_STORE)
 
     return [
         Route(
@@ -83,8 +83,8 @@ def routes(oauth: OAuth) -> list[Route]:
     ]
 
 
-async def _started(oauth: OAuth, asked: Wish, visitor: Visitor, *, basic: bool) -> dict[str, Any]:
-    app, now = asked.app, oauth.clock()
+async def _start(oauth: OAuth, wish: Wish, visitor: Visitor, *, basic: bool) -> dict[str, Any]:
+    app, now = wish.app, oauth.clock()
     device_code, key = new_token(TokenKind.DEVICE, now)
     for _ in range(_TRIES):
         user_code = new_user_code()
@@ -93,7 +93,7 @@ async def _started(oauth: OAuth, asked: Wish, visitor: Visitor, *, basic: bool) 
             user_code=stored(user_code, oauth.secret),
             client_id=app.client_id,
             app_id=app.client_id if app.is_registered else None,
-            scopes=join_scopes(asked.scopes),
+            scopes=join_scopes(wish.scopes),
             state=PENDING,
             user_id=None,
             consent_id=None,
@@ -104,12 +104,12 @@ async def _started(oauth: OAuth, asked: Wish, visitor: Visitor, *, basic: bool) 
             user_agent=visitor.user_agent,
             created_at=now,
             expires_at=now + LASTS,
-            resources=" ".join(asked.resources),
+            resources=" ".join(wish.resources),
         )
         try:
             added = await store.add(oauth.db, code)
         except ConstraintViolated:
-            # Deleted since it proved itself.
+            # The app was deleted after it authenticated.
             raise ClientRefused(basic=basic) from None
         if added:
             page = f"{oauth.base_url}{PATH}"

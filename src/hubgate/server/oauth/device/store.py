@@ -8,8 +8,8 @@ from hubgate.server.storage.database import Batch, Database, Tx
 
 TABLE = "device_codes"
 _COLUMNS = ", ".join(field.name for field in fields(DeviceCode))
-# Many devices may start at once; the rest is null until somebody asks or decides.
-_BEGUN: dict[str, Literal["text", "bytea", "bigint"]] = {
+# Inserted in batches, as many devices may start at once. Other columns are null until a poll or decision.
+_ADDED: dict[str, Literal["text", "bytea", "bigint"]] = {
     "key": "bytea",
     "user_code": "bytea",
     "client_id": "text",
@@ -23,24 +23,24 @@ _BEGUN: dict[str, Literal["text", "bytea", "bigint"]] = {
     "expires_at": "bigint",
     "resources": "text",
 }
-_BEGIN = Batch(
+_ADD = Batch(
     name="device_codes.add",
     key="key",
-    columns=_BEGUN,
+    columns=_ADDED,
     sql=f"""
-    INSERT INTO device_codes ({", ".join(_BEGUN)}) SELECT {", ".join(f"batch.{column}" for column in _BEGUN)} FROM batch
+    INSERT INTO device_codes ({", ".join(_ADDED)}) SELECT {", ".join(f"batch.{column}" for column in _ADDED)} FROM batch
     WHERE true ON CONFLICT DO NOTHING RETURNING key
     """,
 )
 
 
 async def add(db: Database, code: DeviceCode) -> bool:
-    """False if the user code is in use; ConstraintViolated if the app is gone."""
-    return await db.batch(_BEGIN, {column: getattr(code, column) for column in _BEGUN}) is not None
+    """Add a code; False if the user code is in use; ConstraintViolated if the app was deleted."""
+    return await db.batch(_ADD, {column: getattr(code, column) for column in _ADDED}) is not None
 
 
 async def hold(tx: Tx, key: bytes) -> DeviceCode | None:
-    """As it is now; nobody decides or asks about it until this unit ends."""
+    """Lock the code until the transaction ends, and return its latest state."""
     row = await tx.one(f"UPDATE device_codes SET state = state WHERE key = :key RETURNING {_COLUMNS}", {"key": key})
     return DeviceCode(*row) if row else None
 
@@ -56,7 +56,7 @@ async def waiting(db: Database, user_code: bytes, now: int) -> DeviceCode | None
 
 
 async def decided_by(db: Database, user_code: bytes, user_id: str) -> str | None:
-    """What became of a code that this user decided about; the state, as long as it is remembered."""
+    """The state of a code that this user has decided, while it is stored."""
     sql = "SELECT state FROM device_codes WHERE user_code = :user_code AND user_id = :user_id"
     row = await db.one(sql, {"user_code": user_code, "user_id": user_id})
     return row["state"] if row else None
@@ -65,7 +65,7 @@ async def decided_by(db: Database, user_code: bytes, user_id: str) -> str | None
 async def decide(
     tx: Tx, key: bytes, state: str, user_id: str, consent_id: str | None, scopes: str, auth_time: int, now: int
 ) -> bool:
-    """Of several decisions the first stands; False for the others."""
+    """Store the decision; of concurrent decisions the first wins, False for the others."""
     row = await tx.one(
         f"""
         UPDATE device_codes
@@ -86,13 +86,13 @@ async def decide(
 
 
 async def consume(tx: Tx, key: bytes) -> bool:
-    """Of several polls one gets the token."""
+    """Mark the code as consumed; of concurrent polls only one gets True."""
     sql = f"UPDATE device_codes SET state = '{CONSUMED}' WHERE key = :key AND state = '{APPROVED}' RETURNING key"
     return await tx.one(sql, {"key": key}) is not None
 
 
 async def end_of_user(tx: Tx, user_id: str) -> None:
-    """Those that this user decided about and whose tokens may not have been fetched."""
+    """Delete codes that this user has decided, whose tokens may not have been fetched yet."""
     await tx.exec("DELETE FROM device_codes WHERE user_id = :user_id", {"user_id": user_id})
 
 

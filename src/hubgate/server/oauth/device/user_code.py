@@ -1,4 +1,4 @@
-"""The code a user types: eight consonants, so that none spells a word, shown as XXXX-XXXX."""
+"""The user code: eight consonants, so that no code spells a word, shown as XXXX-XXXX."""
 
 import secrets
 
@@ -17,7 +17,7 @@ def new_user_code() -> str:
 
 
 def read_user_code(typed: str) -> str | None:
-    """As it was shown, whatever the case, with dashes and spaces or without; None if it cannot be one of ours."""
+    """Normalize typed input, ignoring case, dashes and spaces; None if it cannot be a user code."""
     letters = "".join(filter(str.isalnum, typed[:_MOST_TYPED].upper()))
     if len(letters) != _LENGTH or not set(letters) <= set(_LETTERS):
         return None
@@ -25,9 +25,10 @@ def read_user_code(typed: str) -> str | None:
 
 
 def stored(user_code: str, secret: ServerSecret) -> bytes:
-    """Not a bare hash: a thief of the database would try all 25 billion in a minute (attack O62)."""
+    """A MAC, not a plain hash: with a stolen database all 25 billion codes could be tried in a minute (attack O62)."""
     return secret.mac(_PURPOSE, user_code.encode())
 
 
 def may_be_stored_as(user_code: str, secret: ServerSecret) -> list[bytes]:
+    """The MACs of a user code under each configured secret."""
     return secret.macs(_PURPOSE, user_code.encode())

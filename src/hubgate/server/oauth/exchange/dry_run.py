@@ -1,4 +1,4 @@
-"""What an exchange would give now. Nothing is given, counted or recorded."""
+"""Dry run of a token exchange: nothing is issued, counted or recorded."""
 
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
@@ -9,7 +9,7 @@ from hubgate.server.storage.database import Tx
 
 
 async def dry_run(oauth: OAuth, app: App, email: str, scope: str | None, ip: str | None) -> Given | Refused:
-    """Without an `ip` the networks that are allowed do not matter."""
+    """Decide as an exchange would now. Without `ip`, allowed networks are not checked."""
     try:
         check_subject(email)
     except OAuthRefused as refusal:

@@ -1,4 +1,4 @@
-"""The exchange itself: the token and the entry of the audit log, in one unit."""
+"""Token exchange: creates the token and its audit log entry in one transaction."""
 
 import secrets
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Exchanged:
 
 
 async def exchange(oauth: OAuth, app: App, email: str, scope: str | None, visitor: Visitor) -> Exchanged:
-    """Raises what the app is told. Whatever becomes of it, an organization's app leaves its entry."""
+    """Issue a token or raise the error for the app; both are audited if an organization owns the app."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> Exchanged | HubError:
@@ -45,14 +45,14 @@ async def exchange(oauth: OAuth, app: App, email: str, scope: str | None, visito
             if not await oauth.limiter.take_in(tx, limit, app.client_id):
                 verdict = used_up(limit, await oauth.limiter.seconds_left(tx, limit, app.client_id))
         if isinstance(verdict, Refused):
-            await _tell(tx, app, _refusal(email, verdict), visitor, now)
+            await _record_audit(tx, app, _refusal_entry(email, verdict), visitor, now)
             return verdict.error
-        return await _issued(tx, app, verdict, visitor, now)
+        return await _issue_token(tx, app, verdict, visitor, now)
 
     try:
         outcome = await oauth.db.write(unit)
     except ConstraintViolated:
-        # The member or the organization went while it was judged. Now it is judged without them.
+        # The member or the organization was deleted concurrently. Decide again without them.
         outcome = await oauth.db.write(unit)
     if isinstance(outcome, HubError):
         raise outcome
@@ -60,13 +60,13 @@ async def exchange(oauth: OAuth, app: App, email: str, scope: str | None, visito
 
 
 async def note_refusal(oauth: OAuth, app: App, subject: str, error: HubError, visitor: Visitor) -> None:
-    """Of a request that was too malformed to be judged, by an app that has proven itself."""
-    now, entry = oauth.clock(), _refusal(subject, Refused(error, error.message))
-    await oauth.db.write(lambda tx: _tell(tx, app, entry, visitor, now))
+    """Record a malformed request of an authenticated app in the audit log."""
+    now, entry = oauth.clock(), _refusal_entry(subject, Refused(error, error.message))
+    await oauth.db.write(lambda tx: _record_audit(tx, app, entry, visitor, now))
 
 
 def check_subject(email: str) -> str:
-    """An e-mail address, at least by its looks (attack O46)."""
+    """Return `email` if it has an @, or raise invalid_request (attack O46)."""
     if "@" not in email:
         raise invalid_request("subject_token is the e-mail address of a member.", "subject_token")
     return email
@@ -75,7 +75,7 @@ def check_subject(email: str) -> str:
 async def verdict_in(
     tx: Tx, oauth: OAuth, client_id: str, email: str, scope: str | None, ip: str | None
 ) -> Given | Refused:
-    """Looks for the member whatever else is wrong, so that no answer comes sooner than another."""
+    """Decide about an exchange. The member is always looked up, so that timing reveals nothing."""
     found = await store.app_plan_and_member(tx, client_id, _stored_form(email))
     if found is None:
         gone = ClientRefused(basic=True)
@@ -85,7 +85,7 @@ async def verdict_in(
 
 
 def _stored_form(email: str) -> str:
-    """As an account would have it; an address that no account can have finds nobody (attack O45)."""
+    """The address as accounts store it; empty, which matches nobody, if no account can have it (attack O45)."""
     try:
         return check_email(email)
     except Unprocessable:
@@ -101,7 +101,7 @@ def used_up(quota: Limit, seconds_left: int) -> Refused:
     return Refused(TooManyRequests(text, retry_after=seconds_left, code="temporarily_unavailable"), text)
 
 
-async def _issued(tx: Tx, app: App, given: Given, visitor: Visitor, now: int) -> Exchanged:
+async def _issue_token(tx: Tx, app: App, given: Given, visitor: Visitor, now: int) -> Exchanged:
     user, scopes = given.member.user, join_scopes(given.scopes)
     wanted = Wanted(
         client_id=app.client_id,
@@ -114,7 +114,7 @@ async def _issued(tx: Tx, app: App, given: Given, visitor: Visitor, now: int) ->
         lifetime=app.exchange.duration,
     )
     access_token = await issuing.add_access_token(tx, wanted, now, since=given.member.since)
-    said = {
+    data = {
         "result": "granted",
         "user": user.name,
         "userId": user.id,
@@ -122,27 +122,27 @@ async def _issued(tx: Tx, app: App, given: Given, visitor: Visitor, now: int) ->
         "tokenId": wanted.family,
         "expiresIn": wanted.lifetime,
     }
-    await _tell(tx, app, (f"took a token for {user.name}", said), visitor, now)
+    await _record_audit(tx, app, (f"took a token for {user.name}", data), visitor, now)
     return Exchanged(user, access_token, scopes, wanted.lifetime)
 
 
-def _refusal(email: str, refused: Refused) -> tuple[str, dict[str, Any]]:
+def _refusal_entry(email: str, refused: Refused) -> tuple[str, dict[str, Any]]:
     error = refused.error.code or "invalid_request"
-    said = {"result": "refused", "error": error, "reason": refused.why}
-    subject = _shown_subject(email)
+    entry = {"result": "refused", "error": error, "reason": refused.why}
+    subject = _audited_subject(email)
     if not subject:
-        return f"was refused a token: {refused.why}", said
-    return f"was refused a token for {subject}: {refused.why}", {**said, "subject": subject}
+        return f"was refused a token: {refused.why}", entry
+    return f"was refused a token for {subject}: {refused.why}", {**entry, "subject": subject}
 
 
-def _shown_subject(email: str) -> str:
-    """What is no address may be a token that was sent by mistake, and admins are not to read it."""
+def _audited_subject(email: str) -> str:
+    """The subject for the audit log; empty without an @: it may be a token sent by mistake, not for admins to read."""
     if "@" not in email:
         return ""
     return redacted("".join(character if character.isprintable() else "?" for character in email[:LONGEST]))
 
 
-async def _tell(tx: Tx, app: App, entry: tuple[str, dict[str, Any]], visitor: Visitor, now: int) -> None:
+async def _record_audit(tx: Tx, app: App, entry: tuple[str, dict[str, Any]], visitor: Visitor, now: int) -> None:
     if app.org_id is None:
         return
     actor = Actor(

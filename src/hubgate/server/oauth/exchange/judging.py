@@ -1,32 +1,31 @@
-"""Whether an exchange is given. Pure but for the operator's list of scopes: the order of the checks is the answer."""
+"""Decides whether an exchange is granted; the first failed check is the error. Pure, except for operator settings."""
 
 import ipaddress
 
 from hubgate.server.oauth.asked_scopes import asked_scopes
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import ClientRefused, OAuthRefused, invalid_grant, invalid_scope
-from hubgate.server.oauth.exchange.model import Facts, Given, Member, Refused
+from hubgate.server.oauth.exchange.model import PLAN, Facts, Given, Member, Refused
 
-PLAN = "enterprise"
-# One text for all that is wrong with a member: an app must not learn more than that it gets no token (attack O42).
+# One text for every problem with a member: the app must not learn the reason (attack O42).
 NO_MEMBER = "There is no such member in the organization."
 
 
 def judge(oauth: OAuth, facts: Facts) -> Given | Refused:
-    if why := _closed_to_app(facts):
-        return Refused(ClientRefused(why, basic=True), why)
+    if why := _app_problem(facts):
+        return Refused(ClientRefused(why, basic=True, about="grant_type"), why)
     try:
         scopes = _scopes(oauth, facts)
     except OAuthRefused as refusal:
         return Refused(refusal, refusal.message)
     if facts.member is None:
         return Refused(invalid_grant(NO_MEMBER), "nobody in the organization has this address")
-    if why := _closed_for_member(facts, facts.member):
+    if why := _member_problem(facts, facts.member):
         return Refused(invalid_grant(NO_MEMBER), why)
     return Given(facts.member, scopes)
 
 
-def _closed_to_app(facts: Facts) -> str:
+def _app_problem(facts: Facts) -> str:
     app, limits = facts.app, facts.app.exchange
     if app.org_id is None:
         return "Only an organization's app may exchange tokens."
@@ -48,7 +47,7 @@ def _is_within(ip: str, networks: tuple[str, ...]) -> bool:
         address = ipaddress.ip_address(ip)
     except ValueError:
         return False
-    # A socket for both families tells of IPv4 as mapped into IPv6; a network may be written either way.
+    # A dual-stack socket reports IPv4 addresses mapped to IPv6; networks may be written either way.
     spellings = [address]
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         spellings.append(address.ipv4_mapped)
@@ -58,7 +57,7 @@ def _is_within(ip: str, networks: tuple[str, ...]) -> bool:
 
 
 def _scopes(oauth: OAuth, facts: Facts) -> tuple[str, ...]:
-    """Without a wish all of the app's, as far as the organization allows them; a wish beyond that is refused."""
+    """The requested scopes, if the organization allows all of them; by default the app's scopes that it allows."""
     asked, allowed = asked_scopes(oauth, facts.app, facts.scope), facts.app.exchange.scopes
     if allowed is None:
         return asked
@@ -70,7 +69,7 @@ def _scopes(oauth: OAuth, facts: Facts) -> tuple[str, ...]:
     return asked
 
 
-def _closed_for_member(facts: Facts, member: Member) -> str:
+def _member_problem(facts: Facts, member: Member) -> str:
     user, roles = member.user, facts.app.exchange.roles
     if user.disabled_at is not None:
         return f"the account {user.name} is disabled"

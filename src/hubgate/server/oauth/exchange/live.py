@@ -1,4 +1,4 @@
-"""Exchanged tokens that are alive: the organization's admins see and end them, a member sees their own."""
+"""Live exchanged tokens: admins of the organization list and revoke them, members list their own."""
 
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
@@ -20,31 +20,31 @@ _ALL = Which()
 
 
 async def of_app(oauth: OAuth, app: App, asked: PageRequest, which: Which = _ALL) -> Page[Alive]:
-    """The latest first."""
+    """Live tokens of an app, newest first."""
     before, now = _before(asked), oauth.clock()
     found = await oauth.db.read_long(lambda tx: store.of_app(tx, app, which, before, now, asked.fetch))
-    return page_of(found, asked, _place)
+    return page_of(found, asked, _cursor)
 
 
 async def by_member(oauth: OAuth, app: App, asked: PageRequest) -> Page[Holding]:
-    """Whom an app has tokens for, by name."""
+    """Members for whom an app has live tokens, by name."""
     after, now = asked.last_shown(), oauth.clock()
     found = await oauth.db.read_long(lambda tx: store.by_member(tx, app, after, now, asked.fetch))
     return page_of(found, asked, lambda holding: (holding.user_name.lower(),))
 
 
 async def of_member(oauth: OAuth, user_id: str, asked: PageRequest) -> Page[Alive]:
-    """What any organization's app took for a user, the latest first."""
+    """Live tokens for a user, of all organizations' apps, newest first."""
     before, now = _before(asked), oauth.clock()
     found = await oauth.db.read_long(lambda tx: store.of_member(tx, user_id, before, now, asked.fetch))
-    return page_of(found, asked, _place)
+    return page_of(found, asked, _cursor)
 
 
 def _before(asked: PageRequest) -> tuple[int, str]:
     return (int(asked.after[0]), str(asked.after[1])) if asked.after else _AFTER_ALL
 
 
-def _place(alive: Alive) -> tuple[int, str]:
+def _cursor(alive: Alive) -> tuple[int, str]:
     return alive.created_at, alive.id
 
 
@@ -54,7 +54,7 @@ async def count(oauth: OAuth, app: App, which: Which = _ALL) -> int:
 
 
 async def end(oauth: OAuth, app: App, which: Which, actor: Actor) -> int:
-    """How many were ended. NotFound for a single one that is not there."""
+    """Revoke tokens and return how many. NotFound if a single token was named and does not exist."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> int:
@@ -71,13 +71,13 @@ async def end_in(tx: Tx, app: App, which: Which, actor: Actor, now: int) -> int:
     ended = await store.end(tx, app, which, now)
     if ended:
         text = f"ended {ended:,} exchanged token{'' if ended == 1 else 's'} of the app {app.name}"
-        data = {"clientId": app.client_id, "name": app.name, "ended": ended, **_said(which)}
+        data = {"clientId": app.client_id, "name": app.name, "ended": ended, **_filter_data(which)}
         await record(tx, app.org_id or "", Kind.REVOKE_TOKENS, text, actor, now, data)
     return ended
 
 
-def _said(which: Which) -> dict[str, str]:
-    """Which they were, as far as that was said; times as in the rest of the log's data."""
-    said = {"tokenId": which.token_id, "userId": which.user_id}
-    said |= {name: iso(value) for name, value in (("since", which.since), ("until", which.until)) if value is not None}
-    return {name: value for name, value in said.items() if value is not None}
+def _filter_data(which: Which) -> dict[str, str]:
+    """The filter as audit data; times in the format of the audit log."""
+    data = {"tokenId": which.token_id, "userId": which.user_id}
+    data |= {name: iso(value) for name, value in (("since", which.since), ("until", which.until)) if value is not None}
+    return {name: value for name, value in data.items() if value is not None}

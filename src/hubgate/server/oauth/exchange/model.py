@@ -1,4 +1,4 @@
-"""What is known when an exchange is judged, and the verdict."""
+"""The facts for deciding about an exchange, and the verdict."""
 
 from dataclasses import dataclass
 
@@ -7,31 +7,34 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import HubError
 from hubgate.server.oauth.apps.model import App
 
+# The plan of an organization that may exchange tokens.
+PLAN = "enterprise"
+
 
 @dataclass(frozen=True)
 class Member:
     user: User
     role: Role
-    # When the last of membership, plan and privilege began.
+    # When membership, plan and privilege began; the latest of the three.
     since: int
 
 
 @dataclass(frozen=True)
 class Facts:
-    """As they stand in the database now. `member` is None where nobody in the organization has the address."""
+    """The current facts from the database. `member` is None if nobody in the organization has the address."""
 
     app: App
     plan: str
     member: Member | None
-    # None where only the rest is to be judged.
+    # None to skip the network check.
     ip: str | None
-    # As sent; None where nothing was.
+    # As sent; None if absent.
     scope: str | None
 
 
 @dataclass(frozen=True)
 class Which:
-    """Of an app's exchanged tokens; all of them where nothing is said. Times are ours, and both are included."""
+    """A filter for an app's exchanged tokens; the default selects all. Both times are inclusive."""
 
     token_id: str | None = None
     user_id: str | None = None
@@ -47,7 +50,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Refused:
-    """`why` is for the organization's admins; the app is told no more than `error` says."""
+    """A rejected exchange. `why` is for the organization's admins; the app sees only `error`."""
 
     error: HubError
     why: str

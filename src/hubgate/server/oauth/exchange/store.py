@@ -1,4 +1,4 @@
-"""Statements behind token exchange: the member by address, and the tokens that are alive."""
+"""Statements for token exchange: the member by e-mail address, and live tokens."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from hubgate.server.oauth.exchange.model import Member, Which
 from hubgate.server.oauth.tokens.store import STILL_UNDER
 from hubgate.server.storage.database import Tx
 
-# Under names of their own: apps have some of the same.
+# With a prefix, because apps have columns of the same names.
 _USER = ", ".join(f"u.{field} AS user_{field}" for field in User.__struct_fields__)
-_FACTS = f"""
+_SELECT_FACTS = f"""
     SELECT {APP}, o.plan, o.plan_since, m.role, m.joined_at, {_USER}
     FROM apps a LEFT JOIN organizations o ON o.id = a.org_id
     LEFT JOIN users u ON u.email = :email LEFT JOIN memberships m ON m.user_id = u.id AND m.org_id = a.org_id
@@ -21,8 +21,8 @@ _FACTS = f"""
 
 
 async def app_plan_and_member(tx: Tx, client_id: str, email: str) -> tuple[App, str, Member | None] | None:
-    """In one statement, which does the same for a member, a stranger and nobody (attack O42)."""
-    row = await tx.one(_FACTS, {"client_id": client_id, "email": email})
+    """One statement, with the same work for a member, a stranger and an unknown address (attack O42)."""
+    row = await tx.one(_SELECT_FACTS, {"client_id": client_id, "email": email})
     if row is None:
         return None
     app, member = app_of(row), None
@@ -46,7 +46,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """An exchanged token as its organization and its member see it. The family is its own, so it serves as a name."""
+    """A live exchanged token. `id` is its family, which no other token shares."""
 
     id: str
     client_id: str
@@ -59,43 +59,43 @@ class Alive:
     expires_at: int
 
 
-_ALIVE = f"t.expires_at > :now AND t.org_id IS NOT NULL AND {STILL_UNDER}"
-_LISTED = f"""
+_IS_LIVE = f"t.expires_at > :now AND t.org_id IS NOT NULL AND {STILL_UNDER}"
+_SELECT_LIVE = f"""
     SELECT t.family, t.client_id, a.name, o.name, t.user_id, u.name, t.scopes, t.created_at, t.expires_at
     FROM app_tokens t JOIN users u ON u.id = t.user_id JOIN apps a ON a.client_id = t.client_id
     JOIN organizations o ON o.id = t.org_id
-    WHERE {_ALIVE} AND (t.created_at, t.family) < (:before, :before_id)
+    WHERE {_IS_LIVE} AND (t.created_at, t.family) < (:before, :before_id)
 """
-_LATEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :most"
+_NEWEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :most"
 
 
 async def of_app(tx: Tx, app: App, which: Which, before: tuple[int, str], now: int, most: int) -> list[Alive]:
-    """The latest first."""
-    condition, values = _chosen(app, which, now)
+    """Newest first."""
+    condition, values = _condition(app, which, now)
     rows = await tx.all(
-        f"{_LISTED} AND {condition} {_LATEST_FIRST}",
+        f"{_SELECT_LIVE} AND {condition} {_NEWEST_FIRST}",
         {**values, "before": before[0], "before_id": before[1], "most": most},
     )
     return [Alive(*row) for row in rows]
 
 
 async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, most: int) -> list[Alive]:
-    """Whatever organization's they are. The latest first."""
+    """Tokens of all organizations, newest first."""
     rows = await tx.all(
-        f"{_LISTED} AND t.user_id = :user_id {_LATEST_FIRST}",
+        f"{_SELECT_LIVE} AND t.user_id = :user_id {_NEWEST_FIRST}",
         {"user_id": user_id, "now": now, "before": before[0], "before_id": before[1], "most": most},
     )
     return [Alive(*row) for row in rows]
 
 
 async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[Holding]:
-    """By name, whatever its case."""
-    condition, values = _chosen(app, Which(), now)
+    """By name, ignoring case."""
+    condition, values = _condition(app, Which(), now)
     rows = await tx.all(
         f"""
         SELECT t.user_id, u.name, count(*), max(t.created_at), max(t.expires_at)
         FROM app_tokens t JOIN users u ON u.id = t.user_id
-        WHERE {_ALIVE} AND {condition} AND lower(u.name) > :after
+        WHERE {_IS_LIVE} AND {condition} AND lower(u.name) > :after
         GROUP BY t.user_id, u.name ORDER BY lower(u.name) LIMIT :most
         """,
         {**values, "after": after, "most": most},
@@ -104,19 +104,19 @@ async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[H
 
 
 async def count(tx: Tx, app: App, which: Which, now: int) -> int:
-    condition, values = _chosen(app, which, now)
-    row = await tx.one(f"SELECT count(*) AS n FROM app_tokens t WHERE {_ALIVE} AND {condition}", values)
+    condition, values = _condition(app, which, now)
+    row = await tx.one(f"SELECT count(*) AS n FROM app_tokens t WHERE {_IS_LIVE} AND {condition}", values)
     return int(row["n"]) if row else 0
 
 
 async def end(tx: Tx, app: App, which: Which, now: int) -> int:
-    """How many were alive and are gone now."""
-    condition, values = _chosen(app, which, now)
-    return await tx.exec(f"DELETE FROM app_tokens AS t WHERE {_ALIVE} AND {condition}", values)
+    """Delete live tokens and return how many."""
+    condition, values = _condition(app, which, now)
+    return await tx.exec(f"DELETE FROM app_tokens AS t WHERE {_IS_LIVE} AND {condition}", values)
 
 
-def _chosen(app: App, which: Which, now: int) -> tuple[str, dict[str, str | int]]:
-    """What every given limit names, with the values that this and `_ALIVE` take."""
+def _condition(app: App, which: Which, now: int) -> tuple[str, dict[str, str | int]]:
+    """The SQL condition of a filter, with the parameters for it and for `_IS_LIVE`."""
     values: dict[str, str | int] = {"org_id": app.org_id or "", "client_id": app.client_id, "now": now}
     conditions = ["t.org_id = :org_id", "t.client_id = :client_id"]
     for name, condition, value in (

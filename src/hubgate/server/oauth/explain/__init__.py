@@ -1,5 +1,5 @@
-"""Why a request of an app was refused, told to the app's owner and to nobody else.
+"""Explains to an app's owner, and to nobody else, why a request of the app was rejected.
 
-Owns what is kept of a refused request (names, and values that are harmless), for how long, and the comparison with what
-is registered. The page belongs to `web`.
+Owns the stored part of a rejected request (names, and harmless values), the retention, and the comparison with the
+app's registration. The page belongs to `web`.
 """

@@ -1,4 +1,4 @@
-"""What was sent beside what is registered now, with what differs, or what the refusal is about, marked. Pure."""
+"""Compares a rejected request with the app's current registration and marks differences or the cause. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hubgate.server.oauth.authorize.request import RESPONSE_MODES
 from hubgate.server.oauth.authorize.rules import PROMPTS
 from hubgate.server.oauth.explain.marking import Text, difference, nearest, said
 from hubgate.server.oauth.explain.model import Refusal
-from hubgate.server.oauth.grants.registry import GRANTS
+from hubgate.server.oauth.grants.registry import grants_of
 from hubgate.server.oauth.pkce import METHOD
 from hubgate.server.oauth.redirects import ORIGIN, answer_in, check_redirect_uri, is_loopback, matches
 from hubgate.server.scopes import parse_scopes
@@ -24,14 +24,14 @@ _PROOFS = {
     "id": "client ID alone",
     "": "nothing",
 }
-_HERE = "localhost and 127.0.0.1 are different; the port does not matter."
-# What a parameter that is no matter of registration may be.
+_LOOPBACK_HINT = "localhost and 127.0.0.1 are different; the port does not matter."
+# Allowed values of parameters that are not part of the registration.
 _CHOICES = {"prompt": tuple(sorted(PROMPTS)), "response_mode": RESPONSE_MODES}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was asked about. Each side is a list of texts; `setting` is the app's field that decides it."""
+    """One row of the comparison. Both sides are lists of texts; `setting` is the app's field that decides the row."""
 
     label: str
     sent: Sequence[Text]
@@ -52,7 +52,7 @@ def compared(refusal: Refusal, app: App) -> list[Line]:
     else:
         lines.append(_proof(refusal, app))
     if refusal.endpoint == _TOKEN:
-        lines += [_one_of("grant_type", refusal, tuple(GRANTS)), _verifier(refusal, app)]
+        lines += [_one_of("grant_type", refusal, grants_of(app)), _verifier(refusal, app)]
     found = [line for line in lines if line is not None]
     about = refusal.sent.about
     return found if not about or any(about in line.covers for line in found) else [*found, _other(refusal, about)]
@@ -76,8 +76,8 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
         cure = _cure(given, registered) if given else "Add a redirect URI, then send it."
         return line(said(given or "not sent"), [said("none", marked=True)], cure)
     if given is None:
-        unclear = not redeems and (len(registered) > 1 or app.redirect_match == ORIGIN)
-        return line(said("not sent", marked=unclear), plain, "Send the one to return to." if unclear else "")
+        ambiguous = not redeems and (len(registered) > 1 or app.redirect_match == ORIGIN)
+        return line(said("not sent", marked=ambiguous), plain, "Send the one to return to." if ambiguous else "")
     if matches(registered, given, app.redirect_match):
         return line(said(given), plain)
     if app.redirect_match == ORIGIN and (name := answer_in(given)):
@@ -89,12 +89,12 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
 
 def _cure(given: str, registered: Sequence[str]) -> str:
     send = "send the registered one" if len(registered) == 1 else "send a registered one"
-    here = f" {_HERE}" if any(map(is_loopback, (given, *registered))) else ""
+    hint = f" {_LOOPBACK_HINT}" if any(map(is_loopback, (given, *registered))) else ""
     try:
         check_redirect_uri(given)
     except Unprocessable as error:
-        return f"{error.message} {send.capitalize()}.{here}"
-    return f"Add {given} to the redirect URIs{f', or {send}' if registered else ''}.{here}"
+        return f"{error.message} {send.capitalize()}.{hint}"
+    return f"Add {given} to the redirect URIs{f', or {send}' if registered else ''}.{hint}"
 
 
 def _scope(refusal: Refusal, app: App) -> Line | None:
@@ -102,10 +102,10 @@ def _scope(refusal: Refusal, app: App) -> Line | None:
     if given is None:
         return None
     allowed = tuple(dict.fromkeys([*app.scopes, *app.extra_scopes]))
-    as_a_whole = refusal.sent.about == "scope"
+    mark_all = refusal.sent.about == "scope"
     known = {*allowed, *IGNORED_SCOPES}
-    sent = [said(name, marked=as_a_whole or name not in known) for name in parse_scopes(given)]
-    return Line("scope", sent, [said(name) for name in allowed], ("scope",), "" if as_a_whole else "scopes")
+    sent = [said(name, marked=mark_all or name not in known) for name in parse_scopes(given)]
+    return Line("scope", sent, [said(name) for name in allowed], ("scope",), "" if mark_all else "scopes")
 
 
 def _proof(refusal: Refusal, app: App) -> Line:
@@ -114,8 +114,8 @@ def _proof(refusal: Refusal, app: App) -> Line:
     wrong = with_secret is not app.confidential or proof in ("both", "other")
     if refusal.sent.about in ("client_id", "client_secret"):
         wrong = True
-    if with_secret and app.confidential and refusal.error == "invalid_client":
-        wrong, registered = True, "another secret"
+    if with_secret and app.confidential and refusal.sent.about == "client_secret":
+        registered = "another secret"
     if refusal.endpoint == _INTROSPECT and not app.confidential:
         wrong, registered = True, "an app without a secret, which may not ask about tokens"
     sent = said(_PROOFS.get(proof, proof), marked=wrong)
@@ -151,7 +151,7 @@ def _one_of(name: str, refusal: Refusal, known: tuple[str, ...]) -> Line:
 
 
 def _other(refusal: Refusal, name: str) -> Line:
-    """A parameter that the refusal is about and that no other line shows."""
-    is_there = name in refusal.sent.names or name in refusal.sent.values
-    text = refusal.sent.values.get(name) or ("sent, its value is not kept" if is_there else "not sent")
+    """The line for the parameter in `about`, if no other line covers that parameter."""
+    was_sent = name in refusal.sent.names or name in refusal.sent.values
+    text = refusal.sent.values.get(name) or ("sent, its value is not kept" if was_sent else "not sent")
     return Line(name, [said(text, marked=True)], [said(value) for value in _CHOICES.get(name, ("as said above",))])

@@ -1,4 +1,4 @@
-"""Handlers whose refusals are kept for the app's owner."""
+"""Stores rejected requests of handlers for the app's owner."""
 
 import base64
 import contextlib
@@ -10,7 +10,7 @@ from hubgate.server.edge.routes import PublicHandler
 from hubgate.server.errors import HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.errors import NotYet, OAuthRefused
+from hubgate.server.oauth.errors import ClientRefused, NotYet, OAuthRefused
 from hubgate.server.oauth.explain.model import client_of, sent_of
 from hubgate.server.oauth.parameters import read_pairs
 
@@ -18,14 +18,14 @@ Pairs = list[tuple[str, str]]
 
 
 def explained(oauth: OAuth, handler: PublicHandler) -> PublicHandler:
-    """An endpoint that apps call. The answer itself gets its `error_uri` where errors are rendered, if it is kept."""
+    """Wrap an endpoint that apps call. If the error is stored, rendering adds `error_uri` to the response."""
 
     async def handle(request: HubRequest) -> ASGIApp:
         try:
             return await handler(request)
         except HubError as error:
             if error.status < 500 and not isinstance(error, TooManyRequests | NotYet):
-                request.is_explained = await _note(oauth, request, error)
+                request.is_explained = await _store_error(oauth, request, error)
             raise
 
     return handle
@@ -34,23 +34,23 @@ def explained(oauth: OAuth, handler: PublicHandler) -> PublicHandler:
 async def note_pairs(
     oauth: OAuth, request: HubRequest, pairs: Pairs, error: str, description: str, about: str = ""
 ) -> None:
-    """For the authorization page, where the browser brings the request."""
+    """Store an error of the authorization page, where the browser sends the app's request."""
     sent = sent_of(pairs, about=about)
-    path, named = request.url.path, client_of(pairs)
-    request.is_explained = await oauth.refusals.note(request.request_id, named, path, error, description, sent)
+    path, client_id = request.url.path, client_of(pairs)
+    request.is_explained = await oauth.refusals.note(request.request_id, client_id, path, error, description, sent)
 
 
-async def _note(oauth: OAuth, request: HubRequest, error: HubError) -> bool:
+async def _store_error(oauth: OAuth, request: HubRequest, error: HubError) -> bool:
     pairs: Pairs = []
     if request.is_whole:
-        # What cannot be read says nothing.
+        # An unreadable body is stored as empty.
         with contextlib.suppress(HubError):
             pairs = await read_pairs(request)
-    named = _in_header(request.headers.get("authorization", "")) or client_of(pairs)
+    client_id = _client_id_in_header(request.headers.get("authorization", "")) or client_of(pairs)
     code = error.code or "invalid_request"
-    about = error.about if isinstance(error, OAuthRefused) else ""
+    about = error.about if isinstance(error, OAuthRefused | ClientRefused) else ""
     sent = sent_of(pairs, _proof(request, pairs), about)
-    return await oauth.refusals.note(request.request_id, named, request.url.path, code, error.message, sent)
+    return await oauth.refusals.note(request.request_id, client_id, request.url.path, code, error.message, sent)
 
 
 def _proof(request: HubRequest, pairs: Pairs) -> str:
@@ -65,14 +65,14 @@ def _proof(request: HubRequest, pairs: Pairs) -> str:
     return "id" if "client_id" in names else ""
 
 
-def _in_header(header: str) -> str:
-    """The client id, form-decoded: ids of registered apps look the same either way."""
+def _client_id_in_header(header: str) -> str:
+    """The client id, form-decoded; ids of registered apps are the same with or without decoding."""
     scheme, _, value = header.partition(" ")
     if scheme.lower() != "basic":
         return ""
     try:
-        named = unquote_plus(base64.b64decode(value.strip(), validate=True).decode().partition(":")[0])
+        client_id = unquote_plus(base64.b64decode(value.strip(), validate=True).decode().partition(":")[0])
     except ValueError:
         return ""
-    # PostgreSQL cannot even look for a NUL.
-    return "" if "\0" in named else named
+    # PostgreSQL rejects NUL in a query parameter.
+    return "" if "\0" in client_id else client_id

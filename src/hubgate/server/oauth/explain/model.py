@@ -1,4 +1,4 @@
-"""A refused request as it is kept, and what of a request may be kept at all. Pure."""
+"""A rejected request as stored, and which parts of a request may be stored. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ KEPT_FOR = 7 * DAY
 MOST_OF_APP = 50
 LONGEST_VALUE = 500
 
-# Values that tell what an app did and open nothing.
-_HARMLESS = frozenset(
+# Parameters whose values are stored: useful to the owner, and not secret.
+_STORED_VALUES = frozenset(
     """
     client_id code_challenge_method display grant_type max_age orgIds prompt redirect_uri requested_token_type
     resource response_mode response_type scope subject_token_type token_type_hint
     """.split()  # noqa: SIM905
 )
-# Of these only that they were there. What is in neither list is counted: a name too can be a secret, sent by mistake.
-_NAMED = frozenset(
+# Parameters stored by name only. All others are only counted: even a name can be a secret sent by mistake.
+_STORED_NAMES = frozenset(
     """
     audience claims client_assertion client_assertion_type client_secret code code_challenge code_verifier device_code
     id_token_hint login_hint nonce password refresh_token registration request request_uri state subject_token
@@ -30,8 +30,10 @@ _NAMED = frozenset(
 
 
 class Sent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`proof` is how the client named itself: "basic", "body", "both", "id", "other" or nothing. `about` is the
-    parameter that the refusal is about, where that is not told by what is registered."""
+    """The stored part of a request. `proof` is the client authentication: "basic", "body", "both", "id", "other" or "".
+
+    `about` is the rejected parameter, if comparing with the registration does not find it.
+    """
 
     proof: str = ""
     values: dict[str, str] = {}
@@ -42,7 +44,7 @@ class Sent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The order of the fields is that of `store.COLUMNS`."""
+    """A rejected request. The fields are in the order of `store.COLUMNS`."""
 
     id: str
     client_id: str
@@ -59,24 +61,24 @@ def sent_of(pairs: Iterable[tuple[str, str]], proof: str = "", about: str = "") 
     others = 0
     for name, value in pairs:
         if not value:
-            # As good as not sent (RFC 6749, section 3.1).
+            # Counts as absent (RFC 6749, section 3.1).
             continue
-        if name in _HARMLESS:
-            said = _shortened(value)
-            values[name] = f"{values[name]} {said}"[:LONGEST_VALUE] if name in values else said
-        elif name in _NAMED:
+        if name in _STORED_VALUES:
+            text = _safe_value(value)
+            values[name] = f"{values[name]} {text}"[:LONGEST_VALUE] if name in values else text
+        elif name in _STORED_NAMES:
             names[name] = None
         else:
             others += 1
-    return Sent(proof, values, tuple(names), others, about if about in _HARMLESS | _NAMED else "")
+    return Sent(proof, values, tuple(names), others, about if about in _STORED_VALUES | _STORED_NAMES else "")
 
 
-def _shortened(value: str) -> str:
-    """Redacted too: an address or a scope may hold a token that somebody put there by mistake."""
+def _safe_value(value: str) -> str:
+    """Truncate and redact: a URI or scope may contain a token by mistake."""
     return redacted(value[:LONGEST_VALUE])
 
 
 def client_of(pairs: Iterable[tuple[str, str]]) -> str:
-    """Whom a request names in its parameters; the first, where it names two."""
+    """The client_id in the parameters; the first if there are several."""
     found: Mapping[str, str] = dict(reversed(list(pairs)))
     return found.get("client_id", "")

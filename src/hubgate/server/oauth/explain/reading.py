@@ -1,4 +1,4 @@
-"""The refusals an app met, and one of them."""
+"""Reads the stored rejected requests of an app."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from hubgate.server.oauth.explain.model import KEPT_FOR, MOST_OF_APP, Refusal
 
 
 async def of_app(oauth: OAuth, app: App) -> Sequence[Refusal]:
-    """The latest first."""
+    """The rejected requests of an app, newest first."""
     since = oauth.clock() - KEPT_FOR
     return await oauth.db.read_long(lambda tx: store.of_app(tx, app.client_id, since, MOST_OF_APP))
 

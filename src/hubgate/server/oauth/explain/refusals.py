@@ -1,4 +1,4 @@
-"""Keeping a refusal beside the answer: what goes wrong here, or is too much, changes nothing for the caller."""
+"""Stores rejected requests in the background; a failure or the rate limit here does not affect the response."""
 
 import asyncio
 from collections import Counter
@@ -13,16 +13,16 @@ from hubgate.server.oauth.explain.model import LONGEST_VALUE, MOST_OF_APP, Refus
 from hubgate.server.storage.aside import Aside
 from hubgate.server.storage.database import Database
 
-# In a minute, by one process. Anyone can have a request refused: that must not become a load on the database, nor push
-# out of an app's list what its owner is looking for.
+# Per minute and process. Anyone can send invalid requests: they must not load the database or displace the entries an
+# owner is looking for.
 MOST_A_MINUTE, MOST_OF_APP_A_MINUTE = 300, 20
-# A device asks until its user has decided: that is no mistake of its app.
-_EXPECTED = frozenset({"authorization_pending", "slow_down"})
+# A device polls until its user has decided; these errors are not mistakes of the app.
+_POLLING_ERRORS = frozenset({"authorization_pending", "slow_down"})
 
 
 @dataclass
 class Pace:
-    """How many were kept in the present minute."""
+    """A rate limit per minute, in total and per app."""
 
     began_at: int = 0
     kept: Counter[str] = field(default_factory=Counter)
@@ -41,7 +41,7 @@ class Refusals:
     db: Database
     clock: Clock
     base_url: str
-    # How long a refusal waits to be kept, so that whoever follows its error_uri at once finds it.
+    # Seconds that a response waits for the write, so that its error_uri works at once.
     longest_wait: float = 0.2
     _pace: Pace = field(default_factory=Pace)
 
@@ -50,22 +50,22 @@ class Refusals:
         return Aside(self.db)
 
     def address(self, request_id: str) -> str:
-        """What goes out as `error_uri` (RFC 6749, section 5.2)."""
+        """The `error_uri` of a response (RFC 6749, section 5.2)."""
         return f"{self.base_url}/oauth/explain/{request_id}"
 
     async def note(
         self, request_id: str, client_id: str, endpoint: str, error: str, description: str, sent: Sent
     ) -> bool:
-        """Whether it is kept, so that its address may be told."""
+        """Store a rejected request; True if its `error_uri` may be sent."""
         now = self.clock()
-        if error in _EXPECTED or not client_id or not self._pace.allows(client_id, now):
+        if error in _POLLING_ERRORS or not client_id or not self._pace.allows(client_id, now):
             return False
-        # An app known by its document alone has no owner here; and noise must not occupy the writer.
+        # An unregistered app has no owner here to read this, and noise must not occupy the writer.
         if not await self._is_registered(client_id):
             return False
-        said = redacted(description[:LONGEST_VALUE])
-        kept = self.aside.do(self._keep(Refusal(request_id, client_id, now, endpoint, error, said, sent)))
-        await asyncio.wait([kept], timeout=self.longest_wait)
+        text = redacted(description[:LONGEST_VALUE])
+        write = self.aside.do(self._store(Refusal(request_id, client_id, now, endpoint, error, text, sent)))
+        await asyncio.wait([write], timeout=self.longest_wait)
         return True
 
     async def _is_registered(self, client_id: str) -> bool:
@@ -74,5 +74,5 @@ class Refusals:
         except StorageUnavailable:
             return False
 
-    async def _keep(self, refusal: Refusal) -> None:
+    async def _store(self, refusal: Refusal) -> None:
         await self.db.write(lambda tx: store.add(tx, refusal, MOST_OF_APP))

@@ -1,4 +1,4 @@
-"""Statements on refused requests."""
+"""Statements on rejected requests."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ async def is_registered(db: Database, client_id: str) -> bool:
 
 
 async def add(tx: Tx, refusal: Refusal, most: int) -> None:
-    """The latest `most` of the app stay. An id that a caller used before stays with what it named first."""
+    """Add a rejected request and delete all but the app's newest `most`. An existing id is not overwritten."""
     await tx.exec(
         f"""
         INSERT INTO app_errors ({COLUMNS})
@@ -45,7 +45,7 @@ async def find(db: Database, refusal_id: str, since: int) -> Refusal | None:
 
 
 async def of_app(tx: Tx, client_id: str, since: int, most: int) -> list[Refusal]:
-    """The latest first."""
+    """Newest first."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM app_errors WHERE client_id = :client_id AND created_at > :since

@@ -1,4 +1,4 @@
-"""What a grant is given, and what it gives back."""
+"""The input of a grant, and the signature of a grant function."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from hubgate.server.oauth.parameters import Parameters
 
 @dataclass(frozen=True)
 class Asking:
-    """`app` is proven; it is None only for a grant that takes requests without any client (see the registry)."""
+    """A token request. `app` is authenticated; None only for grants that allow requests without a client (registry)."""
 
     oauth: OAuth
     parameters: Parameters

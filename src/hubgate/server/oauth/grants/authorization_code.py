@@ -60,14 +60,14 @@ async def grant(asking: Asking) -> dict[str, Any]:
         if consented is None or found is None:
             return invalid_grant(_UNKNOWN)
         code, user = found
-        if refusal := _refusal(code, app, verifier, redirect_uri, now):
-            # Nothing is ended by a request that a stranger could have made (attack O13).
-            return refusal
+        if error := _validate(code, app, verifier, redirect_uri, now):
+            # A request that a stranger could have sent must not revoke anything (attack O13).
+            return error
         resources = narrowed(code.resources, requested)
         if resources is None:
             return invalid_target(WIDER)
         if not await store.redeem(tx, code.key, now):
-            # In every other respect valid, so whoever sent it has the proof too: one of two holders is a thief (O12).
+            # A replay with a valid proof: either this sender or the first one stole the code (O12).
             await store.end_family(tx, code.family)
             return invalid_grant(_USED)
         if user.disabled_at is not None:
@@ -75,7 +75,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
         left = left_of(code.scopes, consented)
         if left is None:
             return invalid_grant(TAKEN_BACK)
-        return await _issued(tx, app, replace(code, scopes=left), user, resources, now)
+        return await _issue_tokens(tx, app, replace(code, scopes=left), user, resources, now)
 
     outcome = await oauth.db.write(unit)
     if isinstance(outcome, OAuthRefused):
@@ -93,19 +93,19 @@ async def grant(asking: Asking) -> dict[str, Any]:
     )
 
 
-def _refusal(code: Code, app: App, verifier: str | None, redirect_uri: str | None, now: int) -> OAuthRefused | None:
+def _validate(code: Code, app: App, verifier: str | None, redirect_uri: str | None, now: int) -> OAuthRefused | None:
     if code.client_id != app.client_id:
         return invalid_grant("The code was given to another app.")
     if code.redeemed_at is None and code.expires_at <= now:
         return invalid_grant(_EXPIRED)
-    # Left out only where it was left out before (RFC 6749, section 4.1.3).
+    # May be absent only if the authorization request had none (RFC 6749, section 4.1.3).
     if redirect_uri != code.redirect_uri and (redirect_uri is not None or code.redirect_uri_sent):
         return invalid_grant("redirect_uri is not the one the code was asked for with.", "redirect_uri")
     if code.challenge is None:
-        # A verifier without a challenge: the request was tampered with on its way (RFC 9700, section 4.8; attack O10).
-        # Nor is it enough where nothing else proves the client: its secret may have been deleted since (attack O20).
-        bare = verifier is not None or not app.confidential
-        return invalid_grant("The code was asked for without PKCE.", _VERIFIER) if bare else None
+        # A verifier without a challenge: the authorization request was modified (RFC 9700, section 4.8; attack O10).
+        # A public app needs PKCE: its secret may have been deleted after the code was issued (attack O20).
+        rejected = verifier is not None or not app.confidential
+        return invalid_grant("The code was asked for without PKCE.", _VERIFIER) if rejected else None
     if verifier is None:
         return invalid_grant("code_verifier is missing.", _VERIFIER)
     if not is_verifier(verifier):
@@ -116,20 +116,20 @@ def _refusal(code: Code, app: App, verifier: str | None, redirect_uri: str | Non
 
 
 async def _public_app_of(asking: Asking, key: bytes) -> App:
-    """A request that names no client, as one browser library sends it: the code says whose it is, PKCE proves it."""
+    """The public app of a code, for a request without client_id, as a browser library sends it; PKCE is the proof."""
     code = await store.code(asking.oauth.db, key)
     if code is None:
         raise invalid_grant(_UNKNOWN)
     app = await find_client(asking.oauth, code.client_id, asking.visitor.ip)
     if app is None or app.confidential:
-        raise ClientRefused("This app has a secret: authenticate with it.", basic=False)
+        raise ClientRefused("This app has a secret. Authenticate with it.", basic=False, about="client_id")
     if code.challenge is None:
         raise invalid_request("client_id is missing.")
     return app
 
 
-async def _issued(tx: Tx, app: App, code: Code, user: User, resources: str, now: int) -> Redeemed:
-    """`resources` are the access token's; the refresh token has all that were authorized."""
+async def _issue_tokens(tx: Tx, app: App, code: Code, user: User, resources: str, now: int) -> Redeemed:
+    """Create the tokens. `resources` are for the access token; the refresh token gets all authorized ones."""
     refresh_token = None
     if app.refresh_tokens:
         refresh_token, _ = await refreshing.add_first(

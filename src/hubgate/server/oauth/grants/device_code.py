@@ -31,7 +31,7 @@ _UNKNOWN = "This hub gave this app no such device code, or it was used."
 
 @dataclass(frozen=True)
 class Granted:
-    """What the user approved, less what was taken back since."""
+    """The user's approval, without scopes that were revoked since."""
 
     user: User
     consent_id: str
@@ -60,18 +60,18 @@ async def grant(asking: Asking) -> dict[str, Any]:
     key, now = read[1], oauth.clock()
 
     async def unit(tx: Tx) -> SignedInDevice | OAuthRefused:
-        # The consent first, as everywhere; there is none while nobody has decided.
+        # The consent is locked first, as everywhere; None until the user has decided.
         consented = await consent_store.hold_behind(tx, store.TABLE, key)
         code = await store.hold(tx, key)
         if code is None or code.client_id != app.client_id:
-            # Another app's poll does not even slow the right one down (attack O39).
+            # A poll by another app does not increase the interval (attack O39).
             return invalid_grant(_UNKNOWN)
-        if refusal := _refusal(code, now):
-            return refusal
+        if error := _final_error(code, now):
+            return error
         if code.state != APPROVED:
-            return await _not_yet(tx, code, now)
+            return await _record_poll(tx, code, now)
         if consented is None or code.user_id is None or code.consent_id is None or code.auth_time is None:
-            # Decided since we looked for the consent: the next question finds it.
+            # Approved after the consent was looked up: the next poll finds it.
             return NotYet(*_PENDING)
         user = await account_store.user(tx, code.user_id)
         if user is None or user.disabled_at is not None:
@@ -85,7 +85,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
         if not await store.consume(tx, key):
             return invalid_grant(_UNKNOWN)
         granted = Granted(user, code.consent_id, scopes, code.resources, code.auth_time)
-        return await _issued(tx, app, granted, resources, now)
+        return await _issue_tokens(tx, app, granted, resources, now)
 
     outcome = await oauth.db.write(unit)
     if isinstance(outcome, OAuthRefused):
@@ -102,7 +102,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
     )
 
 
-def _refusal(code: DeviceCode, now: int) -> OAuthRefused | None:
+def _final_error(code: DeviceCode, now: int) -> OAuthRefused | None:
     if code.state == CONSUMED:
         return invalid_grant(_UNKNOWN)
     if code.state == DENIED:
@@ -112,7 +112,7 @@ def _refusal(code: DeviceCode, now: int) -> OAuthRefused | None:
     return None
 
 
-async def _not_yet(tx: Tx, code: DeviceCode, now: int) -> OAuthRefused:
+async def _record_poll(tx: Tx, code: DeviceCode, now: int) -> OAuthRefused:
     if not code.is_too_soon(now):
         await store.note_poll(tx, code.key, code.interval, now)
         return NotYet(*_PENDING)
@@ -121,8 +121,8 @@ async def _not_yet(tx: Tx, code: DeviceCode, now: int) -> OAuthRefused:
     return NotYet("slow_down", f"Ask every {interval} seconds from now on.")
 
 
-async def _issued(tx: Tx, app: App, granted: Granted, resources: str, now: int) -> SignedInDevice:
-    """`resources` are the access token's; the refresh token has all that were authorized."""
+async def _issue_tokens(tx: Tx, app: App, granted: Granted, resources: str, now: int) -> SignedInDevice:
+    """Create the tokens. `resources` are for the access token; the refresh token gets all authorized ones."""
     user, consent_id, scopes, auth_time = granted.user, granted.consent_id, granted.scopes, granted.auth_time
     family = secrets.token_hex(12)
     refresh_token = None

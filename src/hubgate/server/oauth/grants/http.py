@@ -18,7 +18,7 @@ from hubgate.server.oauth.grants.asking import Asking
 from hubgate.server.oauth.grants.registry import GRANTS, WITHOUT_CLIENT
 from hubgate.server.oauth.parameters import read_body
 
-# RFC 6749 section 5.1: not even by caches that ignore Cache-Control.
+# RFC 6749, section 5.1; Pragma is for caches that ignore Cache-Control.
 NO_STORE = {"cache-control": "no-store", "pragma": "no-cache"}
 
 

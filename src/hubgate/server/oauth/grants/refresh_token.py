@@ -1,7 +1,7 @@
-"""grant_type=refresh_token (RFC 6749 section 6), with rotation that survives lost answers and races.
+"""grant_type=refresh_token (RFC 6749, section 6), with rotation that tolerates lost responses and races.
 
-A refresh token stays good until its successor, or an access token issued with the successor, was used once, plus a
-minute. Whoever comes later than that holds a stolen copy, or was stolen from: the whole family ends (attack O21).
+A refresh token is valid until one minute after the first use of its successor, or of an access token issued with that
+successor. Later use means that the token was stolen, so the whole family is revoked (attack O21).
 """
 
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
         raise invalid_grant(_UNKNOWN)
     if not app.refresh_tokens:
         raise unauthorized_client("Refresh tokens are off in this app's settings.")
-    asked = [name for name in parse_scopes(parameters.get("scope") or "") if name not in IGNORED_SCOPES]
+    requested_scopes = [name for name in parse_scopes(parameters.get("scope") or "") if name not in IGNORED_SCOPES]
     requested = requested_resources(parameters.all(RESOURCE), oauth.base_url)
     successor, successor_key = refreshing.successor_of(presented, oauth.secret)
     now = oauth.clock()
@@ -75,18 +75,18 @@ async def grant(asking: Asking) -> dict[str, Any]:
             return invalid_grant(_UNKNOWN)
         if user.disabled_at is not None:
             return invalid_grant("The user's account is disabled.")
-        if not set(asked) <= set(parse_scopes(token.scopes)):
+        if not set(requested_scopes) <= set(parse_scopes(token.scopes)):
             return invalid_scope("A refresh may ask for less, never for more.", "scope")
         left = left_of(token.scopes, consented)
         if left is None:
             return invalid_grant(TAKEN_BACK)
-        scopes = left_of(join_scopes(asked), consented) if asked else left
+        scopes = left_of(join_scopes(requested_scopes), consented) if requested_scopes else left
         if scopes is None:
             return invalid_scope("The user took this back. Ask for less, or leave out scope.", "scope")
         resources = narrowed(token.resources, requested)
         if resources is None:
             return invalid_target(WIDER)
-        access_token = await _issued(tx, app, token, successor_key, scopes, resources, now)
+        access_token = await _issue_tokens(tx, app, token, successor_key, scopes, resources, now)
         return Refreshed(token, user, access_token, scopes)
 
     outcome = await oauth.db.write(unit)
@@ -104,23 +104,23 @@ async def grant(asking: Asking) -> dict[str, Any]:
     )
 
 
-async def _issued(
+async def _issue_tokens(
     tx: Tx, app: App, token: RefreshToken, successor_key: bytes, scopes: str, resources: str, now: int
 ) -> str:
-    lasts_until = now + REFRESH_LASTS
-    await store.use_refresh_token(tx, token, now, lasts_until)
+    new_expiry = now + REFRESH_LASTS
+    await store.use_refresh_token(tx, token, now, new_expiry)
     successor = RefreshToken(
         key=successor_key,
         client_id=token.client_id,
         user_id=token.user_id,
         consent_id=token.consent_id,
-        # The family's scope and servers: narrowing one answer does not narrow the next (RFC 6749, section 6).
+        # All scopes and servers of the family: narrowing one response does not narrow the next (RFC 6749, section 6).
         scopes=token.scopes,
         auth_time=token.auth_time,
         family=token.family,
         predecessor=token.key,
         superseded_at=None,
-        expires_at=lasts_until,
+        expires_at=new_expiry,
         resources=token.resources,
     )
     await store.add_refresh_token(tx, successor)

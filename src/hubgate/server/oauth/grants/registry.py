@@ -1,7 +1,8 @@
-"""The grant types this hub knows. Discovery, documentation and the answer to an unknown one follow from these lines."""
+"""The supported grant types. Discovery, documentation and the unsupported_grant_type error are generated from this."""
 
 from collections.abc import Mapping
 
+from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.grants import authorization_code, device_code, refresh_token, token_exchange
 from hubgate.server.oauth.grants.asking import Grant
 
@@ -12,7 +13,17 @@ GRANTS: Mapping[str, Grant] = {
     token_exchange.TYPE: token_exchange.grant,
 }
 
-# What each reads beside grant_type and the client's proof, in words.
+
+def grants_of(app: App) -> tuple[str, ...]:
+    """The grant types that this app's settings allow."""
+    disabled = {
+        refresh_token.TYPE: not app.refresh_tokens,
+        token_exchange.TYPE: app.org_id is None or not app.confidential or not app.exchange.privileged,
+    }
+    return tuple(name for name in GRANTS if not disabled.get(name))
+
+
+# The documented parameters of each grant, without grant_type and client authentication.
 PARAMETERS: Mapping[str, Mapping[str, str]] = {
     authorization_code.TYPE: authorization_code.PARAMETERS,
     refresh_token.TYPE: refresh_token.PARAMETERS,
@@ -20,5 +31,5 @@ PARAMETERS: Mapping[str, Mapping[str, str]] = {
     token_exchange.TYPE: token_exchange.PARAMETERS,
 }
 
-# Take requests that name no client: a code says itself whose it is, and an exchange says how a client proves itself.
+# Grants called even without client credentials: a code identifies its app, and token exchange has its own error.
 WITHOUT_CLIENT = frozenset({authorization_code.TYPE, token_exchange.TYPE})

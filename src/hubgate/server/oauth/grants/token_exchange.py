@@ -20,15 +20,15 @@ PARAMETERS = {
     "resource": "this hub's address, or left out",
 }
 
-_BY_BASIC = "Token exchange takes the app's secret by Basic alone."
+_BASIC_ONLY = "Token exchange takes the app's secret by Basic alone."
 
 
 async def grant(asking: Asking) -> dict[str, Any]:
     oauth, parameters, app = asking.oauth, asking.parameters, asking.app
     if app is None or not app.confidential:
-        raise ClientRefused(_BY_BASIC, basic=True)
+        raise ClientRefused(_BASIC_ONLY, basic=True, about="client_id")
     try:
-        email = _subject(asking)
+        email = _subject_email(asking)
     except HubError as error:
         await note_refusal(oauth, app, parameters.get("subject_token") or "", error, asking.visitor)
         raise
@@ -39,12 +39,12 @@ async def grant(asking: Asking) -> dict[str, Any]:
     return {**answer, "issued_token_type": ACCESS_TOKEN}
 
 
-def _subject(asking: Asking) -> str:
-    """The member's address, if the request is one that can be judged."""
+def _subject_email(asking: Asking) -> str:
+    """Validate the request and return the member's e-mail address."""
     parameters = asking.parameters
     if asking.presented is None or not asking.presented.basic:
-        # Whoever holds the secret can act for every member: it is not to lie about in logged bodies.
-        raise ClientRefused(_BY_BASIC, basic=True)
+        # The secret allows acting for every member, so it must not end up in logged bodies.
+        raise ClientRefused(_BASIC_ONLY, basic=True, about="client_id")
     kind = parameters.need("subject_token_type")
     if kind not in (USER_EMAIL, *asking.oauth.subject_token_types):
         raise invalid_request(f"subject_token_type is {USER_EMAIL}.", "subject_token_type")
@@ -54,6 +54,6 @@ def _subject(asking: Asking) -> str:
     if parameters.get("actor_token") is not None:
         raise invalid_request("There is no actor_token here: the app itself acts.", "actor_token")
     if requested_resources(parameters.all(RESOURCE), asking.oauth.base_url):
-        # No member is there to be shown which server would act for them.
+        # The member sees no consent page that would name the other server.
         raise invalid_target("An exchanged token is for this hub alone.")
     return email

@@ -1,5 +1,5 @@
 """The keys that sign ID tokens, and the set that apps verify them with.
 
-A key is published before it signs and stays published until the last token it signed has expired, so that no app that
-caches the set ever meets a signature it cannot check. Private halves are stored sealed.
+A key is published before it signs and until the last token it signed has expired, so that an app with a cached set can
+verify every signature. Private keys are stored sealed.
 """

@@ -1,4 +1,4 @@
-"""`GET /oauth/jwks`: the public halves of the keys that sign, will sign, or signed lately."""
+"""`GET /oauth/jwks`: the public keys that sign, will sign, or have signed recently."""
 
 import msgspec
 

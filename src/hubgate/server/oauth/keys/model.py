@@ -1,4 +1,4 @@
-"""A signing key and the rules of its life: waiting, signing, retiring, gone."""
+"""A signing key and its states: waiting, signing, retiring, retired, revoked."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from enum import Enum
 from hubgate.server.clock import DAY, HOUR, MINUTE
 
 ALGORITHM = "RS256"
-# Verifiers may cache the published set this long, so a new key waits this long before it signs.
+# Verifiers may cache the published set for CACHE_SECONDS, so a new key waits longer than that (LEAD) before it signs.
 CACHE_SECONDS = 300
 LEAD = 10 * MINUTE
-# An ID token lives an hour; the rest is for verifiers that cache longer than they were told.
+# An ID token lasts an hour; the rest is for verifiers that cache the set longer than allowed.
 OVERLAP = DAY + HOUR
 
 
@@ -39,7 +39,7 @@ class SigningKey:
 
 
 def signer(keys: Iterable[SigningKey], now: int) -> SigningKey | None:
-    """The newest key whose time to sign has come."""
+    """The key that signs now: the newest published key whose `signs_from` has passed."""
     ready = [key for key in keys if key.published(now) and key.signs_from <= now]
     return max(ready, key=lambda key: key.seq, default=None)
 

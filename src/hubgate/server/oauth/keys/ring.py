@@ -1,4 +1,4 @@
-"""Use cases on the signing keys: make the first, rotate, revoke, reseal, sign, publish."""
+"""Use cases for signing keys: create the first, rotate, revoke, reseal, publish, check."""
 
 import base64
 import hashlib
@@ -28,17 +28,17 @@ class KeyRing:
     clock: Clock
 
     async def make_ready(self) -> None:
-        """On every start: a key that signs and a secret that opens it. Of several first starts one key remains."""
+        """At startup: create a signing key if there is none, and check the secret. Concurrent starts add one key."""
         now = self.clock()
         keys = await self.every()
         if signer(keys, now) is None:
-            # Numbered from the same look: a process that came first has taken the number, and ours is not added.
+            # The number is from the same read: if another process took it first, this key is not added.
             fresh = self._generate(_next_seq(keys), now, signs_from=now)
             await self.db.write(lambda tx: store.add(tx, fresh))
         self.require_own_secret(await self.every())
 
     def require_own_secret(self, keys: list[SigningKey]) -> None:
-        """That our secret is the one this hub uses. A key sealed under another would stop its next start."""
+        """Check that our secret opens the signing key. A key sealed with another secret would break the next start."""
         signing = signer(keys, self.clock())
         try:
             if signing is not None:
@@ -65,7 +65,7 @@ class KeyRing:
         return fresh
 
     async def revoke(self, kid: str) -> None:
-        """For a leaked key: gone from the published set at once. A replacement signs from now on."""
+        """Remove a leaked key from the published set at once, and ensure that another key signs."""
         now = self.clock()
         keys = await self.every()
         self.require_own_secret(keys)
@@ -78,7 +78,7 @@ class KeyRing:
             lasting = [key for key in left if key.published(now) and key.published_until is None]
             signs_now = signer(left, now) is not None
             if not lasting:
-                # What is left retires soon. Add its successor now, or one day nothing would sign.
+                # All remaining keys are retiring. Add a successor now, or later no key would sign.
                 successor = replace(fresh, signs_from=now + LEAD if signs_now else now)
                 if not await store.add(tx, successor):
                     raise Conflict("The keys were changed just now. Look with: hubgate admin keys list")
@@ -90,17 +90,17 @@ class KeyRing:
             raise NotFound(f"There is no signing key {kid} that could be revoked.")
 
     async def reseal(self) -> int:
-        """Seal every private key under the first configured secret; how many were changed."""
+        """Seal every private key with the first configured secret; returns how many were changed."""
         in_use = [key for key in await self.every() if key.revoked_at is None]
         stale = [key for key in in_use if not self.secret.is_sealed_with_first(key.sealed_private)]
         lost = []
         for key in stale:
             try:
-                plain = self.secret.open(key.sealed_private, _place(key.kid))
+                plain = self.secret.open(key.sealed_private, _seal_context(key.kid))
             except CannotOpen:
                 lost.append(key.kid)
                 continue
-            sealed = self.secret.seal(plain, _place(key.kid))
+            sealed = self.secret.seal(plain, _seal_context(key.kid))
             await self.db.write(partial(store.replace_sealed, kid=key.kid, old=key.sealed_private, new=sealed))
         if lost:
             raise StartupError(f"No configured secret opens {', '.join(lost)}; everything else was resealed.")
@@ -115,18 +115,18 @@ class KeyRing:
         return [json.loads(key.public_jwk) for key in keys if key.published(now)]
 
     def private_key(self, key: SigningKey) -> rsa.RSAPrivateKey:
-        der = self.secret.open(key.sealed_private, _place(key.kid))
-        # Its numbers need no test, which would take longer than all else at a start: the seal shows that we made it.
+        der = self.secret.open(key.sealed_private, _seal_context(key.kid))
+        # Skip the slow validation of the RSA numbers: the seal proves that this hub created the key.
         loaded = serialization.load_der_private_key(der, None, unsafe_skip_rsa_key_validation=True)
         if not isinstance(loaded, rsa.RSAPrivateKey):
             raise TypeError(f"signing key {key.kid} is not RSA")
         return loaded
 
     def check(self, key: SigningKey) -> None:
-        """That the stored halves belong together: sign and verify once."""
+        """Check that the stored private and public keys match: sign and verify once."""
         private = self.private_key(key)
         jwk = json.loads(key.public_jwk)
-        public = rsa.RSAPublicNumbers(_integer(jwk["e"]), _integer(jwk["n"])).public_key()
+        public = rsa.RSAPublicNumbers(_decode_integer(jwk["e"]), _decode_integer(jwk["n"])).public_key()
         public.verify(private.sign(b"check", padding.PKCS1v15(), SHA256()), b"check", padding.PKCS1v15(), SHA256())
 
     def _generate(self, seq: int, now: int, signs_from: int) -> SigningKey:
@@ -142,7 +142,7 @@ class KeyRing:
             seq=seq,
             algorithm=ALGORITHM,
             public_jwk=json.dumps({**members, "use": "sig", "alg": ALGORITHM, "kid": kid}),
-            sealed_private=self.secret.seal(der, _place(kid)),
+            sealed_private=self.secret.seal(der, _seal_context(kid)),
             created_at=now,
             signs_from=signs_from,
             published_until=None,
@@ -154,12 +154,12 @@ def _next_seq(keys: list[SigningKey]) -> int:
     return max((key.seq for key in keys), default=0) + 1
 
 
-def _place(kid: str) -> str:
+def _seal_context(kid: str) -> str:
     return f"signing_keys.{kid}"
 
 
 def _key_id(members: dict[str, str]) -> str:
-    """From the RFC 7638 thumbprint: the required members, sorted, without white space; in hex for people to type."""
+    """A prefix of the RFC 7638 thumbprint (required members, sorted, no white space), in hex for easy typing."""
     canonical = json.dumps(members, sort_keys=True, separators=(",", ":")).encode()
     return hashlib.sha256(canonical).hexdigest()[:24]
 
@@ -168,5 +168,5 @@ def _base64url(number: int) -> str:
     return base64.urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8)).rstrip(b"=").decode()
 
 
-def _integer(text: str) -> int:
+def _decode_integer(text: str) -> int:
     return int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))

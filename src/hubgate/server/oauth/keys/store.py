@@ -11,7 +11,7 @@ async def every(tx: Tx) -> list[SigningKey]:
 
 
 async def add(tx: Tx, key: SigningKey) -> bool:
-    """False when another process has taken this number."""
+    """Add a key; False if another process has taken its `seq`."""
     row = await tx.one(
         """
         INSERT INTO signing_keys (kid, seq, algorithm, public_jwk, sealed_private, created_at, signs_from)

@@ -1,4 +1,4 @@
-"""What app owners ask the operator for: the privilege of token exchange, or a scope of the operator's.
+"""Requests of app owners to the operator: for the token exchange privilege, or for an operator-defined scope.
 
-Owns the requests and their answers; what a granted one changes about the app belongs to `apps.privileges`.
+Owns the requests and the decisions; applying a granted request to the app belongs to `apps.privileges`.
 """

@@ -1,4 +1,4 @@
-"""An owner asks: the request is listed for the operators, and each of them is told by mail, up to so many an hour."""
+"""Submits a request to the operators, and notifies each of them by mail, up to an hourly limit."""
 
 from collections.abc import Sequence
 
@@ -25,17 +25,17 @@ from hubgate.server.setting_values import is_scope_name
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.limiter import Limit
 
-# Each is one more to read for every operator.
+# Every operator has to read each request.
 REQUESTS_OF_USER = Limit("operator request", 10, 60 * 60, "Too many requests. Wait {minutes}.")
 LIST = "/operator/requests"
 
 
 async def ask(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -> None:
-    """`wanted` is EXCHANGE or the name of a scope, which the operator may yet have to define."""
+    """Submit a request. `wanted` is EXCHANGE or a scope name, which the operator need not have defined yet."""
     checking = Checking()
     reason = checking.field("reason", _reason, reason)
-    if refusal := _refusal(app, wanted):
-        checking.refuse("wanted", refusal)
+    if problem := _problem(app, wanted):
+        checking.refuse("wanted", problem)
     checking.done()
     await oauth.limiter.take(REQUESTS_OF_USER, user.id)
     now, link = oauth.clock(), f"{oauth.base_url}{LIST}"
@@ -47,11 +47,11 @@ async def ask(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -> N
         if not await store.add(tx, new_id(now), app.client_id, wanted, reason, user.id, now):
             raise FieldErrors({"wanted": f"You have asked for {described(wanted)} already. The operator has it."})
         for operator in operators:
-            # However many ask: the list has what the mails leave out.
+            # Requests beyond the mail limit are still in the list.
             if not await oauth.limiter.take_in(tx, OPERATOR_REQUEST_MAILS, operator.email):
                 continue
-            about = texts.operator_asked(operator.email, described(wanted), app.name, user.name, link)
-            await oauth.outbox.add(tx, about)
+            mail = texts.operator_asked(operator.email, described(wanted), app.name, user.name, link)
+            await oauth.outbox.add(tx, mail)
 
     await oauth.db.write(unit)
     oauth.outbox.hurry()
@@ -61,7 +61,7 @@ async def of_app(oauth: OAuth, app: App) -> Sequence[OperatorRequest]:
     return await oauth.db.read_long(lambda tx: store.of_app(tx, app.client_id, SHOWN))
 
 
-def _refusal(app: App, wanted: str) -> str:
+def _problem(app: App, wanted: str) -> str:
     if wanted == EXCHANGE:
         if app.org_id is None:
             return "Only an organization's app may exchange tokens."

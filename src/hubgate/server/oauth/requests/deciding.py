@@ -1,4 +1,4 @@
-"""The operator grants or refuses; of several who decide at once, one does. The asker is told by mail."""
+"""An operator grants or rejects a request; of concurrent decisions one wins. The requester is notified by mail."""
 
 from dataclasses import dataclass
 
@@ -20,12 +20,16 @@ class Requests:
 
 
 async def every(oauth: OAuth) -> Requests:
-    """What waits, the oldest first, and what was decided last."""
+    """Pending requests, oldest first, and decided requests, newest first."""
 
     async def unit(tx: Tx) -> Requests:
         return Requests(await store.waiting(tx, SHOWN), await store.decided(tx, SHOWN))
 
     return await oauth.db.read_long(unit)
+
+
+async def count_waiting(oauth: OAuth) -> int:
+    return await oauth.db.read(store.count_all_waiting)
 
 
 async def get(oauth: OAuth, request_id: str) -> OperatorRequest:
@@ -48,11 +52,13 @@ async def decide(oauth: OAuth, request: OperatorRequest, granted: bool, actor: A
             await privileges.set_exchange_in(tx, request.client_id, True, actor, now)
         elif granted:
             await privileges.grant_scope_in(tx, request.client_id, request.wanted, actor, now)
-        asker = await account_store.user(tx, row["asked_by"])
-        if asker is not None and asker.email_verified_at is not None:
+        requester = await account_store.user(tx, row["asked_by"])
+        if requester is not None and requester.email_verified_at is not None:
             link = f"{oauth.base_url}{request.app_path}"
-            about = texts.operator_decided(asker.email, request.what, request.app_name, granted, link)
-            await oauth.outbox.add(tx, about)
+            mail = texts.operator_decided(
+                requester.email, request.what, request.app_name, granted, link, needs_plan=request.needs_plan
+            )
+            await oauth.outbox.add(tx, mail)
 
     await oauth.db.write(unit)
     oauth.outbox.hurry()

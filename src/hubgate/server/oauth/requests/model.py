@@ -1,6 +1,8 @@
-"""A request, as its asker and the operator see it."""
+"""A request to the operator, as the requester and the operator see it."""
 
 from dataclasses import dataclass
+
+from hubgate.server.oauth.exchange.model import PLAN
 
 EXCHANGE = "token-exchange"
 LONGEST_REASON = 1000
@@ -10,21 +12,28 @@ SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class OperatorRequest:
-    """The order of the fields is that of `store.COLUMNS`. `owner` is the name of a user or an organization."""
+    """The fields are in the order of `store.COLUMNS`. `owner` is the name of a user or an organization."""
 
     id: str
     client_id: str
     wanted: str
     reason: str
     created_at: int
-    # None while it waits; then 1 granted, 0 refused.
+    # None while pending; 1 if granted, 0 if rejected.
     granted: int | None
     decided_at: int | None
     app_name: str
     owner: str
     of_organization: int
-    # Empty if they are gone.
+    # Empty if the account was deleted.
     asker: str
+    # The organization's plan; empty for a user's app.
+    plan: str
+
+    @property
+    def needs_plan(self) -> bool:
+        """Whether a grant has no effect until the organization has the plan that token exchange needs."""
+        return self.wanted == EXCHANGE and self.plan != PLAN
 
     @property
     def what(self) -> str:
@@ -32,7 +41,7 @@ class OperatorRequest:
 
     @property
     def app_path(self) -> str:
-        """Where its owner looks after the app."""
+        """The path of the app's settings page."""
         root = f"/organizations/{self.owner}" if self.of_organization else ""
         return f"{root}/settings/applications/{self.client_id}"
 

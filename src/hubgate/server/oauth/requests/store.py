@@ -5,13 +5,13 @@ from hubgate.server.storage.database import Database, Row, Tx
 
 COLUMNS = """r.id, r.client_id, r.wanted, r.reason, r.created_at, r.granted, r.decided_at, a.name AS app_name,
     COALESCE(ow.name, og.name, '') AS owner, CASE WHEN a.org_id IS NULL THEN 0 ELSE 1 END AS of_organization,
-    COALESCE(asker.name, '') AS asker"""
+    COALESCE(asker.name, '') AS asker, COALESCE(og.plan, '') AS plan"""
 _FROM = """operator_requests r JOIN apps a ON a.client_id = r.client_id LEFT JOIN users ow ON ow.id = a.owner_id
     LEFT JOIN organizations og ON og.id = a.org_id LEFT JOIN users asker ON asker.id = r.asked_by"""
 
 
 async def add(tx: Tx, request_id: str, client_id: str, wanted: str, reason: str, asked_by: str, now: int) -> bool:
-    """False if the app waits for the same already."""
+    """Add a request; False if the app has the same request pending."""
     row = await tx.one(
         """
         INSERT INTO operator_requests (id, client_id, wanted, reason, asked_by, created_at)
@@ -29,6 +29,11 @@ async def add(tx: Tx, request_id: str, client_id: str, wanted: str, reason: str,
     return row is not None
 
 
+async def count_all_waiting(tx: Tx) -> int:
+    row = await tx.one("SELECT count(*) AS waiting FROM operator_requests WHERE granted IS NULL")
+    return row["waiting"] if row else 0
+
+
 async def count_waiting(tx: Tx, client_id: str) -> int:
     sql = "SELECT count(*) AS waiting FROM operator_requests WHERE client_id = :client_id AND granted IS NULL"
     row = await tx.one(sql, {"client_id": client_id})
@@ -36,7 +41,7 @@ async def count_waiting(tx: Tx, client_id: str) -> int:
 
 
 async def of_app(tx: Tx, client_id: str, most: int) -> list[OperatorRequest]:
-    """The latest first."""
+    """Newest first."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM {_FROM} WHERE r.client_id = :client_id ORDER BY r.created_at DESC, r.id DESC LIMIT :most
@@ -47,7 +52,7 @@ async def of_app(tx: Tx, client_id: str, most: int) -> list[OperatorRequest]:
 
 
 async def waiting(tx: Tx, most: int) -> list[OperatorRequest]:
-    """The oldest first."""
+    """Oldest first."""
     rows = await tx.all(
         f"SELECT {COLUMNS} FROM {_FROM} WHERE r.granted IS NULL ORDER BY r.created_at, r.id LIMIT :most", {"most": most}
     )
@@ -55,7 +60,7 @@ async def waiting(tx: Tx, most: int) -> list[OperatorRequest]:
 
 
 async def decided(tx: Tx, most: int) -> list[OperatorRequest]:
-    """The latest first."""
+    """Newest first."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM {_FROM} WHERE r.granted IS NOT NULL ORDER BY r.decided_at DESC, r.id DESC LIMIT :most
@@ -71,7 +76,7 @@ async def find(db: Database, request_id: str) -> OperatorRequest | None:
 
 
 async def decide(tx: Tx, request_id: str, granted: bool, now: int) -> Row | None:
-    """asked_by, if nobody had decided before."""
+    """Store the decision and return asked_by; None if the request was decided already."""
     return await tx.one(
         """
         UPDATE operator_requests SET granted = :granted, decided_at = :now WHERE id = :id AND granted IS NULL

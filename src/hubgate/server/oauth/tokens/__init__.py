@@ -1,1 +1,1 @@
-"""What apps hold: codes, access tokens, refresh tokens. Stored as hashes; rights are read afresh at every use."""
+"""Codes, access tokens and refresh tokens of apps. Stored as hashes; permissions are read at every use."""

@@ -1,4 +1,4 @@
-"""Who presents an app's access token: the user, within what is left of the consent, or within the fence."""
+"""Authenticates an app's access token: its user, limited by the consent or to the organization of an exchange."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,29 +34,30 @@ class Bearers:
             return None
         person = person_of(rows)
         columns = tuple(rows[0])[-_TOKEN_COLUMNS:]
-        client_id, consent_id, org_id, scopes, supersedes, _, expires_at, resources, allowed, _, _, used_at = columns
+        client_id, consent_id, org_id, scopes, supersedes, _, expires_at, named, allowed, _, _, used_at = columns
+        resources = tuple(named.split())
         if org_id is not None:
             held = frozenset(parse_scopes(scopes))
             identity = Identity.exchanged(
                 person.user.id, person.roles, client_id=client_id, scopes=held, organization=org_id
             )
         else:
-            # What was approved for this token, less what was taken from the consent since.
+            # The token's scopes, without those revoked from the consent since.
             held = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(allowed))
-            # Access to organizations is access on this hub.
-            reached = [row for row in map(tuple, rows) if row[-3] is not None and not resources]
-            granted = {row[-3]: frozenset(parse_scopes(row[-2])) for row in reached}
+            # Organizations exist only on this hub, so a token for other servers has no access to them.
+            visible = [row for row in map(tuple, rows) if row[-3] is not None and not resources]
+            granted = {row[-3]: frozenset(parse_scopes(row[-2])) for row in visible}
             identity = Identity.consented(
                 person.user.id, person.roles, client_id=client_id, scopes=held, organizations=granted
             )
         if supersedes is not None or (consent_id and (used_at is None or now - used_at >= NOTED_EVERY)):
-            self._note(key, consent_id, supersedes, now)
-        others = ", ".join(shown_servers(resources.split(), self.oauth.base_url))
-        return Caller(identity, person, app=AppCredential(client_id, expires_at, others))
+            self._record_use(key, consent_id, supersedes, now)
+        names = shown_servers(resources, self.oauth.base_url)
+        return Caller(identity, person, app=AppCredential(client_id, expires_at, resources, names))
 
-    def _note(self, key: bytes, consent_id: str | None, supersedes: bytes | None, now: int) -> None:
+    def _record_use(self, key: bytes, consent_id: str | None, supersedes: bytes | None, now: int) -> None:
         async def unit(tx: Tx) -> None:
-            # The consent first, as everywhere: who takes the rows of a family in another order waits for ever.
+            # The consent is locked first, as everywhere: another lock order could deadlock.
             if consent_id is not None:
                 await consent_store.note_use(tx, consent_id, now)
             if supersedes is not None:

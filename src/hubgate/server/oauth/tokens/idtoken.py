@@ -1,4 +1,4 @@
-"""ID tokens: who signed in, for one app, signed with RS256 in a thread (OpenID Connect Core, section 2)."""
+"""ID tokens, signed with RS256 in a thread (OpenID Connect Core, section 2)."""
 
 import asyncio
 import base64
@@ -18,18 +18,18 @@ from hubgate.server.oauth.keys.model import ALGORITHM, signer
 from hubgate.server.oauth.keys.ring import KeyRing
 
 LASTS_SECONDS = 60 * 60
-# What every ID token says, the last two after a sign-in by the user; and what each scope adds, here and in userinfo.
+# Claims of every ID token (the last two only after a user signed in); claims each scope adds, here and in userinfo.
 ALWAYS = ("iss", "sub", "aud", "iat", "exp", "at_hash", "auth_time", "nonce")
 OF_SCOPE: Mapping[str, tuple[str, ...]] = {
     "profile": ("name", "preferred_username", "profile", "picture", "website"),
     "email": ("email", "email_verified"),
 }
-# Some apps keep the ID token and its claims in one cookie of 4,096 bytes, where each of these takes about three.
+# Bytes of JSON. Some apps store ID token and claims in one 4,096-byte cookie, where each byte takes about three.
 MOST_ABOUT = 640
 
 
 def about(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
-    """What the scopes tell of a user, as OF_SCOPE lists it."""
+    """The claims about a user that the scopes allow, as listed in OF_SCOPE."""
     claims: dict[str, Any] = {}
     if "profile" in scopes:
         claims |= {
@@ -48,7 +48,7 @@ def about(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
 def claims(
     user: User, scopes: Collection[str], client_id: str, base_url: str, now: int, access_token: str
 ) -> dict[str, Any]:
-    """Without auth_time and nonce, which only a sign-in by the user has."""
+    """The claims of an ID token without auth_time and nonce, which only a sign-in by the user has."""
     return {
         "iss": base_url,
         "sub": user.id,
@@ -56,23 +56,23 @@ def claims(
         "iat": now // SECOND,
         "exp": now // SECOND + LASTS_SECONDS,
         "at_hash": _half_hash(access_token),
-        **_briefly(user, scopes, base_url),
+        **_short_claims(user, scopes, base_url),
     }
 
 
-def _briefly(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
-    """What is too long is left to userinfo (OpenID Connect Core, section 5.4). A name stays: one client needs it."""
-    said = about(user, scopes, base_url)
-    if len(json.dumps(said)) > MOST_ABOUT:
-        said.pop("website", None)
-    if "name" in said and len(json.dumps(said)) > MOST_ABOUT:
-        said["name"] = user.name
-    return said
+def _short_claims(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
+    """Shorten long claims; userinfo has them in full (OpenID Connect Core, section 5.4). A client requires `name`."""
+    user_claims = about(user, scopes, base_url)
+    if len(json.dumps(user_claims)) > MOST_ABOUT:
+        user_claims.pop("website", None)
+    if "name" in user_claims and len(json.dumps(user_claims)) > MOST_ABOUT:
+        user_claims["name"] = user.name
+    return user_claims
 
 
 @dataclass(frozen=True)
 class Signer:
-    """Which key signs is read afresh each time; what a key is never changes, so it is opened once."""
+    """Signs ID tokens. The current key is looked up each time; opened private keys are cached, as they never change."""
 
     ring: KeyRing
     _opened: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
@@ -84,8 +84,8 @@ class Signer:
         private = self._opened.get(key.kid)
         if private is None:
             private = self._opened[key.kid] = self.ring.private_key(key)
-        message = f"{_encoded({'alg': ALGORITHM, 'kid': key.kid, 'typ': 'JWT'})}.{_encoded(claims)}"
-        # Half a millisecond of arithmetic: beside the loop, so that look-ups go on.
+        message = f"{_encode_json({'alg': ALGORITHM, 'kid': key.kid, 'typ': 'JWT'})}.{_encode_json(claims)}"
+        # Half a millisecond of CPU: in a thread, so that the event loop is not blocked.
         signature = await asyncio.to_thread(private.sign, message.encode(), padding.PKCS1v15(), SHA256())
         return f"{message}.{_base64url(signature)}"
 
@@ -94,7 +94,7 @@ def _half_hash(token: str) -> str:
     return _base64url(hashlib.sha256(token.encode()).digest()[:16])
 
 
-def _encoded(value: Mapping[str, Any]) -> str:
+def _encode_json(value: Mapping[str, Any]) -> str:
     return _base64url(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
 
 

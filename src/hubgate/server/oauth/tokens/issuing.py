@@ -1,4 +1,4 @@
-"""Making tokens: the rows that are stored and the answer that carries the texts."""
+"""Issues tokens: stores the access token, and builds the token response."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ TAKEN_BACK = "The user took back all that this was given for. Sign in again."
 
 
 def left_of(scopes: str, consented: Collection[str]) -> str | None:
-    """What was approved, less what was taken from the consent since; None if that is all of it."""
+    """The scopes that are still consented to; None if all were revoked."""
     left = join_scopes(set(parse_scopes(scopes)) & set(consented))
     return None if scopes and not left else left
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an access token is to be."""
+    """The properties of an access token to be created."""
 
     client_id: str
     user_id: str
@@ -38,7 +38,10 @@ class Wanted:
 
 
 async def add_access_token(tx: Tx, wanted: Wanted, now: int, since: int = 0) -> str:
-    """`since` is when what it is taken under began, by the clock of whichever machine wrote that: it is not older."""
+    """Create an access token and return its text.
+
+    `since` is when the conditions of an exchange began; created_at is never earlier, even if machines' clocks differ.
+    """
     text, key = new_token(TokenKind.OAUTH, now)
     token = AppToken(
         key=key,
@@ -59,7 +62,7 @@ async def add_access_token(tx: Tx, wanted: Wanted, now: int, since: int = 0) -> 
 
 @dataclass(frozen=True)
 class SignedIn:
-    """When and in answer to what the user signed in; goes into the ID token."""
+    """The user's sign-in, for the ID token."""
 
     auth_time: int
     nonce: str | None
@@ -76,7 +79,7 @@ async def answer(
     refresh_token: str | None = None,
     signed_in: SignedIn | None = None,
 ) -> dict[str, Any]:
-    """The body of RFC 6749 section 5.1, with an ID token where openid was granted."""
+    """The token response (RFC 6749, section 5.1), with an ID token if openid was granted."""
     body: dict[str, Any] = {
         "access_token": access_token,
         "token_type": "bearer",

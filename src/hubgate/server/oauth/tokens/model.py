@@ -1,12 +1,12 @@
-"""A code, an access token and a refresh token as they are stored."""
+"""Codes, access tokens and refresh tokens as stored."""
 
 from dataclasses import dataclass
 
 from hubgate.server.clock import DAY, SECOND
 
 CODE_LASTS = 60 * SECOND
-# After it expired, to know a replay. A thief of a code hurries; what is replayed later comes out of a browser's history
-# or a log, opens nothing, and must not sign out a user who is long at work.
+# Retention after expiry, to detect replays. An attacker replays quickly; a later replay is from a browser history or a
+# log, gains nothing, and must not sign the user out.
 CODE_REMEMBERED = 600 * SECOND
 REFRESH_LASTS = 90 * DAY
 REFRESH_GRACE = 60 * SECOND
@@ -19,7 +19,7 @@ class Code:
     consent_id: str
     user_id: str
     redirect_uri: str
-    # 0 where it was not said, for the app has one.
+    # 0 if the request had no redirect_uri, because the app has only one.
     redirect_uri_sent: int
     scopes: str
     challenge: str | None
@@ -43,7 +43,7 @@ class AppToken:
     supersedes: bytes | None
     created_at: int
     expires_at: int
-    # The servers it was requested for (resource_indicators.py); empty for this hub.
+    # The servers the token was requested for (resource_indicators.py); empty for this hub.
     resources: str
 
 
@@ -63,5 +63,5 @@ class RefreshToken:
 
     @property
     def ended_at(self) -> int | None:
-        """The end of its grace; None while its successor is unused. Whoever comes later has a stolen copy."""
+        """The end of the grace period; None while the successor is unused. Later use means a stolen copy."""
         return None if self.superseded_at is None else self.superseded_at + REFRESH_GRACE

@@ -1,6 +1,6 @@
-"""The text of a refresh token's successor: computed from the token that is presented, so that racers get the same.
+"""Refresh tokens: the successor is derived from the presented token, so that concurrent refreshes get the same one.
 
-Nothing that could be presented is stored, and a client whose answer was lost gets the same one again.
+No usable token is stored, and a client that lost a response gets the same successor again.
 """
 
 from hubgate.server.accounts.tokens.text import TokenKind, derived_token, new_token

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER
+from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER, under_membership
 from hubgate.server.oauth.tokens.model import AppToken, Code, RefreshToken
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import as_params
@@ -27,19 +27,19 @@ def _with_user(table: str, shape: Any) -> str:
 CODES, REFRESH_TOKENS = "codes", "refresh_tokens"
 _CODE_WITH_USER = _with_user(CODES, Code)
 _REFRESH_WITH_USER = _with_user(REFRESH_TOKENS, RefreshToken)
-_OF_USER = len(User.__struct_fields__)
+_USER_COLUMN_COUNT = len(User.__struct_fields__)
 
 _ADD_CODE = _insert(CODES, Code)
 _ADD_TOKEN = _insert("app_tokens", AppToken)
-# Racers compute the same successor: one of them adds it, and it is everyone's. Given out again, it lasts from then on.
+# Concurrent refreshes derive the same successor: one inserts it, the others only extend its expiry.
 _ADD_REFRESH = (
     _insert(REFRESH_TOKENS, RefreshToken) + " ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at"
 )
 
-_CREDENTIAL = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at, t.resources"
+_ACCESS_COLUMNS = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at, t.resources"
 
-# An exchanged token lives as long as what it was taken under, without a break: the membership, the plan, the app's
-# privilege. Whoever ends one of them clears the tokens away too; looked at here, no exchange slips past them.
+# An exchanged token is valid while membership, plan and the app's privilege last without interruption. Ending any of
+# these deletes the tokens too; this check also covers a concurrent exchange.
 STILL_UNDER = """
     (t.org_id IS NULL OR EXISTS (
         SELECT 1 FROM memberships xm JOIN organizations xo ON xo.id = xm.org_id JOIN apps xa ON xa.org_id = xo.id
@@ -50,15 +50,14 @@ STILL_UNDER = """
     ))
 """
 
-# With everything that decides about it now: the user, their memberships, what is left of the consent.
+# The token with its current permissions: the user, the memberships and the consent.
 FIND_TOKEN = f"""
-    SELECT {PERSON}, {_CREDENTIAL}, CASE WHEN t.resources = '' THEN c.scopes ELSE c.other_scopes END AS allowed,
+    SELECT {PERSON}, {_ACCESS_COLUMNS}, CASE WHEN t.resources = '' THEN c.scopes ELSE c.other_scopes END AS allowed,
         co.org_id, co.scopes, c.last_used_at
     FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
     LEFT JOIN consents c ON c.id = t.consent_id
-    LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND co.org_id = o.id
-        AND co.joined_at = m.joined_at
+    LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND {under_membership()}
     WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL AND {STILL_UNDER}
 """
 
@@ -86,11 +85,11 @@ async def code_with_user(tx: Tx, key: bytes) -> tuple[Code, User] | None:
     if row is None:
         return None
     values = tuple(row)
-    return Code(*values[_OF_USER:]), User(*values[:_OF_USER])
+    return Code(*values[_USER_COLUMN_COUNT:]), User(*values[:_USER_COLUMN_COUNT])
 
 
 async def redeem(tx: Tx, key: bytes, now: int) -> bool:
-    """Of any number of redemptions at once, one wins (attack O14)."""
+    """Mark a code as redeemed; of concurrent calls only one gets True (attack O14)."""
     row = await tx.one(
         "UPDATE codes SET redeemed_at = :now WHERE key = :key AND redeemed_at IS NULL RETURNING key",
         {"key": key, "now": now},
@@ -112,7 +111,7 @@ async def refresh_token_with_user(tx: Tx | Database, key: bytes) -> tuple[Refres
     if row is None:
         return None
     values = tuple(row)
-    return RefreshToken(*values[_OF_USER:]), User(*values[:_OF_USER])
+    return RefreshToken(*values[_USER_COLUMN_COUNT:]), User(*values[:_USER_COLUMN_COUNT])
 
 
 async def add_refresh_token(tx: Tx, token: RefreshToken) -> None:
@@ -120,7 +119,7 @@ async def add_refresh_token(tx: Tx, token: RefreshToken) -> None:
 
 
 async def use_refresh_token(tx: Tx, token: RefreshToken, now: int, expires_at: int) -> None:
-    """It lasts from this use on; the one before it has its grace left, and no more."""
+    """Extend the token's expiry, and start the grace period of its predecessor."""
     await tx.exec(
         """
         UPDATE refresh_tokens SET
@@ -133,7 +132,7 @@ async def use_refresh_token(tx: Tx, token: RefreshToken, now: int, expires_at: i
 
 
 async def supersede(tx: Tx, key: bytes, now: int) -> None:
-    """From now on the refresh token has its grace left, and no more."""
+    """Start the grace period of a refresh token, unless it has started already."""
     await tx.exec(
         "UPDATE refresh_tokens SET superseded_at = :now WHERE key = :key AND superseded_at IS NULL",
         {"key": key, "now": now},
@@ -145,7 +144,7 @@ async def forget_superseding(tx: Tx, key: bytes) -> None:
 
 
 async def end_family(tx: Tx, family: str) -> None:
-    """Every token that came from one authorization; for a unit that holds the consent behind them."""
+    """Delete all tokens from one authorization. The caller's transaction has locked the consent."""
     await tx.exec("DELETE FROM app_tokens WHERE family = :family", {"family": family})
     await tx.exec("DELETE FROM refresh_tokens WHERE family = :family", {"family": family})
 
@@ -155,12 +154,12 @@ async def end_token(tx: Tx, key: bytes) -> None:
 
 
 async def end_of_client(tx: Tx, client_id: str) -> None:
-    """Exchanged ones; those of consents go with the consents."""
+    """Delete the app's access tokens. Tokens under a consent are deleted with the consent."""
     await tx.exec("DELETE FROM app_tokens WHERE client_id = :client_id", {"client_id": client_id})
 
 
 async def count_of_user(tx: Tx, user_id: str, now: int) -> tuple[int, int]:
-    """Access tokens, and families of refresh tokens, that are good now."""
+    """The numbers of valid access tokens and of unexpired refresh token families."""
     row = await tx.one(
         f"""
         SELECT (SELECT count(*) FROM app_tokens t WHERE t.user_id = :user_id AND t.expires_at > :now AND {STILL_UNDER})
@@ -174,7 +173,7 @@ async def count_of_user(tx: Tx, user_id: str, now: int) -> tuple[int, int]:
 
 
 async def end_of_user(tx: Tx, user_id: str) -> None:
-    """Every code and token of every app; for a unit that holds the consents behind them."""
+    """Delete the user's codes and tokens of every app. The caller's transaction has locked the consents."""
     for table in (CODES, REFRESH_TOKENS, "app_tokens"):
         await tx.exec(f"DELETE FROM {table} WHERE user_id = :user_id", {"user_id": user_id})
 
@@ -185,7 +184,7 @@ async def end_exchanged(tx: Tx, client_id: str) -> None:
 
 
 async def take_scope_away(tx: Tx, client_id: str, scope: str) -> None:
-    """From exchanged tokens; those of consents are cut down to the consents."""
+    """Remove the scope from exchanged tokens; other tokens are limited by their consents."""
     await tx.exec(
         """
         UPDATE app_tokens SET scopes = TRIM(REPLACE(' ' || scopes || ' ', :scope, ' '))
@@ -196,7 +195,7 @@ async def take_scope_away(tx: Tx, client_id: str, scope: str) -> None:
 
 
 async def drop_expired(tx: Tx, table: str, now: int, most: int) -> int:
-    """`table` is one of ours, never a caller's text."""
+    """Delete up to `most` expired rows. `table` is never user input."""
     return await tx.exec(
         f"DELETE FROM {table} WHERE key IN (SELECT key FROM {table} WHERE expires_at <= :now LIMIT :most)",
         {"now": now, "most": most},

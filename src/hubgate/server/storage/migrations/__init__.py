@@ -1,1 +1,1 @@
-"""Alembic's folder. A file is named for its revision (`0001_subject.py`), and revisions follow one another in order."""
+"""Alembic migrations. A file is named after its revision (`0001_subject.py`); revisions are applied in order."""

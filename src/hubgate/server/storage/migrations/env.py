@@ -1,4 +1,4 @@
-"""Alembic asks this file how to run; `upgrade.py` hands it an open connection inside a transaction."""
+"""Alembic's environment. `upgrade.py` passes an open connection inside a transaction."""
 
 from alembic import context
 

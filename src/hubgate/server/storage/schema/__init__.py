@@ -1,7 +1,7 @@
-"""Every table, by subject. Migrations build them; a test holds the two against each other.
+"""All tables, by subject. Migrations create them; a test compares the result with these definitions.
 
-Columns are text, blob or 64-bit integer, so that no converter stands between driver and code. Times are integer
-microseconds since the epoch (`clock.py`). Nothing that could be presented as a credential is stored.
+Columns are text, blob or 64-bit integer, so that values need no conversion between driver and code. Times are integer
+microseconds since the epoch (`clock.py`). No value that could be used as a credential is stored in readable form.
 """
 
 from hubgate.server.storage.schema import accounts, audit, oauth, repos, service, webhooks

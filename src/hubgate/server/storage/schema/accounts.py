@@ -1,11 +1,11 @@
-"""Users, organizations, and what they sign in with."""
+"""Tables of users and organizations, and of their sessions, links, invitations and personal tokens."""
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text
 
 from hubgate.server.storage.schema.base import metadata, owner
 
-# Every name that a user or an organization has or ever had: nobody else gets it (accounts/names.py). A name that was
-# held for less than a day, without repos, is forgotten.
+# Every current and former name of a user or an organization; nobody else may take it (accounts/names.py). A name that
+# was used for less than a day, without repos, is released.
 names = Table(
     "names",
     metadata,
@@ -13,13 +13,13 @@ names = Table(
     Column("key", Text, primary_key=True),
     # "user" or "org".
     Column("kind", Text, nullable=False),
-    # Outlives its owner.
+    # Not a foreign key: the row is retained after its owner is deleted.
     Column("owner_id", Text, nullable=False),
     # 0 after a rename or a deletion.
     Column("current", BigInteger, nullable=False),
-    # When it was first taken; null where that was before this was stored.
+    # When the name was first taken; null for names older than this column.
     Column("since", BigInteger),
-    # 1 once its owner had a repo while this was its name.
+    # 1 once the owner has had a repo under this name.
     Column("had_repos", BigInteger, nullable=False, server_default="0"),
     Index(None, "owner_id"),
     sqlite_with_rowid=False,
@@ -33,14 +33,14 @@ users = Table(
     Column("fullname", Text, nullable=False),
     Column("email", Text, nullable=False, unique=True),
     Column("email_verified_at", BigInteger),
-    # argon2id; null until a user whom an operator made has set one.
+    # argon2id; null until a user whom an operator created has set a password.
     Column("password_hash", Text),
     Column("website", Text, nullable=False),
     Column("operator", BigInteger, nullable=False),
     Column("can_pay", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("disabled_at", BigInteger),
-    # Counted up by every new password: a request that was judged before it changes nothing after it.
+    # Incremented by every new password: a request that was authorized before the change must not write after it.
     Column("credentials_version", BigInteger, nullable=False, server_default="0"),
 )
 
@@ -54,10 +54,12 @@ organizations = Table(
     Column("plan", Text, nullable=False),
     Column("can_pay", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    # Counted up by every change of membership, so that such changes wait for one another (the last admin stays).
+    # Incremented by every change of membership, so that such changes are serialized (protects the last admin).
     Column("members_version", BigInteger, nullable=False),
-    # When it got its plan: tokens that an earlier one allowed do not come back.
+    # When the current plan began: tokens that an earlier plan allowed do not become valid again.
     Column("plan_since", BigInteger, nullable=False, server_default="0"),
+    # When the latest membership began. The next one begins later, even if a machine's clock is behind.
+    Column("last_joined_at", BigInteger, nullable=False, server_default="0"),
 )
 
 memberships = Table(
@@ -72,7 +74,7 @@ memberships = Table(
     sqlite_with_rowid=False,
 )
 
-# Open invitations: into an organization, or, without one, to this hub. An answered one is deleted.
+# Open invitations to an organization, or to this hub if there is none. An answered invitation is deleted.
 invitations = Table(
     "invitations",
     metadata,
@@ -80,7 +82,7 @@ invitations = Table(
     # SHA-256 of the secret in the mailed link.
     Column("key", LargeBinary, nullable=False, unique=True),
     owner("organizations", "org_id", nullable=True),
-    # One of the two says who is invited.
+    # The invited person: exactly one of the two.
     Column("email", Text),
     owner("users", "user_id", nullable=True),
     Column("role", BigInteger, nullable=False),
@@ -93,7 +95,7 @@ invitations = Table(
     Index(None, "expires_at"),
 )
 
-# Signed-in browsers. The key is the SHA-256 of the cookie.
+# Browser sessions. The key is the SHA-256 of the cookie.
 sessions = Table(
     "sessions",
     metadata,
@@ -108,21 +110,21 @@ sessions = Table(
     Index(None, "last_used_at"),
 )
 
-# Links in mails that prove an address: verify, change of address, reset. The key is the SHA-256 of the secret.
+# Mailed links that verify an address: verification, change of address, reset. The key is the SHA-256 of the secret.
 links = Table(
     "links",
     metadata,
     Column("key", LargeBinary, primary_key=True),
     Column("purpose", Text, nullable=False),
     owner("users", "user_id"),
-    # The address that the link proves.
+    # The address that the link verifies.
     Column("email", Text, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Index(None, "user_id"),
     Index(None, "expires_at"),
 )
 
-# Personal tokens. The key is the hour of making and a SHA-256 (accounts/tokens/text.py).
+# Personal tokens. The key is the hour of creation and a SHA-256 (accounts/tokens/text.py).
 access_tokens = Table(
     "access_tokens",
     metadata,

@@ -1,4 +1,4 @@
-"""The audit log and its chains."""
+"""Tables of the audit log and its hash chains."""
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text, text
 
@@ -6,7 +6,7 @@ from hubgate.server.storage.schema.base import metadata
 
 _UNSEALED = text("batch IS NULL")
 
-# What happened in an organization. Outlives the organization and the people in it (audit/).
+# Audit entries of an organization, retained after the organization and its members are deleted (audit/).
 audit_entries = Table(
     "audit_entries",
     metadata,
@@ -15,23 +15,23 @@ audit_entries = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("type", Text, nullable=False),
     Column("message", Text, nullable=False),
-    # Null when the operator's command line or the hub itself did it.
+    # Null for actions of the operator's command line or the hub itself.
     Column("author_id", Text),
     Column("author_name", Text, nullable=False),
     Column("ip", Text),
     Column("user_agent", Text),
-    # JSON: the particulars, the personal token, the app.
+    # JSON: the details, the personal token, the app.
     Column("data", Text),
     Column("token", Text),
     Column("oauth", Text),
-    # The personal token's id once more, to tell whether it is still there.
+    # The personal token's id as a column, to check whether the token still exists.
     Column("token_id", Text),
-    # The batch that sealed it and its place there, from 1; null until then.
+    # The batch that sealed the entry and the position in it, from 1; null until then.
     Column("batch", BigInteger),
     Column("position", BigInteger),
     Index(None, "org_id", "created_at", "id"),
     Index(None, "org_id", "batch", "position"),
-    # Led by `batch`, or SQLite would take the index above and walk all that is sealed.
+    # `batch` comes first, or SQLite would use the index above and scan all sealed entries.
     Index(
         "ix_audit_entries_unsealed",
         "batch",
@@ -43,7 +43,7 @@ audit_entries = Table(
     ),
 )
 
-# Links of each organization's chain: every batch's hash covers its entries and the hash before it.
+# Hash chain of each organization: a batch's hash covers its entries and the previous hash.
 audit_batches = Table(
     "audit_batches",
     metadata,
@@ -52,13 +52,13 @@ audit_batches = Table(
     Column("entries", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("sealed_at", BigInteger, nullable=False),
-    # When retention dropped its entries; the hash stays, so that the chain still holds.
+    # When retention deleted the entries; the hash is retained, so that the chain stays verifiable.
     Column("dropped_at", BigInteger),
     sqlite_with_rowid=False,
 )
 
-# Where each chain ends, under a MAC of the server secret: who can only write SQL can neither cut the end off nor
-# replace the chain by another (audit/head.py).
+# The end of each chain, with a MAC under the server secret: an attacker who can only write SQL cannot truncate or
+# replace the chain (audit/head.py).
 audit_heads = Table(
     "audit_heads",
     metadata,
@@ -66,9 +66,9 @@ audit_heads = Table(
     # The last batch and its hash.
     Column("seq", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
-    # Retention has dropped the entries of the batches up to this one.
+    # Retention has deleted the entries of all batches up to this one.
     Column("dropped", BigInteger, nullable=False),
-    # The first batch that was sealed after somebody had tampered with the head; null if nobody has.
+    # The first batch that was sealed after the head had been tampered with; null if it was not.
     Column("broken", BigInteger),
     Column("mac", LargeBinary, nullable=False),
     sqlite_with_rowid=False,

@@ -1,4 +1,4 @@
-"""What every table is made with."""
+"""Shared definitions of the schema: metadata with naming conventions, and the owner column."""
 
 from sqlalchemy import Column, ForeignKey, MetaData, Text
 
@@ -11,5 +11,5 @@ metadata = MetaData(
 
 
 def owner(table: str, column: str, *, key: bool = False, nullable: bool = False) -> Column[str]:
-    """A reference that goes with what it refers to."""
+    """A foreign key whose row is deleted together with the row it refers to."""
     return Column(column, Text, ForeignKey(f"{table}.id", ondelete="CASCADE"), primary_key=key, nullable=nullable)

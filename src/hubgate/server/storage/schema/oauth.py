@@ -1,4 +1,4 @@
-"""Apps, what users allowed them, and what they were given."""
+"""Tables of apps, consents, codes and tokens."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text, text
 
@@ -10,14 +10,14 @@ apps = Table(
     metadata,
     Column("client_id", Text, primary_key=True),
     Column("name", Text, nullable=False),
-    # One of the two owns it.
+    # Exactly one of the two is the owner.
     owner("users", "owner_id", nullable=True),
     owner("organizations", "org_id", nullable=True),
     Column("homepage", Text, nullable=False),
     Column("redirect_uris", Text, nullable=False),
     Column("scopes", Text, nullable=False),
     Column("required_scopes", Text, nullable=False),
-    # Scopes of the operator's own that this app was given.
+    # Operator-defined scopes that were granted to this app.
     Column("extra_scopes", Text, nullable=False),
     Column("confidential", BigInteger, nullable=False),
     Column("token_lifetime", BigInteger, nullable=False),
@@ -25,7 +25,8 @@ apps = Table(
     Column("refresh_tokens", BigInteger, nullable=False),
     Column("redirect_match", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    # Token exchange: the operator's privilege, then what the organization's admins set; null sets no limit.
+    # Token exchange: the privilege that the operator grants, then the settings of the organization's admins; null means
+    # no limit.
     Column("token_exchange", BigInteger, nullable=False),
     Column("token_duration", BigInteger, nullable=False),
     Column("allowed_scopes", Text),
@@ -33,7 +34,7 @@ apps = Table(
     Column("allowed_networks", Text),
     Column("daily_quota", BigInteger),
     Column("paused", BigInteger, nullable=False),
-    # Tokens exchanged before this are dead.
+    # Tokens that were exchanged before this time are invalid.
     Column("exchange_since", BigInteger, nullable=False, server_default="0"),
     Index(None, "owner_id"),
     Index(None, "org_id"),
@@ -44,7 +45,7 @@ def _app() -> Column[str]:
     return Column("client_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE"), nullable=False)
 
 
-# SHA-256 of client secrets. During an overlap an app has two.
+# SHA-256 of client secrets. During a rotation an app has two.
 app_secrets = Table(
     "app_secrets",
     metadata,
@@ -52,80 +53,82 @@ app_secrets = Table(
     _app(),
     Column("last_four", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    # Null for the current one.
+    # Null for the current secret.
     Column("expires_at", BigInteger),
     Index(None, "client_id"),
     Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )
 
-# Metadata documents of apps that were never registered, as long as HTTP lets us keep them (oauth/cimd/).
+# Cached metadata documents of unregistered apps, for as long as HTTP caching allows (oauth/cimd/).
 cimd_documents = Table(
     "cimd_documents",
     metadata,
     Column("client_id", Text, primary_key=True),
-    # Empty until it was fetched once.
+    # Empty until the first successful fetch.
     Column("document", Text, nullable=False),
     Column("fetched_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
-    # Until when some process is at it; 0 when none is.
+    # The lease of the process that fetches the document; 0 if none does.
     Column("fetching_until", BigInteger, nullable=False),
     Index(None, "expires_at"),
 )
 
-# What a user allows an app: the union of what was approved. Live tokens are cut down to it (oauth/consent/).
+# What a user allows an app: the union of all approvals. Tokens are limited to it when they are used (oauth/consent/).
 consents = Table(
     "consents",
     metadata,
     Column("id", Text, primary_key=True),
     owner("users", "user_id"),
-    # No reference: an app with a metadata document has no row.
+    # Not a foreign key: an app with a metadata document has no row.
     Column("client_id", Text, nullable=False),
-    # The same once more for a registered app, so that a consent ends with it, however it ends.
+    # The client_id of a registered app, as a foreign key: the consent is always deleted together with the app.
     Column("app_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE")),
     Column("scopes", Text, nullable=False),
-    # The app's name and redirect addresses as the user saw them; another face asks again.
+    # The app's name and redirect URIs as the user saw them. After a change the user is asked again.
     Column("face", Text, nullable=False),
     Column("app_name", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
-    # The same for tokens that are for other servers (RFC 8707).
+    # Scopes of tokens for other servers (RFC 8707).
     Column("other_scopes", Text, nullable=False, server_default=text("''")),
+    # The servers that these scopes were approved for, separated by spaces.
+    Column("other_resources", Text, nullable=False, server_default=text("''")),
     Index(None, "client_id"),
     Index(None, "app_id"),
     Index("uq_consents_user_id_client_id", "user_id", "client_id", unique=True),
 )
 
-# The organizations a consent reaches, each with the scopes that the user granted it with.
+# The organizations of a consent, each with the scopes that the user granted for it.
 consent_organizations = Table(
     "consent_organizations",
     metadata,
     owner("consents", "consent_id", key=True),
     owner("organizations", "org_id", key=True),
     Column("scopes", Text, nullable=False, server_default=text("''")),
-    # Of the membership it was granted under: a user who left and joined again has granted nothing.
+    # When the membership of the grant began: a user who leaves and rejoins must grant again.
     Column("joined_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "org_id"),
     sqlite_with_rowid=False,
 )
 
-# What a consent page showed when it was allowed (oauth/approvals/): only the same passes without being asked.
+# What a consent page showed when it was approved (oauth/approvals/). Only an identical request skips the page.
 consent_approvals = Table(
     "consent_approvals",
     metadata,
     owner("consents", "consent_id", key=True),
-    # A digest of the next two; empty where they are.
+    # A digest of the next two columns; empty if both are empty.
     Column("shown", Text, primary_key=True),
     Column("resources", Text, nullable=False),
-    # Of an app without a secret on a loopback address.
+    # Set for an app without a secret on a loopback address.
     Column("redirect_uri", Text, nullable=False),
     Column("scopes", Text, nullable=False),
     Column("approved_at", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 
-# Authorization codes, by hour and SHA-256 as tokens are. A redeemed one stays until it expires, to know a replay.
+# Authorization codes, by hour and SHA-256 like tokens. A redeemed code is retained for a while, to detect a replay.
 codes = Table(
     "codes",
     metadata,
@@ -141,15 +144,15 @@ codes = Table(
     Column("auth_time", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("redeemed_at", BigInteger),
-    # Of the tokens it was redeemed for: a replay ends them.
+    # The family of the tokens issued for the code: a replay revokes them.
     Column("family", Text, nullable=False),
-    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "expires_at"),
     sqlite_with_rowid=False,
 )
 
-# Access tokens of apps: consented ones hang on a consent, exchanged ones on an organization.
+# Access tokens of apps, issued under a consent or by token exchange for an organization.
 app_tokens = Table(
     "app_tokens",
     metadata,
@@ -157,15 +160,15 @@ app_tokens = Table(
     Column("client_id", Text, nullable=False),
     owner("users", "user_id"),
     owner("consents", "consent_id", nullable=True),
-    # The fence of an exchanged token.
+    # The organization that an exchanged token is limited to.
     owner("organizations", "org_id", nullable=True),
     Column("scopes", Text, nullable=False),
     Column("family", Text, nullable=False),
-    # The refresh token that its first use supersedes.
+    # The refresh token that is superseded when this token is first used.
     Column("supersedes", LargeBinary),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
-    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
@@ -175,16 +178,16 @@ app_tokens = Table(
     sqlite_with_rowid=False,
 )
 
-# Devices that wait for their users (oauth/device/). A user code is kept as a MAC: it is short enough to be guessed.
+# Device codes (oauth/device/). The user code is stored as a MAC, because it is short enough to brute-force.
 device_codes = Table(
     "device_codes",
     metadata,
     Column("key", LargeBinary, primary_key=True),
     Column("user_code", LargeBinary, nullable=False, unique=True),
-    # No reference: a CLI that the operator configured has no row.
+    # Not a foreign key: a CLI that the operator configured has no row.
     Column("client_id", Text, nullable=False),
     Column("app_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE")),
-    # What was asked; once decided, what was approved.
+    # The requested scopes; after the decision, the approved scopes.
     Column("scopes", Text, nullable=False),
     # "pending", then "approved" or "denied"; "consumed" once the token was fetched.
     Column("state", Text, nullable=False),
@@ -197,7 +200,7 @@ device_codes = Table(
     Column("user_agent", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
-    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "app_id"),
     Index(None, "user_id"),
@@ -216,12 +219,12 @@ refresh_tokens = Table(
     Column("scopes", Text, nullable=False),
     Column("auth_time", BigInteger, nullable=False),
     Column("family", Text, nullable=False),
-    # The one before it in the family, which its first use supersedes.
+    # The previous token of the family, which is superseded when this token is first used.
     Column("predecessor", LargeBinary),
-    # When its successor, or an access token issued with that, was first used.
+    # When its successor, or an access token issued with the successor, was first used.
     Column("superseded_at", BigInteger),
     Column("expires_at", BigInteger, nullable=False),
-    # The servers it is requested for (RFC 8707), separated by spaces; empty for this hub.
+    # The target servers (RFC 8707), separated by spaces; empty for this hub.
     Column("resources", Text, nullable=False, server_default=text("''")),
     Index(None, "consent_id"),
     Index(None, "user_id"),
@@ -230,15 +233,15 @@ refresh_tokens = Table(
     sqlite_with_rowid=False,
 )
 
-# The latest refusals an app met, for its owner: the names of what was sent, and what of it is harmless.
+# The latest rejected requests of an app, for its owner: parameter names, and the values that are not sensitive.
 app_errors = Table(
     "app_errors",
     metadata,
-    # The id of the refused request.
+    # The id of the rejected request.
     Column("id", Text, primary_key=True),
     _app(),
     Column("created_at", BigInteger, nullable=False),
-    # The path that was asked.
+    # The path of the request.
     Column("endpoint", Text, nullable=False),
     Column("error", Text, nullable=False),
     Column("description", Text, nullable=False),
@@ -250,7 +253,7 @@ app_errors = Table(
 
 _WAITING = text("granted IS NULL")
 
-# What app owners asked the operator for: the privilege of token exchange, or a scope of the operator's.
+# Requests of app owners to the operator: the token exchange privilege, or an operator-defined scope.
 operator_requests = Table(
     "operator_requests",
     metadata,
@@ -259,14 +262,14 @@ operator_requests = Table(
     # "token-exchange" or a scope's name.
     Column("wanted", Text, nullable=False),
     Column("reason", Text, nullable=False),
-    # The id of a user, who may be gone by now.
+    # A user id; the user may have been deleted.
     Column("asked_by", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    # Null while it waits; then 1 granted, 0 refused.
+    # Null while the request is open; then 1 for granted, 0 for rejected.
     Column("granted", BigInteger),
     Column("decided_at", BigInteger),
     Index(None, "created_at"),
-    # One of a kind waits at a time.
+    # At most one open request of each kind.
     Index(
         "uq_operator_requests_waiting",
         "client_id",

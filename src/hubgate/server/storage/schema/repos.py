@@ -1,4 +1,4 @@
-"""Repos, their refs, discussions, large files and events."""
+"""Tables of repos, refs, discussions, large files and events."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text, text
 
@@ -9,8 +9,8 @@ def _repo(*, key: bool = False) -> Column[str]:
     return Column("repo_id", Text, ForeignKey("repos.id", ondelete="CASCADE"), primary_key=key, nullable=False)
 
 
-# Its objects lie in a folder named by its id; its refs are below. An owner that goes takes its repos along in the same
-# transaction (hub/repos/removing.py), so that each leaves its event.
+# A repo's objects are stored in a folder named after its id, its refs in `refs`. The transaction that deletes an owner
+# also deletes the owner's repos (hub/repos/removing.py), so that each deletion is recorded as an event.
 repos = Table(
     "repos",
     metadata,
@@ -22,24 +22,24 @@ repos = Table(
     Column("owner_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("private", BigInteger, nullable=False),
-    # "" or how requests for access are answered: "auto" or "manual".
+    # How access requests are approved: "auto" or "manual"; "" if the repo is not gated.
     Column("gated", Text, nullable=False),
     Column("discussions_disabled", BigInteger, nullable=False),
-    # What a space is built with; "" for the others.
+    # The SDK of a space; "" for other repos.
     Column("sdk", Text, nullable=False),
     Column("creator_id", Text, nullable=False),
-    # The app through which it was made.
+    # The app that created the repo.
     Column("creator_client", Text),
-    # What refs/heads/main points to, beside its row in `refs`, for lists.
+    # The commit of refs/heads/main, copied from `refs` for lists.
     Column("head_sha", Text),
-    # JSON: the front matter of its README, and the tags that follow from it.
+    # JSON: the front matter of the README, and the tags derived from it.
     Column("card", Text, nullable=False),
     Column("tags", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
-    # Grows with every change of its refs: a copy of them on disk that carries a lower one is behind.
+    # Incremented by every change of refs: a copy on disk with a lower number is out of date.
     Column("generation", BigInteger, nullable=False),
-    # The numbers of its latest event and of its latest discussion.
+    # The numbers of the latest event and the latest discussion.
     Column("last_seq", BigInteger, nullable=False),
     Column("last_discussion", BigInteger, nullable=False),
     Index(None, "owner_id", "type"),
@@ -47,7 +47,7 @@ repos = Table(
     Index(None, "type", "created_at", "id"),
 )
 
-# Every name that a repo has, and those that redirect to it: no other repo gets one of them until it is unlinked.
+# The current name of each repo, and the names that redirect to it. No other repo may take a name until it is unlinked.
 repo_names = Table(
     "repo_names",
     metadata,
@@ -58,9 +58,9 @@ repo_names = Table(
     _repo(),
     # 0 for a redirect.
     Column("current", BigInteger, nullable=False),
-    # When the repo left this name; null for a present name, and for those left before this was stored.
+    # When the repo was renamed; null for a current name, and for redirects older than this column.
     Column("left_at", BigInteger),
-    # The id of the user who allowed it to lead out of its namespace.
+    # The id of the user who allowed a redirect to another namespace.
     Column("allowed_by", Text),
     Index(None, "repo_id"),
     sqlite_with_rowid=False,
@@ -68,15 +68,15 @@ repo_names = Table(
 
 _UNCOUNTED = text("commits IS NULL")
 
-# The truth about branches, tags and pull requests; refs on disk are a copy for git (hub/repos/copied_refs.py).
+# Branches, tags and pull requests. This table is authoritative; refs on disk are a copy (hub/repos/copied_refs.py).
 refs = Table(
     "refs",
     metadata,
     _repo(key=True),
-    # In full, such as refs/heads/main.
+    # The full name, such as refs/heads/main.
     Column("name", Text, primary_key=True),
     Column("sha", Text, nullable=False),
-    # How many commits lead to it; null until they are counted (hub/repos/counting.py).
+    # The number of commits reachable from the ref; null until they are counted (hub/repos/counting.py).
     Column("commits", BigInteger),
     Index(
         "ix_refs_uncounted",
@@ -98,12 +98,12 @@ discussions = Table(
     Column("description", Text, nullable=False),
     # "draft", "open", "closed" or "merged".
     Column("status", Text, nullable=False),
-    # The ref a pull request is for; null for a plain discussion.
+    # The target ref of a pull request; null for a plain discussion.
     Column("base", Text),
-    # The id of a user, who may be gone by now.
+    # A user id; the user may have been deleted.
     Column("author_id", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    # The id of the user who closed it; null while it is open.
+    # The id of the user who closed the discussion; null while it is open.
     Column("closed_by", Text),
     Index(None, "repo_id", "author_id"),
     sqlite_with_rowid=False,
@@ -111,8 +111,8 @@ discussions = Table(
 
 _OF_GUESTS = text("guest = 1")
 
-# Which large files a repo may use. The file itself is shared by all repos that hold it, so only one that was sent it,
-# bytes and all, has a row here: knowing a hash must not be enough to read somebody's file.
+# The large files that a repo may use. Repos share the stored file, so a repo gets a row only after the full content was
+# uploaded to it: knowing a hash must not be enough to read another repo's file.
 lfs_links = Table(
     "lfs_links",
     metadata,
@@ -120,19 +120,21 @@ lfs_links = Table(
     # SHA-256, hex.
     Column("oid", Text, primary_key=True),
     Column("size", BigInteger, nullable=False),
-    # What the content would be called as a git blob, for clients that sent it as one.
+    # The id of the content as a git blob, for clients that sent it as a blob.
     Column("blob_sha", Text),
     Column("created_at", BigInteger, nullable=False),
-    # Only guests sent it: it is not part of the owner's storage, and goes once nothing needs it (hub/guests/sweep.py).
+    # 1 if only guests uploaded the file: it does not count as the owner's storage, and is deleted once it is not needed
+    # (hub/guests/sweep.py).
     Column("guest", BigInteger, nullable=False, server_default="0"),
-    # The repo's generation when a pull request was last seen to need it.
+    # The repo's generation when a pull request was last found to need the file. Null until a pull request refers to it;
+    # until then only writers and the guest who uploaded the file can download it.
     Column("checked", BigInteger),
     Index(None, "oid"),
     Index("ix_lfs_links_of_guests", "repo_id", "oid", sqlite_where=_OF_GUESTS, postgresql_where=_OF_GUESTS),
     sqlite_with_rowid=False,
 )
 
-# The bytes that users without the right to write hold in repos (hub/guests/charging.py).
+# Bytes that users without write permission store in repos (hub/guests/charging.py).
 _WAITING = text("num = 0")
 
 guest_bytes = Table(
@@ -140,13 +142,14 @@ guest_bytes = Table(
     metadata,
     owner("users", "user_id", key=True),
     _repo(key=True),
-    # The pull request; 0 until one takes the bytes up, and negative for commits that it had and has no more.
+    # The number of the pull request. Negative for its git storage that a merge does not release: former commits, and
+    # commits that were never added. 0 if it is not open yet, and for large files that depend on what refers to them.
     Column("num", BigInteger, primary_key=True, autoincrement=False),
-    # Of a large file; empty for what is stored in git.
+    # The id of a large file; empty for git storage.
     Column("oid", Text, primary_key=True),
     Column("bytes", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
-    # The repo's generation when the pull request was last seen not to be merged.
+    # The repo's generation when the pull request was last found not to be merged.
     Column("checked", BigInteger),
     Index(None, "repo_id", "num"),
     Index(None, "repo_id", "oid"),
@@ -154,29 +157,29 @@ guest_bytes = Table(
     sqlite_with_rowid=False,
 )
 
-# Commits that came by a pull request and were not on a branch or tag when they were last looked at
+# Commits that were pushed to a pull request and were not on a branch or tag when last checked
 # (hub/guests/marked_commits.py).
 pull_request_commits = Table(
     "pull_request_commits",
     metadata,
     _repo(key=True),
     Column("sha", Text, primary_key=True),
-    # Whether a pull request's ref led to it at that time; otherwise it is not shown.
+    # Whether the commit was reachable from a pull request's ref when last checked; otherwise it is hidden.
     Column("is_reachable", BigInteger, nullable=False),
-    # The repo's generation at that time; null until then.
+    # The repo's generation at the last check; null before the first.
     Column("checked", BigInteger),
     sqlite_with_rowid=False,
 )
 
 _UNFANNED = text("fanned_at IS NULL")
 
-# Every change of a repo, in the order in which it happened there, as watchers will be told. Outlives its repo.
+# Every change of a repo, in order, as it is delivered to webhooks. Events are retained after their repo is deleted.
 events = Table(
     "events",
     metadata,
     Column("id", Text, primary_key=True),
     Column("repo_id", Text, nullable=False),
-    # Counts from 1 in each repo, without a gap.
+    # Consecutive in each repo, from 1.
     Column("repo_seq", BigInteger, nullable=False),
     Column("repo_type", Text, nullable=False),
     Column("owner_id", Text, nullable=False),
@@ -184,15 +187,15 @@ events = Table(
     Column("private", BigInteger, nullable=False),
     Column("scope", Text, nullable=False),
     Column("action", Text, nullable=False),
-    # JSON, frozen: all of the payload but the webhook's own part.
+    # JSON, immutable: the payload without the part that describes the webhook.
     Column("body", LargeBinary, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("fanned_at", BigInteger),
-    # How many deliveries led to it, each by a receiver that changed something.
+    # The length of the chain of deliveries that caused the event, each by a receiver that changed something.
     Column("depth", BigInteger, nullable=False, server_default="0"),
-    # The last webhook it was fanned out to; null until the first.
+    # The last webhook that the event was fanned out to; null before the first.
     Column("fan_cursor", Text),
-    # Whether a user without the right to write caused it: such events have a webhook quota of their own.
+    # 1 if a user without write permission caused the event: such events have a separate webhook quota.
     Column("guest", BigInteger, nullable=False, server_default="0"),
     Index(None, "repo_id", "repo_seq", unique=True),
     Index(

@@ -1,27 +1,27 @@
-"""What the service itself keeps: signing keys, limits, leases, mail."""
+"""Tables of the service itself: signing keys, rate limits, leases and mail."""
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text
 
 from hubgate.server.storage.schema.base import metadata
 
-# Keys that sign ID tokens. The private half is sealed under the server secret, bound to its kid (oauth/keys/).
+# Keys that sign ID tokens. The private key is sealed under the server secret and bound to its kid (oauth/keys/).
 signing_keys = Table(
     "signing_keys",
     metadata,
     Column("kid", Text, primary_key=True),
-    # Consecutive: of two processes that rotate at once, one finds its number taken and does nothing.
+    # Consecutive and unique: if two processes rotate at once, the second insert fails and that process does nothing.
     Column("seq", BigInteger, nullable=False, unique=True),
     Column("algorithm", Text, nullable=False),
     Column("public_jwk", Text, nullable=False),
     Column("sealed_private", LargeBinary, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("signs_from", BigInteger, nullable=False),
-    # When it leaves the published set; null while it is the newest.
+    # When the key is removed from the published set; null for the newest key.
     Column("published_until", BigInteger),
     Column("revoked_at", BigInteger),
 )
 
-# Counters of the rate limiter, one row for a bucket's current window (throttle/).
+# Counters of the rate limiter, one row per bucket for its current window (throttle/).
 rate_limits = Table(
     "rate_limits",
     metadata,
@@ -32,7 +32,7 @@ rate_limits = Table(
     sqlite_with_rowid=False,
 )
 
-# Who runs a loop that must have one runner at a time (worker/loops.py).
+# Leases of background loops, which have one runner at a time (worker/loops.py).
 leases = Table(
     "leases",
     metadata,
@@ -42,7 +42,7 @@ leases = Table(
     sqlite_with_rowid=False,
 )
 
-# What happens once in a hub's life, such as the making of its first operator: the insert that wins did it.
+# Events that happen once per hub, such as the creation of the first operator. The insert that wins decides who does it.
 milestones = Table(
     "milestones",
     metadata,
@@ -51,14 +51,14 @@ milestones = Table(
     sqlite_with_rowid=False,
 )
 
-# Mail that is to be sent, sealed: it holds links that open accounts (mail/outbox.py).
+# Outgoing mail, sealed because it contains links that give access to accounts (mail/outbox.py).
 mails = Table(
     "mails",
     metadata,
     Column("id", Text, primary_key=True),
     Column("sealed", LargeBinary, nullable=False),
     Column("attempts", BigInteger, nullable=False),
-    # When to try next; a sender that takes it moves this ahead, so that no two send it.
+    # The time of the next attempt. A sender that claims the mail moves this ahead, so that only one sends it.
     Column("due_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Index(None, "due_at"),

@@ -6,60 +6,65 @@ from hubgate.server.storage.schema.base import metadata, owner
 
 _GRANTED = text("client_id IS NOT NULL")
 
-# Who is told of what, and where (webhooks/managing/).
+# Webhooks with their settings, quotas and delivery state (webhooks/managing/).
 webhooks = Table(
     "webhooks",
     metadata,
     Column("id", Text, primary_key=True),
-    # One of the two owns it.
+    # Exactly one of the two is the owner.
     owner("users", "user_id", nullable=True),
     owner("organizations", "org_id", nullable=True),
-    # Null where events are only fetched.
+    # Null if events are only pulled.
     Column("url", Text),
-    # "repo", "discussion", separated by a space.
+    # "repo" and "discussion", separated by a space.
     Column("domains", Text, nullable=False),
-    # Sealed. During a rotation the old one signs beside the new until then.
+    # Sealed. During a rotation both secrets sign until the old one expires.
     Column("secret", LargeBinary),
     Column("old_secret", LargeBinary),
     Column("old_secret_until", BigInteger),
-    # Ed25519, its own for good: sealed private half, published half.
+    # Ed25519 key pair of the webhook, which never changes. The private key is sealed.
     Column("private_key", LargeBinary, nullable=False),
     Column("public_key", Text, nullable=False),
     Column("ordered", BigInteger, nullable=False),
     # "enabled", "disabled" or "suspended".
     Column("state", Text, nullable=False),
-    # The number of its latest delivery; they have no gap.
+    # The number of the latest delivery; numbers are consecutive.
     Column("last_seq", BigInteger, nullable=False),
-    # Triggers since the window began.
+    # The start of the quota window, and the triggers since then.
     Column("quota_from", BigInteger, nullable=False),
     Column("quota_used", BigInteger, nullable=False),
-    # Since when every try has failed; when its owner was warned of that.
+    # Since when every attempt has failed, and when the owner was warned.
     Column("failing_since", BigInteger),
     Column("warned_at", BigInteger),
-    # Since when it has been suspended; null while it is not.
+    # When the webhook was suspended; null if it is not.
     Column("suspended_at", BigInteger),
-    # The breaker: failures in a row, and until when nothing is sent.
+    # The circuit breaker: consecutive failures, and until when it is open (nothing is sent).
     Column("failures", BigInteger, nullable=False),
     Column("closed_until", BigInteger, nullable=False),
-    # Its place in line: when work of its is due, or has been since it was last served; null while there is none, or as
-    # much in the air as may be.
+    # The position in the queue: since when a delivery is due, or when the next one will be. Null if none is waiting, or
+    # if the limit of deliveries in flight is reached.
     Column("next_due_at", BigInteger),
     Column("last_trigger_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
-    # When a try last failed.
+    # When an attempt last failed.
     Column("failed_at", BigInteger),
-    # Triggers that guests of the watched repos caused in the same window: they do not use up the quota of the others.
+    # Triggers in the same window that guests of the watched repos caused. They do not count towards `quota_used`.
     Column("guest_quota_used", BigInteger, nullable=False, server_default="0"),
-    # The app that created it and the grant it used, "consent" or "exchange"; null where its owner did without an app.
-    # No reference: the grant may end, and the webhook is suspended then.
+    # The app that created the webhook and its grant, "consent" or "exchange"; null if the owner created it without an
+    # app. Not a foreign key: when the grant is revoked, the webhook is suspended.
     Column("client_id", Text),
     Column("grant_kind", Text),
     Column("granted_by", Text),
     Column("granted_scopes", Text),
-    # What the grant let it read when somebody last looked (webhooks/managing/grants.py).
+    # What the grant allowed the webhook to read at the last check (webhooks/managing/grants.py).
     Column("reach", Text),
-    # When the app created or last changed it: what an organization ended before does not concern it.
+    # When the app created or last changed the webhook: earlier revocations by an organization do not apply to it.
     Column("granted_at", BigInteger),
+    # For a token exchange: when the membership, the plan and the privilege of the grant began.
+    Column("granted_under", Text),
+    # 0 if an app created the webhook. If its owner created it and an app took it over: 1 while the owner's URL is
+    # unchanged, 2 once an app has set another.
+    Column("taken_over", BigInteger, nullable=False, server_default="0"),
     Index("ix_webhooks_granted", "id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index("ix_webhooks_granted_by", "granted_by", "client_id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index(None, "user_id"),
@@ -67,7 +72,8 @@ webhooks = Table(
     Index(None, "next_due_at"),
 )
 
-# What a webhook watches. A name that nobody has yet binds to whoever takes it first, and to nobody after them.
+# What a webhook watches. A name that does not exist yet binds to the first account or repo that takes it, and to no
+# later one.
 watches = Table(
     "watches",
     metadata,
@@ -77,11 +83,11 @@ watches = Table(
     # Lower case.
     Column("key", Text, primary_key=True),
     Column("name", Text, nullable=False),
-    # The id of the user, organization or repo; null until there is one, empty once it left the name.
+    # The id of the user, organization or repo; null until it exists, empty once it no longer has the name.
     Column("target_id", Text),
-    # The order in which they were given.
+    # The position in the list that the user gave.
     Column("position", BigInteger, nullable=False),
-    # Since when; null where that is since its webhook was made.
+    # When the watch was added; null means when its webhook was created.
     Column("made_at", BigInteger),
     Index(None, "target_id", "webhook_id"),
     Index(None, "key", "target_id"),
@@ -89,47 +95,48 @@ watches = Table(
 )
 
 _WAITING = text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
-# Retries, tests and replays wait for no lane. Its columns are those of the index of all that waits, for the same order;
-# SQLite takes the younger of two that serve as well (tests/storage/test_plans_of_claims.py).
+# Retries, tests and replays do not wait for a lane. The index has the same columns as the index of all waiting
+# deliveries, for the same order; SQLite prefers the newer of two equivalent indexes
+# (tests/storage/test_plans_of_claims.py).
 _BESIDE = text(
     "state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
 )
-# What waits in a lane, and what failed and may hold one.
+# Deliveries that wait in a lane, and failed deliveries that may block a lane.
 _UNTRIED = text("state IN ('pending', 'retrying', 'parked') AND attempts = 0 AND replay_of = ''")
 _TRIED = text("state IN ('pending', 'retrying', 'parked') AND tried_at IS NOT NULL AND replay_of = ''")
 _LEASED = text("lease_until IS NOT NULL")
 
-# One event for one webhook (webhooks/delivering/).
+# Deliveries: one event for one webhook (webhooks/delivering/).
 deliveries = Table(
     "deliveries",
     metadata,
     Column("id", Text, primary_key=True),
     owner("webhooks", "webhook_id"),
     Column("event_id", Text, nullable=False),
-    # Empty for the first; else the delivery that it repeats, so that a repetition is no duplicate.
+    # The delivery that this one replays, so that a replay is not rejected as a duplicate; empty for the original.
     Column("replay_of", Text, nullable=False),
-    # Gapless in its webhook: where pulling goes on.
+    # Consecutive in each webhook: the cursor for pulling.
     Column("seq", BigInteger, nullable=False),
-    # The lane, and the place in it.
+    # The lane, and the position in it.
     Column("repo_id", Text, nullable=False),
     Column("repo_seq", BigInteger, nullable=False),
-    # For lists and filters: as the event says it.
+    # Copied from the event, for lists and filters.
     Column("repo_type", Text, nullable=False),
     Column("repo_name", Text, nullable=False),
     Column("scope", Text, nullable=False),
     Column("action", Text, nullable=False),
     Column("depth", BigInteger, nullable=False),
-    # A test has a body of its own; null where it is the event's.
+    # The body of a test; null for other deliveries, which send the event's body.
     Column("body", LargeBinary),
     Column("is_test", BigInteger, nullable=False),
     # "pending", "retrying", "parked", "delivered", "failed", "skipped", "cancelled" or "stored".
     Column("state", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("attempts", BigInteger, nullable=False),
-    # Of the last try; null where there was no answer.
+    # The HTTP status of the last attempt; null if there was no response.
     Column("status", BigInteger),
     Column("due_at", BigInteger),
-    # When the first try ended: an ordered lane waits from then on.
+    # When the first attempt ended. An ordered lane waits from then on.
     Column("tried_at", BigInteger),
     Column("lease_until", BigInteger),
     Column("lease_token", Text),
@@ -147,19 +154,19 @@ deliveries = Table(
     Index(None, "created_at"),
 )
 
-# Every try of a delivery, with what came back.
+# Every attempt of a delivery, with the response.
 attempts = Table(
     "attempts",
     metadata,
     owner("deliveries", "delivery_id", key=True),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("at", BigInteger, nullable=False),
-    # Where to, and signed how: both may be set otherwise by the time somebody looks.
+    # The URL and the signature as sent; the webhook's settings may have changed since then.
     Column("url", Text, nullable=False),
     Column("signature", Text, nullable=False),
     Column("status", BigInteger),
     Column("duration_ms", BigInteger, nullable=False),
-    # In words, where there was no answer; one text for all that could map a network (attack W18).
+    # The error text if there was no response. Errors that could reveal a network share one text (attack W18).
     Column("error", Text, nullable=False),
     Column("response", LargeBinary, nullable=False),
     sqlite_with_rowid=False,

@@ -1,1 +1,1 @@
-"""The JSON API of accounts and organizations: parse, ask `access`, call the use case, render."""
+"""The JSON API: parse, check permissions with `access`, call the use case, render."""

@@ -1,4 +1,4 @@
-"""An app as JSON: what is read, what may be sent, and how what is sent changes the app."""
+"""An app as JSON: response and request bodies, and how a request changes an app."""
 
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -24,14 +24,14 @@ Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Homepage = Annotated[str, Meta(max_length=LONGEST_HOMEPAGE)]
 RedirectUris = Annotated[list[str], Meta(max_length=MOST_REDIRECT_URIS)]
 Networks = Annotated[list[str], Meta(max_length=MOST_NETWORKS)]
-# Numbers out of range are refused with the app's own words, not with the parser's.
+# Numbers out of range are rejected with the app's message, not with the parser's.
 Seconds = Annotated[int, Meta(extra_json_schema={"minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME})]
 Quota = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": LARGEST_QUOTA})] | None
 Match = Literal["exact", "origin"]
 
 BLANK = App(client_id="", name="", scopes=DEFAULT_SCOPES)
 
-# Read but not sent, with what to do instead.
+# Read-only fields, each with advice for the error message.
 FIXED = {
     "clientId": "",
     "organization": "",
@@ -53,10 +53,10 @@ class RegisteredApp(msgspec.Struct, rename="camel"):
     require_pkce: bool
     refresh_tokens: bool
     redirect_match: Match
-    # Its name.
+    # The organization's name.
     organization: str | None
     created_at: str
-    # Only in the answer that made it.
+    # Only in the response that created the secret.
     client_secret: str | UnsetType = UNSET
 
 
@@ -106,7 +106,7 @@ class AppChanges(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_
     require_pkce: bool | UnsetType = UNSET
     refresh_tokens: bool | UnsetType = UNSET
     redirect_match: Match | UnsetType = UNSET
-    # These are taken as long as they say what is so.
+    # Read-only: accepted only with their present value.
     client_id: str | UnsetType = UNSET
     confidential: bool | UnsetType = UNSET
     organization: str | UnsetType | None = UNSET
@@ -128,7 +128,7 @@ class NewSecret(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 def described(app: App, organization: Organization | None) -> RegisteredApp:
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         **owners_fields(app),
         "client_id": app.client_id,
         "confidential": app.confidential,
@@ -137,18 +137,18 @@ def described(app: App, organization: Organization | None) -> RegisteredApp:
         "created_at": iso(app.created_at),
     }
     if organization is None:
-        return RegisteredApp(**said)
-    return RegisteredOrganizationApp(**said, **admins_fields(app), token_exchange=app.exchange.privileged)
+        return RegisteredApp(**fields)
+    return RegisteredOrganizationApp(**fields, **admins_fields(app), token_exchange=app.exchange.privileged)
 
 
 def applied(app: App, given: NewApp | AppChanges) -> App:
-    """The app with what was sent; whether it may be so is judged when it is saved."""
-    limits = {inside: getattr(given, name, UNSET) for name, inside in ADMINS.items()}
+    """Return the app with the request applied. Validation happens on save."""
+    limits = {attribute: getattr(given, name, UNSET) for name, attribute in ADMINS.items()}
     own = {name: getattr(given, name) for name in OWNERS}
-    return replace(app, **_sent(own), exchange=replace(app.exchange, **_sent(limits)))
+    return replace(app, **_without_unset(own), exchange=replace(app.exchange, **_without_unset(limits)))
 
 
-def _sent(values: dict[str, Any]) -> dict[str, Any]:
+def _without_unset(values: dict[str, Any]) -> dict[str, Any]:
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if value is not UNSET
     }

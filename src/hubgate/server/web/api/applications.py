@@ -1,4 +1,4 @@
-"""The apps one builds, and those of an organization: `/settings/applications` under `/api` and an organization."""
+"""Apps of the caller and of organizations: `/settings/applications` under `/api` and under an organization."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,8 +24,8 @@ _REFUSALS = {
     **NO_TOKEN,
     403: ("The token can only read, or is an app's, or you are no admin of the organization.", None),
 }
-_ABSENT = {**_REFUSALS, 404: ("There is no such app, or it is not yours.", None)}
-_MEND = {422: ("A field is unknown or has to be mended; error says which.", None)}
+_NOT_FOUND = {**_REFUSALS, 404: ("There is no such app, or it is not yours.", None)}
+_INVALID = {422: ("A field is unknown or has to be mended; error says which.", None)}
 
 
 def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
@@ -53,7 +53,7 @@ class _Applications:
     async def change(self, request: HubRequest, context: OwnerContext) -> Response:
         given = await request.read_json(shapes.OrganizationAppChanges if context.organization else shapes.AppChanges)
         app = await self._app(request, context)
-        _refuse_fixed(given, app, context)
+        _reject_read_only(given, app, context)
         changed = await owning.update(self._oauth, app, lambda latest: shapes.applied(latest, given), context.actor)
         return JsonResponse(shapes.described(changed, context.organization))
 
@@ -81,17 +81,17 @@ def _with_secret(app: App, context: OwnerContext, secret: str | None) -> shapes.
     return described
 
 
-def _refuse_fixed(given: shapes.AppChanges, app: App, context: OwnerContext) -> None:
-    """Sent back as they are, fields that nobody sets here do no harm."""
-    said = to_builtins(given)
-    now: dict[str, Any] = to_builtins(shapes.described(app, context.organization))
+def _reject_read_only(given: shapes.AppChanges, app: App, context: OwnerContext) -> None:
+    """Reject changes of read-only fields; their present values are accepted."""
+    sent = to_builtins(given)
+    present: dict[str, Any] = to_builtins(shapes.described(app, context.organization))
     for name in shapes.FIXED:
-        if name in said and said[name] != now[name]:
+        if name in sent and sent[name] != present[name]:
             raise Unprocessable(f"{name} is not changed here.{shapes.FIXED[name]}")
 
 
 def _routes(applications: _Applications, accounts: Accounts | None) -> list[Route]:
-    of = "your" if accounts is None else "an organization's"
+    whose = "your" if accounts is None else "an organization's"
     app: Any = shapes.RegisteredApp if accounts is None else shapes.RegisteredOrganizationApp
     new: Any = shapes.NewApp if accounts is None else shapes.NewOrganizationApp
     changes: Any = shapes.AppChanges if accounts is None else shapes.OrganizationAppChanges
@@ -102,28 +102,32 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
         more |= {"answers": answers, "body_cap": 256 * KIB}
         return APPLICATIONS.route(accounts, method, path, handler, Surface.API, summary, **more)
 
-    shown = {200: ("The app.", app), **_ABSENT}
-    made = {201: ("With its secret, if it has one: here and never again.", app), **_REFUSALS, **_MEND}
-    refreshed = {200: ("With its new secret: here and never again.", app), **_ABSENT, **_MEND}
+    shown = {200: ("The app.", app), **_NOT_FOUND}
+    created = {201: ("With its secret, if it has one: here and never again.", app), **_REFUSALS, **_INVALID}
+    refreshed = {200: ("With its new secret, which no other answer has.", app), **_NOT_FOUND, **_INVALID}
     return [
         route(
-            "GET", "", applications.every, f"Every one of {of} apps", {200: ("Oldest first.", list[app]), **_REFUSALS}
+            "GET",
+            "",
+            applications.every,
+            f"Every one of {whose} apps",
+            {200: ("Oldest first.", list[app]), **_REFUSALS},
         ),
-        route("POST", "", applications.create, f"Register one of {of} apps", made, body=new),
-        route("GET", _ONE, applications.one, f"One of {of} apps", shown),
-        route("PATCH", _ONE, applications.change, f"Change one of {of} apps", {**shown, **_MEND}, body=changes),
+        route("POST", "", applications.create, f"Register one of {whose} apps", created, body=new),
+        route("GET", _ONE, applications.one, f"One of {whose} apps", shown),
+        route("PATCH", _ONE, applications.change, f"Change one of {whose} apps", {**shown, **_INVALID}, body=changes),
         route(
             "DELETE",
             _ONE,
             applications.delete,
-            f"Delete one of {of} apps",
-            {204: ("Gone, with every consent and token.", None), **_ABSENT},
+            f"Delete one of {whose} apps",
+            {204: ("Gone, with every consent and token.", None), **_NOT_FOUND},
         ),
         route(
             "POST",
             _SECRET,
             applications.refresh_secret,
-            f"A new secret for one of {of} apps",
+            f"A new secret for one of {whose} apps",
             refreshed,
             body=shapes.NewSecret,
         ),
@@ -131,7 +135,7 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
             "DELETE",
             _SECRET,
             applications.delete_secret,
-            f"Make one of {of} apps public",
-            {200: ("The app, without a secret.", app), **_ABSENT},
+            f"Make one of {whose} apps public",
+            {200: ("The app, without a secret.", app), **_NOT_FOUND},
         ),
     ]

@@ -1,4 +1,4 @@
-"""The audit log for programs: the whole of it newest first, and the chain for those who follow or verify it."""
+"""The audit log for programs: an export, newest first, and the chain for clients that follow or verify it."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ class AuditBatch(msgspec.Struct, rename="camel"):
     sealed_at: str
     entries: int
     hash: str
-    # In the order in which they were sealed; empty once retention has dropped them.
+    # In the order of sealing; empty once retention has deleted the entries.
     ids: list[str]
     dropped_at: str | UnsetType = UNSET
 
@@ -53,20 +53,20 @@ def routes(accounts: Accounts) -> list[Route]:
 
     async def follow(request: HubRequest, organization: Organization) -> ASGIApp:
         query = request.query()
-        asked, only = parse_page(query, (int, int)), parse_filter(query.get("q", ""))
-        after = (int(asked.after[0]), int(asked.after[1])) if asked.after else read.START
-        found = await read.follow(accounts.db, organization.id, only, after, asked.limit)
+        page_request, only = parse_page(query, (int, int)), parse_filter(query.get("q", ""))
+        after = (int(page_request.after[0]), int(page_request.after[1])) if page_request.after else read.START
+        found = await read.follow(accounts.db, organization.id, only, after, page_request.limit)
         return _followed(request, [described(listed) for listed in found.entries], found.end)
 
     async def batches(request: HubRequest, organization: Organization) -> ASGIApp:
-        asked = parse_page(request.query(), (int,))
-        after = int(asked.after[0]) if asked.after else 0
-        found = await read.batches(accounts.db, organization.id, after, min(asked.limit, MOST_BATCHES))
+        page_request = parse_page(request.query(), (int,))
+        after = int(page_request.after[0]) if page_request.after else 0
+        found = await read.batches(accounts.db, organization.id, after, min(page_request.limit, MOST_BATCHES))
         end = found[-1][0].seq if found else after
         return _followed(request, [_described(batch, ids) for batch, ids in found], (end,))
 
     def _followed(request: HubRequest, items: Sequence[object], end: Key) -> JsonResponse:
-        """The way on is always there: who follows keeps it and asks again later."""
+        """Respond with a Link header in any case: clients store the address and ask again later."""
         return linked(request, accounts.base_url, items, encode_cursor(end))
 
     def route(

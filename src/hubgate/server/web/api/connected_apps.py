@@ -1,6 +1,6 @@
-"""`/api/settings/connected-apps`: the apps a user has allowed, seen through a personal token.
+"""`/api/settings/connected-apps`: the apps that a user allowed, managed with a personal token.
 
-A client id may be the address of a document: in the path it is percent-encoded.
+A client id may be the URL of a document: in the path it is percent-encoded.
 """
 
 import msgspec
@@ -34,10 +34,14 @@ class ConnectedApp(msgspec.Struct, rename="camel"):
     name: str
     hosts: list[str]
     scopes: list[str]
-    # Ids.
+    # Organization ids.
     organizations: list[str]
-    # By id: the scopes each organization was granted with.
+    # The scopes granted for each organization, by id.
     organization_scopes: dict[str, list[str]]
+    # Other servers that the app may access (RFC 8707). Revoking the app revokes this access too.
+    resources: list[str]
+    # The scopes on those servers.
+    resource_scopes: list[str]
     created_at: str
     updated_at: str
     last_used_at: str | None
@@ -47,6 +51,8 @@ class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True, rename="ca
     scopes: list[str] | UnsetType = UNSET
     organizations: list[str] | UnsetType = UNSET
     organization_scopes: dict[str, list[str]] = {}
+    # Can only remove scopes: the app has to request more.
+    resource_scopes: list[str] | UnsetType = UNSET
 
 
 def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
@@ -67,6 +73,7 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
                 None if given.scopes is UNSET else given.scopes,
                 None if given.organizations is UNSET else given.organizations,
                 given.organization_scopes,
+                None if given.resource_scopes is UNSET else given.resource_scopes,
             ),
         )
         await grants.follow_of(webhooks, caller.user.id, changed.client_id)
@@ -108,7 +115,11 @@ def described(connected: Connected) -> ConnectedApp:
         hosts=list(connected.hosts),
         scopes=join_scopes(consent.scopes).split(),
         organizations=sorted(consent.organizations),
-        organization_scopes={org: join_scopes(held).split() for org, held in sorted(consent.organizations.items())},
+        organization_scopes={
+            org: join_scopes(granted).split() for org, granted in sorted(consent.organizations.items())
+        },
+        resources=list(consent.other_resources),
+        resource_scopes=join_scopes(consent.other_scopes).split(),
         created_at=iso(consent.created_at),
         updated_at=iso(consent.updated_at),
         last_used_at=iso_or_none(consent.last_used_at),

@@ -1,4 +1,4 @@
-"""`POST /api/credentials/revoke`: whoever finds tokens in the open can have them stopped, without an account."""
+"""`POST /api/credentials/revoke`: anyone who finds leaked tokens can revoke them, without an account."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The kinds of events, and a JSON Schema of what webhooks are sent for each."""
+"""The kinds of events, and a JSON Schema of the webhook payload for each."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 
 PATH = "/api/event-schemas"
-_KEPT = {"cache-control": "public, max-age=300"}
+_CACHED = {"cache-control": "public, max-age=300"}
 
 
 def routes(base_url: str) -> list[Route]:
@@ -32,13 +32,13 @@ def routes(base_url: str) -> list[Route]:
     ]
 
     async def kinds(_: HubRequest) -> ASGIApp:
-        return JsonResponse(every, headers=_KEPT)
+        return JsonResponse(every, headers=_CACHED)
 
     async def schema(request: HubRequest) -> ASGIApp:
         found = by_name.get(request.param("name"))
         if found is None:
             raise NotFound("There is no such kind of event.")
-        return JsonResponse(found, headers=_KEPT)
+        return JsonResponse(found, headers=_CACHED)
 
     api = Surface.API
     return [

@@ -1,4 +1,4 @@
-"""What admins see and do about the token exchange of their organization's app; and what its members see of it."""
+"""Token exchange of an organization's app, for the organization's admins, and the tokens exchanged for a member."""
 
 from typing import Annotated, Any
 
@@ -35,21 +35,21 @@ _SPAN = (
     Query("since", "Only those made then or later: a time such as 2026-09-21T14:13:20Z."),
     Query("until", "Only those made then or earlier. What it leaves out counts: 14:13 has all of that minute."),
 )
-_LIMITS = (_USER, *_SPAN)
-_ABSENT = {
+_FILTERS = (_USER, *_SPAN)
+_NOT_FOUND = {
     **NO_TOKEN,
     403: ("The token can only read, or is an app's, or you are no admin of the organization.", None),
     404: ("There is no such app, member or token.", None),
 }
-_MEND = {422: ("A field is unknown or has to be mended; error says which.", None)}
+_INVALID = {422: ("A field is unknown or has to be mended; error says which.", None)}
 
 
 class NewDryRun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     # The member's e-mail address.
     subject_token: Annotated[str, Meta(min_length=1, max_length=LONGEST)]
-    # Without it, all that the app may have.
+    # Default: all scopes that the app may have.
     scope: str | None = None
-    # Where the app would ask from. Without it, the networks that are allowed are not looked at.
+    # The address the app would call from. If it is missing, the allowed networks are not checked.
     ip: str | None = None
 
 
@@ -61,9 +61,9 @@ class DryRun(msgspec.Struct, rename="camel"):
     role: str | UnsetType = UNSET
     scopes: list[str] | UnsetType = UNSET
     expires_in: int | UnsetType = UNSET
-    # What the app would be told.
+    # The error code that the app would receive.
     error: str | UnsetType = UNSET
-    # For admins; the app may be told less.
+    # For admins; the app may receive less detail.
     reason: str | UnsetType = UNSET
 
 
@@ -96,8 +96,8 @@ class _Exchanges:
     async def revoke(self, request: HubRequest, context: OwnerContext) -> Response:
         given = request.query()
         for name, value in given.items():
-            # Passed over in silence, a misspelt or empty limit would end every token there is.
-            if name not in [limit.name for limit in _LIMITS]:
+            # If a misspelt or empty filter were ignored, every token would be revoked.
+            if name not in [known.name for known in _FILTERS]:
                 raise BadRequest(f"{name[:60]} is no limit. Say user, since or until; say nothing to revoke all.")
             if not value:
                 raise BadRequest(f"{name} is empty. Say it in full, or leave it out.")
@@ -124,18 +124,18 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
         method: str, path: str, handler: Handler[OwnerContext], summary: str, answers: dict[int, Any], **more: Any
     ) -> Route:
         return APPLICATIONS.route(
-            accounts, method, path, handler, Surface.API, summary, answers={**answers, **_ABSENT}, **more
+            accounts, method, path, handler, Surface.API, summary, answers={**answers, **_NOT_FOUND}, **more
         )
 
     one_page = "The newest first; only those that work now."
-    revoked = {200: ("How many were ended. They are refused at their next request.", RevokedTokens), **_MEND}
+    revoked = {200: ("How many were ended. They are refused at their next request.", RevokedTokens), **_INVALID}
     return [
         route(
             "POST",
             _DRY_RUN,
             exchanges.try_out,
             "What a token exchange would give",
-            {200: ("Nothing is given, counted or recorded.", DryRun), **_MEND},
+            {200: ("Nothing is given, counted or recorded.", DryRun), **_INVALID},
             body=NewDryRun,
             body_cap=16 * KIB,
         ),
@@ -144,8 +144,8 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             _TOKENS,
             exchanges.every,
             "The live tokens that an organization's app exchanged",
-            {200: (one_page, list[ExchangedToken]), **_MEND},
-            query=(*_LIMITS, *PAGING),
+            {200: (one_page, list[ExchangedToken]), **_INVALID},
+            query=(*_FILTERS, *PAGING),
         ),
         route(
             "DELETE",
@@ -153,7 +153,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             exchanges.revoke,
             "Revoke exchanged tokens: a member's, those of a time, or all",
             {**revoked, 400: ("A limit is not known or empty: nothing was revoked.", None)},
-            query=_LIMITS,
+            query=_FILTERS,
         ),
         route(
             "DELETE",

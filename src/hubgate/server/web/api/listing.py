@@ -1,4 +1,4 @@
-"""One page of a list as JSON, and the `Link` header that leads to the next."""
+"""One page of a list as JSON, with a `Link` header to the next page."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -25,7 +25,7 @@ def listed(request: HubRequest, base_url: str, page: Page[T], render: Callable[[
 
 
 def linked(request: HubRequest, base_url: str, items: Sequence[object], cursor: str | None) -> JsonResponse:
-    """What is rendered already, with the way on if there is one."""
+    """Respond with items that are already rendered, and a Link header if there is a cursor."""
     response = JsonResponse(items)
     if cursor is not None:
         pairs = request.query_fields().pairs

@@ -37,7 +37,7 @@ class OrganizationMember(msgspec.Struct, rename="camel"):
     avatar_url: str
     type: Literal["user"] = "user"
     is_pro: bool = False
-    # For admins alone.
+    # For admins only.
     role: str | UnsetType = UNSET
     verified_email: str | UnsetType = UNSET
 
@@ -56,8 +56,8 @@ def routes(accounts: Accounts) -> list[Route]:
         query, identity = request.query(), caller_of(request).identity
         email = query.get("email", "")
         in_full = decide(identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id))
-        asked = parse_page(query, members.CURSOR)
-        page = await members.listed(accounts, organization, asked, query.get("search", ""), email_key(email))
+        page_request = parse_page(query, members.CURSOR)
+        page = await members.listed(accounts, organization, page_request, query.get("search", ""), email_key(email))
         return listing.listed(
             request, accounts.base_url, page, lambda member: _described(member, in_full=in_full.allowed)
         )
@@ -65,7 +65,7 @@ def routes(accounts: Accounts) -> list[Route]:
     async def set_role(request: HubRequest, organization: Organization) -> JsonResponse:
         given = await request.read_json(MemberRole)
         if given.resource_groups:
-            # Passed over in silence, a member meant to be held to a few repos would get them all.
+            # If groups were ignored, a member meant to be limited to a few repos would get access to all.
             raise Unprocessable("resourceGroups: this hub has none. A role counts for the whole organization.")
         user = await user_named(accounts, request.param("user"))
         await members.change_role(accounts, organization, user, Role.parse(given.role), actor_of(request))
@@ -75,7 +75,7 @@ def routes(accounts: Accounts) -> list[Route]:
         organization = await organization_named(accounts, request, Surface.API)
         user = await user_named(accounts, request.param("user"))
         if user.id == caller_of(request).identity.user_id:
-            # Leaving is one's own affair, whatever the role.
+            # Every member may leave, with any role.
             return Target((organization, user), resource.Account(user.id), Action.ACCOUNT_WRITE_SETTINGS)
         return Target((organization, user), resource.Organization(organization.id))
 
@@ -126,16 +126,16 @@ def routes(accounts: Accounts) -> list[Route]:
 
 
 def _needed_to_search(request: HubRequest, organization: Organization) -> tuple[tuple[Check, ...], ...]:
-    """Whose address it is, is for admins."""
+    """Only admins may search by e-mail address."""
     by_email = request.query().get("email")
     return ((Check(Action.ORG_READ_SETTINGS, resource.Organization(organization.id)),),) if by_email else ()
 
 
 def _described(member: Member, *, in_full: bool) -> OrganizationMember:
     user = member.user
-    said = OrganizationMember(user.id, user.name, user.shown_name, avatar_url(user.id))
+    shown = OrganizationMember(user.id, user.name, user.shown_name, avatar_url(user.id))
     if in_full:
-        said.role = member.role.label
+        shown.role = member.role.label
         if user.email_verified_at is not None:
-            said.verified_email = user.email
-    return said
+            shown.verified_email = user.email
+    return shown

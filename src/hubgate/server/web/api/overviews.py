@@ -1,4 +1,4 @@
-"""What anyone may know of a user or an organization, and how many of its repos the caller may see."""
+"""Public overviews of users and organizations, with the number of repos that the caller may see."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Former names of repos that still lead to them: `/settings/redirects` under `/api` and an organization."""
+"""Redirects from former names of repos: `/settings/redirects` under `/api` and under an organization."""
 
 from functools import partial
 from typing import Any
@@ -32,25 +32,25 @@ _REFUSALS = {
 class RedirectShown(msgspec.Struct, rename="camel"):
     type: str
     name: str
-    # Null where it is hidden from you.
+    # Null if the target is hidden from the caller.
     target: str | None
-    # Whether it leads out of the namespace.
+    # Whether the target is in another namespace.
     outside: bool
-    # When the repo left the name; null where that was before it was stored.
+    # When the repo was renamed or moved; null if that was before the time was stored.
     created_at: str | None
-    # Who let it lead out of the namespace; null where nobody was asked.
+    # The user who allowed a redirect to another namespace; null if no permission was needed.
     allowed_by: str | None
 
 
 def owner_of(context: OwnerContext) -> Owner:
-    """Whose names these are, as repos know an owner."""
+    """Return the owner of the names, as repos represent an owner."""
     if context.organization:
         return Owner("org", context.organization.id, context.organization.name)
     return Owner("user", context.user.id, context.user.name)
 
 
 def described(namespace: str, identity: Identity, found: Redirect) -> RedirectShown:
-    """A repo that was moved out and made private is as hidden here as everywhere."""
+    """Describe a redirect; a target that the caller may not see is hidden."""
     may_see = decide(identity, Action.REPO_SEE, found.repo.judged()).allowed
     return RedirectShown(
         type=found.type,

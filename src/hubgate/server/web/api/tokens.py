@@ -1,7 +1,7 @@
-"""`/api/settings/tokens`: a user's personal tokens, seen through one of them.
+"""`/api/settings/tokens`: a user's personal tokens, managed with one of them.
 
-A token can list and revoke, so that a script can clean up after itself. It can neither make nor refresh one: a stolen
-token would outlive its revocation.
+A token can list and revoke tokens, so that a script can clean up after itself. A token cannot create or refresh one: a
+stolen token would outlive its revocation.
 """
 
 from typing import Annotated
@@ -52,7 +52,7 @@ def routes(accounts: Accounts) -> list[Route]:
         return Response(status_code=204)
 
     async def refuse(_: HubRequest, __: Caller) -> Response:
-        # The rule refuses whatever comes here, for the API knows nobody by a session.
+        # The rule rejects every request before this: it requires a session, and the API accepts none.
         raise Forbidden("Make and refresh tokens on the hub's pages.")
 
     api, at_one, cap = Surface.API, f"{PATH}/{{id}}", 4 * KIB

@@ -1,4 +1,4 @@
-"""A webhook and its deliveries as JSON. A list of webhooks is bare, one is wrapped: existing clients expect both."""
+"""A webhook and its deliveries as JSON. A list is bare, a single webhook is wrapped: existing clients expect both."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ class WebhookJson(msgspec.Struct, rename="camel", omit_defaults=True):
     created_at: str
     has_secret: bool
     url: str | UnsetType = UNSET
-    # Only in the answer to the request that set it (attack O74).
+    # Only in the response to the request that set it (attack O74).
     secret: str | UnsetType = UNSET
     pull: bool | UnsetType = UNSET
     last_trigger_at: str | UnsetType = UNSET
@@ -87,8 +87,9 @@ def wanted(given: NewWebhook | WebhookChanges) -> Wanted:
 
 
 def _secret(given: WebhookChanges) -> str | None:
-    """huggingface_hub before 1.0 sends all four fields each time, null where its caller gave nothing: that a new url
-    takes the secret away would open a receiver to everyone.
+    """Return the new secret, "" to remove it, None to leave it. huggingface_hub before 1.0 always sends all four
+    fields, null if its caller gave none: a change of the url must not remove the secret and open the receiver to
+    everyone.
     """
     if isinstance(given.secret, UnsetType):
         return None
@@ -97,12 +98,12 @@ def _secret(given: WebhookChanges) -> str | None:
     return given.secret or ""
 
 
-def described(kept: Kept, secret: str | UnsetType = UNSET) -> WebhookJson:
-    """`secret` is given where this answers the request that set it."""
-    webhook = kept.webhook
+def described(stored: Kept, secret: str | UnsetType = UNSET) -> WebhookJson:
+    """Describe a webhook. `secret` is given only for the response to the request that set it."""
+    webhook = stored.webhook
     return WebhookJson(
         id=webhook.id,
-        watched=[Watched(watch.type, watch.name) for watch in kept.watched],
+        watched=[Watched(watch.type, watch.name) for watch in stored.watched],
         domains=webhook.domains.split(),
         disabled="suspended-after-failure" if webhook.state == SUSPENDED else webhook.state != ENABLED,
         status=ENABLED if webhook.state == ENABLED else "disabled",
@@ -118,7 +119,7 @@ def described(kept: Kept, secret: str | UnsetType = UNSET) -> WebhookJson:
 
 
 def logged_json(logged: Logged) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": logged.id,
         "event": {"id": logged.event_id, "action": logged.action, "scope": logged.scope},
         "repo": {"type": logged.repo_type, "name": logged.repo_name},
@@ -130,8 +131,8 @@ def logged_json(logged: Logged) -> dict[str, Any]:
         "replayOf": logged.origin,
     }
     if logged.reason:
-        said["reason"] = logged.reason
-    return said
+        fields["reason"] = logged.reason
+    return fields
 
 
 def in_full_json(full: InFull) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`/api/settings/webhooks`, one's own and, under an organization, those of its admins."""
+"""`/api/settings/webhooks`: the caller's webhooks and, under an organization, those of the organization."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ from hubgate.server.webhooks.model import STATES
 
 _ONE = "/{id}"
 _REFUSALS = {**NO_TOKEN, 403: ("The token lacks the webhooks scope, or you are no admin there.", None)}
-_ABSENT = {**_REFUSALS, 404: ("There is no such webhook, or it is not yours.", None)}
-_MEND = {422: ("A field has to be mended; error says which.", None)}
+_NOT_FOUND = {**_REFUSALS, 404: ("There is no such webhook, or it is not yours.", None)}
+_INVALID = {422: ("A field has to be mended; error says which.", None)}
 _FILTERS = (
     Query("state", f"One of {', '.join(STATES)}."),
     Query("repo", "Its name, with the namespace."),
@@ -47,83 +47,86 @@ class _Api:
 
     async def every(self, _: HubRequest, context: OwnerContext) -> ASGIApp:
         found = await self._shown(await managing.every(self._webhooks, context.owner), context)
-        return JsonResponse([shapes.described(kept) for kept in found])
+        return JsonResponse([shapes.described(stored) for stored in found])
 
     async def create(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         wanted = shapes.wanted(await request.read_json(shapes.NewWebhook))
         grant = grant_of(self._webhooks, context.identity)
-        kept = await managing.create(self._webhooks, context.owner, wanted, context.actor, grant=grant)
-        return _wrapped(kept, wanted.secret)
+        stored = await managing.create(self._webhooks, context.owner, wanted, context.actor, grant=grant)
+        return _wrapped(stored, wanted.secret)
 
     async def one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        (shown,) = await self._shown([await self._kept(request, context)], context)
+        (shown,) = await self._shown([await self._stored(request, context)], context)
         return _wrapped(shown)
 
     async def update(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         wanted = shapes.wanted(await request.read_json(shapes.WebhookChanges))
         grant, webhook_id = grant_of(self._webhooks, context.identity), request.param("id")
-        kept = await managing.update(self._webhooks, context.owner, webhook_id, wanted, context.actor, grant=grant)
-        return _wrapped(kept, wanted.secret)
+        stored = await managing.update(self._webhooks, context.owner, webhook_id, wanted, context.actor, grant=grant)
+        return _wrapped(stored, wanted.secret)
 
     async def enable(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        return await self._switched(request, context, on=True)
+        return await self._switch(request, context, on=True)
 
     async def disable(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        return await self._switched(request, context, on=False)
+        return await self._switch(request, context, on=False)
 
     async def delete(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         await removing.delete(self._webhooks, context.owner, request.param("id"), context.actor)
         return JsonResponse({})
 
     async def logs(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        (kept, sight), query = await self._kept_by_app(request, context), request.query()
+        (stored, sight), query = await self._stored_for_app(request, context), request.query()
         asked = Filter(query.get("state", ""), query.get("repo", ""), query.get("scope", ""), sight=sight)
         wanted = reading.check_filter(asked)
-        found = await reading.page(self._webhooks, kept.webhook, wanted, parse_page(query, reading.CURSOR))
+        found = await reading.page(self._webhooks, stored.webhook, wanted, parse_page(query, reading.CURSOR))
         return listed(request, self._webhooks.base_url, found, shapes.logged_json)
 
     async def log(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        kept, sight = await self._kept_by_app(request, context)
-        full = await reading.one(self._webhooks, kept.webhook, request.param("delivery"), sight)
+        stored, sight = await self._stored_for_app(request, context)
+        full = await reading.one(self._webhooks, stored.webhook, request.param("delivery"), sight)
         return JsonResponse(shapes.in_full_json(full))
 
     async def replay(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        kept = await self._kept(request, context)
-        return await self._sent(kept, await again.replay(self._webhooks, kept.webhook, request.param("delivery")))
+        stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
+        # An app may replay anything to a receiver of the user's own: the app learns nothing from that.
+        sight = sight_of(context.identity) if grant and grant.created(stored.webhook) else None
+        new = await again.replay(self._webhooks, stored.webhook, request.param("delivery"), sight)
+        return await self._await_delivery(stored, new)
 
     async def test(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        kept = await self._kept(request, context)
-        return await self._sent(kept, await again.test(self._webhooks, kept))
+        stored = await self._stored(request, context)
+        return await self._await_delivery(stored, await again.test(self._webhooks, stored))
 
-    async def _sent(self, kept: Kept, delivery_id: str) -> ASGIApp:
-        logged = await again.awaited(self._webhooks, kept.webhook, delivery_id)
+    async def _await_delivery(self, stored: Kept, delivery_id: str) -> ASGIApp:
+        logged = await again.awaited(self._webhooks, stored.webhook, delivery_id)
         return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
 
-    async def _switched(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
-        kept = await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
-        (shown,) = await self._shown([kept], context)
+    async def _switch(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
+        stored = await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
+        (shown,) = await self._shown([stored], context)
         return _wrapped(shown)
 
-    async def _kept(self, request: HubRequest, context: OwnerContext) -> Kept:
+    async def _stored(self, request: HubRequest, context: OwnerContext) -> Kept:
         return await managing.get(self._webhooks, context.owner, request.param("id"))
 
-    async def _kept_by_app(self, request: HubRequest, context: OwnerContext) -> tuple[Kept, Sight | None]:
-        """Payloads tell of private repos: an app sees those of the webhooks it created, as far as it sees the repos."""
-        kept, grant = await self._kept(request, context), grant_of(self._webhooks, context.identity)
+    async def _stored_for_app(self, request: HubRequest, context: OwnerContext) -> tuple[Kept, Sight | None]:
+        """Payloads reveal private repos: an app sees deliveries of the webhooks it created, for repos it may see."""
+        stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
         if grant is None:
-            return kept, None
-        if not grant.created(kept.webhook):
+            return stored, None
+        if not grant.created(stored.webhook):
             raise Forbidden("This app did not create this webhook, so it cannot see its deliveries.")
-        return kept, sight_of(context.identity)
+        return stored, sight_of(context.identity)
 
     async def _shown(self, found: list[Kept], context: OwnerContext) -> list[Kept]:
         grant = grant_of(self._webhooks, context.identity)
         return found if grant is None else await managing.shown_to_app(self._webhooks, found, grant)
 
 
-def _wrapped(kept: Kept, secret: str | None = None) -> ASGIApp:
-    """`secret` is the one that the request set, if any."""
-    return JsonResponse(shapes.OneWebhook(shapes.described(kept, secret or UNSET)))
+def _wrapped(stored: Kept, secret: str | None = None) -> ASGIApp:
+    """`secret` is the secret that the request set, if any."""
+    return JsonResponse(shapes.OneWebhook(shapes.described(stored, secret or UNSET)))
 
 
 def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
@@ -135,36 +138,36 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
         more |= {"answers": answers, "body_cap": 64 * KIB}
         return WEBHOOKS.route(accounts, method, path, handler, Surface.API, summary, **more)
 
-    wrapped = {200: ("The webhook.", shapes.OneWebhook), **_ABSENT}
+    wrapped = {200: ("The webhook.", shapes.OneWebhook), **_NOT_FOUND}
     sent = {
         200: ("What the receiver answered, if it did within 20 s.", shapes.Sent),
-        **_ABSENT,
+        **_NOT_FOUND,
         409: ("The webhook is disabled or suspended.", None),
     }
     every = {200: ("Oldest first.", list[shapes.WebhookJson]), **_REFUSALS}
-    made = {200: ("The webhook.", shapes.OneWebhook), **_REFUSALS, **_MEND}
+    created = {200: ("The webhook.", shapes.OneWebhook), **_REFUSALS, **_INVALID}
     return [
         route("GET", "", api.every, f"Every one of {whose} webhooks", every),
-        route("POST", "", api.create, f"Make one of {whose} webhooks", made, body=shapes.NewWebhook),
+        route("POST", "", api.create, f"Make one of {whose} webhooks", created, body=shapes.NewWebhook),
         route("GET", _ONE, api.one, f"One of {whose} webhooks", wrapped),
         route(
             "POST",
             _ONE,
             api.update,
             f"Change one of {whose} webhooks",
-            {**wrapped, **_MEND},
+            {**wrapped, **_INVALID},
             body=shapes.WebhookChanges,
         ),
         route("POST", f"{_ONE}/enable", api.enable, f"Switch one of {whose} webhooks on", wrapped),
         route("POST", f"{_ONE}/disable", api.disable, f"Switch one of {whose} webhooks off", wrapped),
-        route("DELETE", _ONE, api.delete, f"Delete one of {whose} webhooks", {200: ("Gone.", None), **_ABSENT}),
+        route("DELETE", _ONE, api.delete, f"Delete one of {whose} webhooks", {200: ("Gone.", None), **_NOT_FOUND}),
         route("POST", f"{_ONE}/test", api.test, f"Send a test to one of {whose} webhooks", sent),
         route(
             "GET",
             f"{_ONE}/logs",
             api.logs,
             f"Deliveries of one of {whose} webhooks",
-            {200: ("The newest first.", list[dict[str, Any]]), **_ABSENT},
+            {200: ("The newest first.", list[dict[str, Any]]), **_NOT_FOUND},
             query=(*_FILTERS, *PAGING),
         ),
         route(
@@ -172,7 +175,7 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
             f"{_ONE}/logs/{{delivery}}",
             api.log,
             f"One delivery of one of {whose} webhooks",
-            {200: ("With payload and tries.", dict[str, Any]), **_ABSENT},
+            {200: ("With payload and tries.", dict[str, Any]), **_NOT_FOUND},
         ),
         route("POST", f"{_ONE}/replay/{{delivery}}", api.replay, f"Send a delivery of {whose} webhook again", sent),
     ]

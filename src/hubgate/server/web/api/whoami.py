@@ -1,4 +1,4 @@
-"""`GET /api/whoami-v2`: who the token's user is, as much of it as the token may see."""
+"""`GET /api/whoami-v2`: the token's user, as far as the token's scopes allow."""
 
 from typing import Literal
 
@@ -87,31 +87,31 @@ async def _whoami(_: HubRequest, caller: Caller) -> JsonResponse:
 def describe(caller: Caller) -> WhoAmI:
     user, identity = caller.user, caller.identity
     account = Account(user.id)
-    said = WhoAmI(
+    shown = WhoAmI(
         type="user",
         id=user.id,
         name=user.name,
-        orgs=[_org(membership, identity) for membership in _in_reach(caller)],
+        orgs=[_org(membership, identity) for membership in _covered_memberships(caller)],
         auth=_auth(caller),
     )
     if decide(identity, Action.ACCOUNT_READ_PROFILE, account).allowed:
-        said.fullname, said.avatar_url, said.is_pro = user.shown_name, avatar_url(user.id), False
+        shown.fullname, shown.avatar_url, shown.is_pro = user.shown_name, avatar_url(user.id), False
     if decide(identity, Action.ACCOUNT_READ_EMAIL, account).allowed:
-        said.email, said.email_verified = user.email, user.email_verified_at is not None
+        shown.email, shown.email_verified = user.email, user.email_verified_at is not None
     if decide(identity, Action.ACCOUNT_READ_BILLING, account).allowed:
-        said.can_pay, said.billing_mode, said.period_end = bool(user.can_pay), BILLING_MODE, None
-    return said
+        shown.can_pay, shown.billing_mode, shown.period_end = bool(user.can_pay), BILLING_MODE, None
+    return shown
 
 
-def _in_reach(caller: Caller) -> list[Membership]:
-    """An app's token knows of the organizations it was given, an exchanged one of its own."""
-    reaches = caller.identity.role_in
-    return [m for m in caller.signed_in.memberships if reaches(m.organization.id) is not None]
+def _covered_memberships(caller: Caller) -> list[Membership]:
+    """Return the memberships a token covers: those granted to an app, or the organization of an exchanged token."""
+    role_in = caller.identity.role_in
+    return [m for m in caller.signed_in.memberships if role_in(m.organization.id) is not None]
 
 
 def _org(membership: Membership, identity: Identity) -> Org:
     organization = membership.organization
-    said = Org(
+    shown = Org(
         type="org",
         id=organization.id,
         name=organization.name,
@@ -122,8 +122,8 @@ def _org(membership: Membership, identity: Identity) -> Org:
         plan=organization.plan,
     )
     if decide(identity, Action.ORG_READ_BILLING, Organization(organization.id)).allowed:
-        said.can_pay, said.billing_mode = bool(organization.can_pay), BILLING_MODE
-    return said
+        shown.can_pay, shown.billing_mode = bool(organization.can_pay), BILLING_MODE
+    return shown
 
 
 def _auth(caller: Caller) -> Auth:

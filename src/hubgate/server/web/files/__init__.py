@@ -1,1 +1,1 @@
-"""Files as they are downloaded: `/resolve` and `/raw`, and the addresses large files are sent to and fetched from."""
+"""File downloads under `/resolve` and `/raw`, and the addresses for sending and fetching large files."""

@@ -1,5 +1,5 @@
-"""Headers under which a stranger's file cannot become a page of ours (attacks O60, O71): browsers never treat it as
-HTML, XML or script, never sniff its type, and give it no origin.
+"""Headers that prevent an uploaded file from acting as a page of our origin (attacks O60, O71): browsers never treat it
+as HTML, XML or script, never sniff its type, and give it no origin.
 """
 
 from urllib.parse import quote
@@ -17,7 +17,9 @@ def file_headers(path: str) -> dict[str, str]:
 
 
 def disposition(path: str) -> str:
-    """Printable ASCII for any name: the full name percent-encoded, and a plain one for old clients (RFC 6266)."""
+    """Content-Disposition in printable ASCII: the full name percent-encoded, and a plain name for old clients (RFC
+    6266).
+    """
     name = path.rpartition("/")[2]
     plain = "".join(
         letter if letter.isascii() and letter.isprintable() and letter not in '"\\' else "_" for letter in name

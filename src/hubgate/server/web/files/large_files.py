@@ -1,6 +1,6 @@
-"""Git LFS: the batch API, and the signed addresses that files are sent to and fetched from."""
+"""Git LFS: the batch API, and the signed addresses for uploads and downloads."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -9,7 +9,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of
+from hubgate.server.access.caller import Caller, caller_of
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide
 from hubgate.server.clock import SECOND
 from hubgate.server.edge.routes import MIB, Check, Route, Target, public
 from hubgate.server.errors import Forbidden, NotFound, Unprocessable
@@ -18,6 +20,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charging import announce, charge_of, use_files
 from hubgate.server.hub.lfs import parts, store
 from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, LASTS, Grant
@@ -33,7 +36,7 @@ T = TypeVar("T")
 
 MOST_OBJECTS = 1000
 LARGEST = 1 << 40
-# Addresses in one answer; files beyond that are sent in one piece.
+# Part addresses in one response; files beyond that are sent in one piece.
 MOST_PARTS = 2_000
 
 
@@ -72,45 +75,46 @@ def routes(repos: Repos) -> list[Route]:
     async def batch(request: HubRequest, given: tuple[Repo, BatchAsked]) -> Response:
         repo, asked = given
         if asked.operation == "download":
-            said = [await _to_fetch(repos, repo, one) for one in asked.objects]
+            hidden = await _hidden_from(repos, repo, caller_of(request), asked.objects)
+            results = [await _download_answer(repos, repo, item, hidden) for item in asked.objects]
         else:
-            by_guest = await _charged(repos, repo, caller_of(request).user.id, asked.objects)
-            # A part that is sent twice is stored twice: guests send files in one piece, which is what they are charged.
+            by_guest = await _charge_guest(repos, repo, caller_of(request).identity, asked.objects)
+            # A part that is sent twice is stored twice, so guests send files in one piece, as they are charged.
             room = MOST_PARTS if "multipart" in asked.transfers and not by_guest else 0
-            said = []
-            for one in asked.objects:
-                cut = _cut(repos, one.size) if one.size >= repos.limits.in_parts_from else None
+            results = []
+            for item in asked.objects:
+                cut = _cut(repos, item.size) if item.size >= repos.limits.in_parts_from else None
                 cut = cut if cut and cut.count <= room else None
-                said.append(await _to_send(repos, repo, one, cut, by_guest=by_guest))
+                results.append(await _upload_answer(repos, repo, item, cut, by_guest=by_guest))
                 room -= cut.count if cut else 0
-        return LfsResponse({"transfer": "basic", "objects": said, "hash_algo": "sha256"})
+        return LfsResponse({"transfer": "basic", "objects": results, "hash_algo": "sha256"})
 
     async def verify(request: HubRequest) -> Response:
-        grant = _granted(repos, request, "verify")
+        grant = _verified_grant(repos, request, "verify")
         asked = await _read(request, LargeObject)
         if asked.oid != grant.oid or await store.size_of(repos.db, grant.repo_id, asked.oid) != asked.size:
             raise NotFound(f"The file {asked.oid} did not arrive.")
         return LfsResponse({})
 
     async def locks(_: HubRequest, __: Repo) -> Response:
-        # Not raised: git-lfs asks at each push, and nothing is wrong that an operator should read of.
+        # Returned, not raised: git-lfs asks at each push, and operators need not see it in the log.
         return LfsResponse({"message": "There are no locks here."}, 501)
 
     async def upload(request: HubRequest) -> Response:
-        grant = _granted(repos, request, "upload")
+        grant = _verified_grant(repos, request, "upload")
         await repos.large_files.take(_body(request), grant.oid, grant.size)
-        await _linked(repos, grant)
+        await _link(repos, grant)
         return Response(status_code=200)
 
     async def part(request: HubRequest) -> Response:
-        grant = _granted(repos, request, "part")
+        grant = _verified_grant(repos, request, "part")
         length = _cut(repos, grant.size).length_of(grant.part)
         upload_id = f"{grant.repo_id}-{grant.oid}"
         etag = await parts.take(repos.large_files, upload_id, grant.part, length, _body(request))
         return Response(status_code=200, headers={"etag": f'"{etag}"'})
 
     async def complete(request: HubRequest) -> Response:
-        grant = _granted(repos, request, "complete")
+        grant = _verified_grant(repos, request, "complete")
         asked = await _read(request, Completion)
         if asked.oid != grant.oid:
             raise Unprocessable("oid is not that of the file that was announced.")
@@ -120,16 +124,16 @@ def routes(repos: Repos) -> list[Route]:
         etags = [sent.etag.strip('"') for sent in in_order]
         if not all(map(parts.is_fingerprint, etags)):
             raise Unprocessable("etag is what the upload of the part answered.")
-        # A client whose answer was lost asks again, when the parts are gone.
-        if not await _is_here(repos, grant.repo_id, grant.oid, grant.size):
+        # A client that lost the response asks again, when the parts are already deleted.
+        if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
             cut = _cut(repos, grant.size)
             await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, cut, etags)
-            await _linked(repos, grant)
+            await _link(repos, grant)
         return LfsResponse({})
 
     async def download(request: HubRequest) -> ASGIApp:
-        grant = _granted(repos, request, "download")
-        if not await _is_here(repos, grant.repo_id, grant.oid, grant.size):
+        grant = _verified_grant(repos, request, "download")
+        if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
             raise NotFound("The repo or this file of it was deleted meanwhile.", code="EntryNotFound")
         headers = {"content-type": BYTES, "etag": f'"{grant.oid}"'}
         return sender.file(request, repos.large_files.at(grant.oid), grant.size, headers)
@@ -160,7 +164,7 @@ def _at(kind: RepoType, method: str, tail: str, endpoint: ForType, summary: str)
 
 
 def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Route:
-    # The signature in the address is the permission; logs do not get it.
+    # The signature in the address grants access, so the address is not logged.
     return Route(
         method,
         path,
@@ -169,6 +173,7 @@ def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Rou
         summary,
         body_cap=cap,
         body_seconds=120.0,
+        streams=method == "PUT",
         secret_address=True,
     )
 
@@ -177,7 +182,7 @@ _BATCH = (Action.REPO_SEE, Action.REPO_READ_CONTENT, Action.REPO_WRITE, Action.D
 
 
 async def _batch_needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, BatchAsked]]:
-    """Files are sent by those who may write, and by those who may open a pull request, which may contain some."""
+    """Uploads are open to writers and to users who may open a pull request, which may contain large files."""
     asked, judged = await _read(request, BatchAsked), repo.judged()
     if asked.operation == "download":
         checks: tuple[Check, ...] = (Check(Action.REPO_READ_CONTENT, judged),)
@@ -188,54 +193,67 @@ async def _batch_needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, Ba
     return Target((repo, asked), judged, also=(checks,))
 
 
-async def _to_fetch(repos: Repos, repo: Repo, one: LargeObject) -> ObjectAnswer:
-    size = await store.size_of(repos.db, repo.id, one.oid)
-    if size is None or not await in_thread(repos.large_files.has, one.oid, size):
+async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequence[LargeObject]) -> set[str]:
+    """Return the files hidden from the caller: uploads of guests that no pull request uses, so that strangers cannot
+    use a repo as a file host (attack O72).
+    """
+    if decide(caller.identity, Action.REPO_WRITE, repo.judged()).allowed:
+        return set()
+    user_id, oids = caller.identity.user_id, {item.oid for item in objects}
+    return await repos.db.read_long(lambda tx: guest_store.hidden_from(tx, repo.id, user_id, oids))
+
+
+async def _download_answer(repos: Repos, repo: Repo, item: LargeObject, hidden: Collection[str]) -> ObjectAnswer:
+    size = await store.size_of(repos.db, repo.id, item.oid) if item.oid not in hidden else None
+    if size is None or not await in_thread(repos.large_files.has, item.oid, size):
         error = {"code": 404, "message": "This repo has no such file."}
-        return ObjectAnswer(one.oid, one.size, error=error)
-    grant = Grant("download", repo.id, one.oid, size, repos.clock() + DOWNLOAD_SECONDS * SECOND)
+        return ObjectAnswer(item.oid, item.size, error=error)
+    grant = Grant("download", repo.id, item.oid, size, repos.clock() + DOWNLOAD_SECONDS * SECOND)
     action = {"href": grant.address(repos), "expires_in": DOWNLOAD_SECONDS}
-    return ObjectAnswer(one.oid, size, actions={"download": action})
+    return ObjectAnswer(item.oid, size, actions={"download": action})
 
 
 def _cut(repos: Repos, size: int) -> Cut:
     return Cut(size, repos.limits.part)
 
 
-async def _charged(repos: Repos, repo: Repo, user_id: str, objects: Sequence[LargeObject]) -> bool:
-    """Whether a guest is about to send these: charged before a byte arrives. A writer who sends a file that guests
-    brought makes it the owner's.
+async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: Sequence[LargeObject]) -> bool:
+    """Charge a guest for these files before the upload and return whether the caller is a guest. A file that a guest
+    uploaded is charged to the owner once a writer sends it.
     """
-    if await charge_of(repos, repo, user_id) is None:
-        await use_files(repos, repo, None, {one.oid for one in objects})
+    charge = charge_of(repo, identity)
+    if charge is None:
+        await use_files(repos, repo, None, {item.oid for item in objects})
         return False
-    # Named twice, it can be sent in either size.
-    largest = {one.oid: one.size for one in sorted(objects, key=lambda one: one.size)}
-    missing = {oid: size for oid, size in largest.items() if not await _is_here(repos, repo.id, oid, size)}
-    await announce(repos, repo, user_id, missing)
+    # A file listed twice can be sent in either size.
+    largest = {item.oid: item.size for item in sorted(objects, key=lambda item: item.size)}
+    missing = {oid: size for oid, size in largest.items() if not await _is_stored(repos, repo.id, oid, size)}
+    await announce(repos, repo, charge.user_id, missing)
     return True
 
 
-async def _to_send(repos: Repos, repo: Repo, one: LargeObject, cut: Cut | None, *, by_guest: bool) -> ObjectAnswer:
-    if await _is_here(repos, repo.id, one.oid, one.size):
-        return ObjectAnswer(one.oid, one.size)
+async def _upload_answer(
+    repos: Repos, repo: Repo, item: LargeObject, cut: Cut | None, *, by_guest: bool
+) -> ObjectAnswer:
+    if await _is_stored(repos, repo.id, item.oid, item.size):
+        return ObjectAnswer(item.oid, item.size)
     until = repos.clock() + LASTS
-    # Signed as well: git-lfs shows no credentials at an address it was given.
-    verify = {"href": Grant("verify", repo.id, one.oid, one.size, until).address(repos)}
+    # Signed as well: git-lfs sends no credentials to this address.
+    verify = {"href": Grant("verify", repo.id, item.oid, item.size, until).address(repos)}
     if cut is not None:
         header = {"chunk_size": str(cut.each)}
         for number in range(1, cut.count + 1):
-            grant = Grant("part", repo.id, one.oid, one.size, until, number)
+            grant = Grant("part", repo.id, item.oid, item.size, until, number)
             header[f"{number:05d}"] = grant.address(repos)
-        whole = Grant("complete", repo.id, one.oid, one.size, until)
+        whole = Grant("complete", repo.id, item.oid, item.size, until)
         action = {"href": whole.address(repos), "header": header}
     else:
-        upload = Grant("upload", repo.id, one.oid, one.size, until, guest=int(by_guest))
+        upload = Grant("upload", repo.id, item.oid, item.size, until, guest=int(by_guest))
         action = {"href": upload.address(repos)}
-    return ObjectAnswer(one.oid, one.size, actions={"upload": action, "verify": verify})
+    return ObjectAnswer(item.oid, item.size, actions={"upload": action, "verify": verify})
 
 
-def _granted(repos: Repos, request: HubRequest, verb: str) -> Grant:
+def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> Grant:
     query = request.query()
     numbers = [*(query.get(name, "") for name in ("size", "expires", "part")), query.get("guest", "0")]
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
@@ -246,11 +264,11 @@ def _granted(repos: Repos, request: HubRequest, verb: str) -> Grant:
     return grant
 
 
-async def _is_here(repos: Repos, repo_id: str, oid: str, size: int) -> bool:
+async def _is_stored(repos: Repos, repo_id: str, oid: str, size: int) -> bool:
     return await store.size_of(repos.db, repo_id, oid) == size and await in_thread(repos.large_files.has, oid, size)
 
 
-async def _linked(repos: Repos, grant: Grant) -> None:
+async def _link(repos: Repos, grant: Grant) -> None:
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
@@ -262,7 +280,7 @@ async def _linked(repos: Repos, grant: Grant) -> None:
 
 
 async def _read(request: HubRequest, shape: type[T]) -> T:
-    """These clients send a type of their own for JSON."""
+    """Decode a JSON body without a check of its content type: LFS clients use their own."""
     body = await request.body()
     try:
         return msgspec.json.decode(body, type=shape)

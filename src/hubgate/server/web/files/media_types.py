@@ -1,8 +1,8 @@
 """The media type of a file, from a fixed table by the extension of its name (attack O71).
 
-Nothing is guessed: the rest of a name (`data:TEXT/HTML,x`) and the machine's `mime.types` are ignored. No type in the
-table is one that a browser runs or renders as a page: HTML, XML, SVG, scripts and style sheets are plain text, PDF is
-bytes. Our pages allow scripts and styles from their own origin, so a file of such a type could become part of them.
+Nothing is guessed: the rest of a name (`data:TEXT/HTML,x`) and the machine's `mime.types` are ignored. The table
+contains no type that a browser runs or renders as a page: HTML, XML, SVG, scripts and style sheets are plain text, PDF
+is bytes. Our pages allow scripts and styles from their own origin, so a file of such a type could become part of them.
 """
 
 TEXT = "text/plain; charset=utf-8"
@@ -84,7 +84,7 @@ _TYPES = {
     "otf": "font/otf",
     "woff": "font/woff",
     "woff2": "font/woff2",
-    # safetensors, gguf, onnx, bin, pt, npy, pkl and the like have no registered type: they are bytes, as is the rest.
+    # safetensors, gguf, onnx, bin, pt, npy, pkl and others have no registered type and are sent as bytes.
 }
 
 
@@ -93,7 +93,7 @@ def media_type(path: str) -> str:
 
 
 def is_image(path: str) -> bool:
-    """Whether browsers show it in an <img>."""
+    """Whether browsers display the file in an <img>."""
     return _extension(path) in _IMAGES
 
 

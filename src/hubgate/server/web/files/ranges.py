@@ -1,4 +1,4 @@
-"""One range of a file (RFC 9110, section 14). Several at once are answered with the whole file, as one may."""
+"""Range requests for files (RFC 9110, section 14). Several ranges get the whole file, as the RFC allows."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ _ETAG = re.compile(r'(?:W/)?("[^"]*")')
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From the byte `start` to before `end`."""
+    """The bytes from `start` up to, but not including, `end`."""
 
     start: int
     end: int
@@ -24,21 +24,21 @@ class OutOfRange(Exception):
 
 
 def is_known(if_none_match: str | None, etag: str) -> bool:
-    """Whether the client has it already (RFC 9110, section 13.1.2)."""
+    """Whether the client already has this version (RFC 9110, section 13.1.2)."""
     if if_none_match is None:
         return False
     return if_none_match.strip() == "*" or etag in _ETAG.findall(if_none_match)
 
 
 def is_another(if_match: str | None, etag: str) -> bool:
-    """Whether the client wants the rest of what is no longer here (RFC 9110, section 13.1.1: weak ones never match)."""
+    """Whether the client asks for a version that no longer exists (RFC 9110, section 13.1.1: weak tags never match)."""
     if if_match is None or if_match.strip() == "*":
         return False
     return etag not in [given.strip() for given in if_match.split(",")]
 
 
 def asked_span(header: str | None, if_range: str | None, etag: str, size: int) -> Span | None:
-    """None asks for the whole."""
+    """Return the requested range, or None for the whole file."""
     if header is None or (if_range is not None and if_range.strip() != etag):
         return None
     match = _RANGE.match(header.replace(" ", ""))

@@ -1,6 +1,6 @@
 """`/{id}/resolve/{rev}/{path}` and `/raw/`: a file at a revision.
 
-Asked in this order: may the caller know of the repo, pass its gate, is there such a revision, is there such a file.
+Checks in this order: may the caller see the repo, pass its gate, does the revision exist, does the file exist.
 """
 
 from starlette.responses import PlainTextResponse, Response
@@ -25,7 +25,7 @@ from hubgate.server.web.files.ranges import is_another, is_known
 from hubgate.server.web.files.sending import Sender
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing, first_of_rest, headers_of
 
-# What anyone may read of a gated repo, so that they know what they ask for: as its writers show it.
+# Files that anyone may read before access to a gated repo is granted, as written by its writers.
 BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 
@@ -35,10 +35,10 @@ def routes(repos: Repos) -> list[Route]:
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
         at = await place(request, repo)
-        return await sent(request, repo, at, pointers=False)
+        return await send(request, repo, at, pointers=False)
 
     async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
-        return await sent(request, repo, await place(request, repo), pointers=True)
+        return await send(request, repo, await place(request, repo), pointers=True)
 
     async def place(request: HubRequest, repo: Repo) -> Place:
         return await finding.place(repos, repo, request.param("rest"), first=first_of_rest(request))
@@ -49,8 +49,8 @@ def routes(repos: Repos) -> list[Route]:
             return Target(repo, judged)
         return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
 
-    async def sent(request: HubRequest, repo: Repo, at: Place, *, pointers: bool) -> ASGIApp:
-        """`pointers`: what stands in git, not the large file it stands for."""
+    async def send(request: HubRequest, repo: Repo, at: Place, *, pointers: bool) -> ASGIApp:
+        """Send a file; with `pointers`, the pointer in git instead of the large file."""
         revision = await finding.revision_of(repos, repo, at)
         folder = repos.folders.of(repo.id)
         entry, content = await objects.file_at(folder, revision.sha, at.path)
@@ -64,7 +64,7 @@ def routes(repos: Repos) -> list[Route]:
         if entry.pointer is None or pointers:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
             return sender.blob(request, slots, folder, entry.sha, size, content, headers)
-        # Knowing a hash is not having the file: the repo itself must have been sent it.
+        # Knowing a hash does not grant access: the file must have been uploaded to this repo.
         sent_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
         if sent_size != entry.pointer.size or not await in_thread(repos.large_files.has, entry.pointer.oid, sent_size):
             return _no_entry(revision.sha, at.path, at.rev)
@@ -88,7 +88,7 @@ async def is_before_the_gate(repos: Repos, repo: Repo, at: Place) -> bool:
     try:
         return await finding.is_by_a_writer(repos, repo, await finding.revision_of(repos, repo, at))
     except NotFound:
-        # The gate is asked before the revision.
+        # The gate is checked before the revision.
         return False
 
 
@@ -103,7 +103,7 @@ def _headers(entry: Entry, commit: str, path: str, *, by_pointer: bool) -> dict[
         **file_headers(path),
         "etag": f'"{etag}"',
         "x-repo-commit": commit,
-        # A commit's file never changes, but who may read it does.
+        # A file at a commit never changes, but permissions do.
         "cache-control": "no-cache",
         "vary": "Authorization, Cookie",
     }

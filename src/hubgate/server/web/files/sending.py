@@ -1,4 +1,4 @@
-"""Sending the content of a file, whole or a part of it, from wherever it is kept."""
+"""Sends the content of a file, whole or in part, from git or from disk."""
 
 import asyncio
 import os
@@ -20,15 +20,15 @@ from hubgate.server.web.files.ranges import OutOfRange, Span, asked_span
 
 _CHUNK = 256 * 1024
 _LONGEST_SILENCE = 60.0
-# Each costs a change of threads, so they are few; each is held in memory, so they are not larger.
+# Each chunk costs a thread switch, so chunks are few; each is in memory, so chunks are not larger.
 _CHUNK_OF_FILE = 512 * 1024
-# Servers that know it send the file themselves.
+# ASGI extension: servers that support it send the file themselves.
 _PATHSEND = "http.response.pathsend"
 
 
 @dataclass(frozen=True)
 class Sender:
-    """A client that takes nothing for longer than this many seconds is not waited for."""
+    """Sends files. A client that reads nothing for `longest_stall` seconds is disconnected."""
 
     longest_stall: float
 
@@ -42,8 +42,8 @@ class Sender:
         content: bytes | None,
         headers: dict[str, str],
     ) -> ASGIApp:
-        """From git; `content` is there if it is small. Otherwise a program runs for as long as the client reads, so one
-        of the `slots` is taken.
+        """Send a file from git; `content` is given if the file is small. Otherwise a git program runs until the client
+        has read the file and takes one of the `slots`.
         """
 
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
@@ -52,26 +52,27 @@ class Sender:
             parts = _from_git(slots, share_of(request), folder, sha, part)
             return Streamed(parts, headers, status, self.longest_stall)
 
-        return _part_or_all(request, size, headers, answer)
+        return _range_or_whole(request, size, headers, answer)
 
     def file(self, request: HubRequest, place: Path, size: int, headers: dict[str, str]) -> ASGIApp:
-        """From disk."""
+        """Send a file from disk."""
 
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
             if part.length == size and _PATHSEND in request.scope.get("extensions", {}):
                 return _SentByServer(place, headers, status)
             return Streamed(_from_disk(place, part), headers, status, self.longest_stall)
 
-        return _part_or_all(request, size, headers, answer)
+        return _range_or_whole(request, size, headers, answer)
 
 
-def _part_or_all(
+def _range_or_whole(
     request: HubRequest, size: int, headers: dict[str, str], answer: Callable[[Span, int, dict[str, str]], ASGIApp]
 ) -> ASGIApp:
     headers = {**headers, "accept-ranges": "bytes"}
     if size == 0 and "range" in request.headers:
-        # Nothing is within an empty file. To have its size, an existing client asks for its first byte and takes no
-        # refusal; a range may be ignored (RFC 9110, section 14.2), and in a 200 this header means nothing to others.
+        # An empty file has no satisfiable range. An existing client requests the first byte to learn the size and does
+        # not accept a 416; a range may be ignored (RFC 9110, section 14.2), and other clients ignore this header in a
+        # 200.
         headers |= {"content-range": "bytes */0", "content-length": "0"}
         return Response(status_code=200, headers=headers)
     try:
@@ -116,8 +117,8 @@ async def _from_disk(place: Path, part: Span) -> AsyncGenerator[bytes, None]:
         os.close(descriptor)
 
 
-async def _next(out: asyncio.StreamReader) -> bytes:
-    """The program only has to read on: silent for this long, it hangs."""
+async def _read_chunk(out: asyncio.StreamReader) -> bytes:
+    """Read the next chunk. Git only reads on, so a silence of this length means that the program hangs."""
     try:
         async with asyncio.timeout(_LONGEST_SILENCE):
             return await out.read(_CHUNK)
@@ -130,13 +131,13 @@ async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Spa
         process = await program.start(["cat-file", "blob", sha], folder)
         try:
             out = process.stdout or asyncio.StreamReader()
-            skip, left = part.start, part.length
-            while left and (chunk := await _next(out)):
+            skip, remaining = part.start, part.length
+            while remaining and (chunk := await _read_chunk(out)):
                 if skip >= len(chunk):
                     skip -= len(chunk)
                     continue
-                chunk = chunk[skip : skip + left]
-                skip, left = 0, left - len(chunk)
+                chunk = chunk[skip : skip + remaining]
+                skip, remaining = 0, remaining - len(chunk)
                 yield chunk
         finally:
             await program.end(process)

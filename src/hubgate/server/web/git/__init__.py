@@ -1,1 +1,1 @@
-"""Git's smart protocol over HTTP: addresses, bodies and answers. What a fetch or a push does is `hub`'s."""
+"""Git's smart protocol over HTTP: addresses, request bodies and responses. Fetching and pushing itself is in `hub`."""

@@ -1,4 +1,4 @@
-"""Answers to fetches and pushes, sent while they are made."""
+"""Streamed responses to fetches and pushes."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ END: Message = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
 class Fetched:
-    """Streams `parts`; a client that leaves ends the program behind them at once, even while it is silent."""
+    """Streams `parts`. When the client disconnects, the git program behind them ends at once, even if it is silent."""
 
     def __init__(
         self, slot: Slot, parts: Callable[[], AsyncGenerator[bytes, None]], content_type: str, longest_stall: float
@@ -38,37 +38,37 @@ class Fetched:
         self._slot, self._parts, self._type, self._longest_stall = slot, parts, content_type, longest_stall
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
-        gone = asyncio.ensure_future(receive())
-        sending = asyncio.create_task(self._in_turn(send))
+        disconnected = asyncio.ensure_future(receive())
+        sender = asyncio.create_task(self._send_in_slot(send))
         try:
-            await asyncio.wait({gone, sending}, return_when=asyncio.FIRST_COMPLETED)
-            if not sending.done():
+            await asyncio.wait({disconnected, sender}, return_when=asyncio.FIRST_COMPLETED)
+            if not sender.done():
                 raise ClientDisconnect
-            await sending
+            await sender
         finally:
-            gone.cancel()
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+            disconnected.cancel()
+            sender.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
 
-    async def _in_turn(self, send: Send) -> None:
-        """A client that leaves while it waits for its slot does not get one."""
+    async def _send_in_slot(self, send: Send) -> None:
+        """Send once a slot is free. A client that disconnects while waiting gets no slot."""
         async with self._slot:
             await self._send(send)
 
     async def _send(self, send: Send) -> None:
         parts = self._parts()
         try:
-            # What fails before the first part can still be answered with an error.
+            # A failure before the first part can still be answered with an error.
             content = await anext(parts, None)
-            await self._in_time(send, begun(self._type))
+            await self._send_in_time(send, begun(self._type))
             while content is not None:
-                await self._in_time(send, part(content))
+                await self._send_in_time(send, part(content))
                 content = await anext(parts, None)
-            await self._in_time(send, END)
+            await self._send_in_time(send, END)
         finally:
             await parts.aclose()
 
-    async def _in_time(self, send: Send, message: Message) -> None:
+    async def _send_in_time(self, send: Send, message: Message) -> None:
         try:
             async with asyncio.timeout(self._longest_stall):
                 await send(message)
@@ -77,22 +77,22 @@ class Fetched:
 
 
 class Pushed:
-    """Reports `work`, which reads the body. Once that is here nothing is torn any more: what happens then is reported
-    in git's own way, also if it goes wrong, and a client that left changes nothing. It is never `silent` seconds long
-    without a sign of life.
+    """Reports the outcome of `work`, which reads the body. Once the body is complete, the push always finishes:
+    failures are reported in git's protocol, and a disconnected client changes nothing. From then on, clients with a
+    side band get a keepalive every `silent` seconds.
     """
 
     def __init__(
-        self, asked: Asked, work: Callable[[], Awaitable[Outcome]], has_come: Callable[[], bool], silent: float
+        self, asked: Asked, work: Callable[[], Awaitable[Outcome]], body_complete: Callable[[], bool], silent: float
     ) -> None:
-        self._asked, self._work, self._has_come, self._silent = asked, work, has_come, silent
+        self._asked, self._work, self._body_complete, self._silent = asked, work, body_complete, silent
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
-        working = asyncio.ensure_future(self._reported())
+        working = asyncio.ensure_future(self._report())
         answering = False
         try:
             while not (await asyncio.wait({working}, timeout=self._silent))[0]:
-                if self._asked.banded and self._has_come():
+                if self._asked.banded and self._body_complete():
                     if not answering:
                         await send(begun(_RESULT))
                         answering = True
@@ -100,25 +100,25 @@ class Pushed:
             report = await working
         finally:
             if not working.done():
-                await self._settled(working)
+                await self._finish_or_cancel(working)
         if not answering:
             await send(begun(_RESULT))
         await send(part(report))
         await send(END)
 
-    async def _reported(self) -> bytes:
+    async def _report(self) -> bytes:
         try:
             return receiving.report(self._asked, await self._work())
         except HubError as error:
-            if not self._has_come():
+            if not self._body_complete():
                 raise
             if error.status >= 500:
                 log.warning("a push failed", exc_info=error)
             return receiving.failure(self._asked, error.message)
 
-    async def _settled(self, working: "asyncio.Future[bytes]") -> None:
-        """The client is gone, or the hub stops: before the body is here there is nothing to finish."""
-        if not self._has_come():
+    async def _finish_or_cancel(self, working: "asyncio.Future[bytes]") -> None:
+        """Wait for the work after a disconnect or at shutdown; cancel it first if the body is incomplete."""
+        if not self._body_complete():
             working.cancel()
         await asyncio.wait({working})
 

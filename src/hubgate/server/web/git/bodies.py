@@ -1,4 +1,4 @@
-"""The body of a git request as git wrote it: its clients compress what they ask for."""
+"""The body of a git request, decompressed: git clients compress their requests."""
 
 import zlib
 from collections.abc import AsyncIterator
@@ -6,15 +6,16 @@ from collections.abc import AsyncIterator
 from hubgate.server.errors import BadRequest, PayloadTooLarge, UnsupportedMedia
 from hubgate.server.http.request import HubRequest
 
-# Of what is inflated, this much is in memory at once, however small it came.
+# At most this much decompressed data is in memory at once.
 _STEP = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Body:
-    """`most` bounds what comes out, as the route's cap bounds what comes in: a few kilobytes of gzip hold gigabytes.
+    """A request body. `most` limits the decompressed size, as the route's cap limits the received size: a few kilobytes
+    of gzip can contain gigabytes.
 
-    `ended` once all of it has been read.
+    `ended` is True once the whole body has been read.
     """
 
     def __init__(self, request: HubRequest, most: int) -> None:
@@ -35,7 +36,7 @@ class Body:
 
 async def _parts(request: HubRequest) -> AsyncIterator[bytes]:
     if request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers:
-        # Nothing will come, and whoever waits for the client to leave has taken the message that says so.
+        # There is no body, and the task that waits for a disconnect has consumed the message that says so.
         return
     async for part in request.stream():
         if part:
@@ -43,23 +44,23 @@ async def _parts(request: HubRequest) -> AsyncIterator[bytes]:
 
 
 async def inflated(parts: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
-    inflating, count = zlib.decompressobj(_GZIP), 0
+    decompressor, count = zlib.decompressobj(_GZIP), 0
     async for part in parts:
         out = b""
-        while (part or len(out) == _STEP) and not inflating.eof:
-            out = _inflated(inflating, part)
-            part = inflating.unconsumed_tail
+        while (part or len(out) == _STEP) and not decompressor.eof:
+            out = _decompress(decompressor, part)
+            part = decompressor.unconsumed_tail
             count += len(out)
             if count > most:
                 raise PayloadTooLarge(f"The body is larger than the {most:,} bytes taken here.")
             if out:
                 yield out
-    if not inflating.eof:
+    if not decompressor.eof:
         raise BadRequest("The compressed body ended early.")
 
 
-def _inflated(inflating: "zlib._Decompress", part: bytes) -> bytes:
+def _decompress(decompressor: "zlib._Decompress", part: bytes) -> bytes:
     try:
-        return inflating.decompress(part, _STEP)
+        return decompressor.decompress(part, _STEP)
     except zlib.error:
         raise BadRequest("The body is not gzip.") from None

@@ -1,4 +1,4 @@
-"""The addresses that `git clone`, `fetch` and `push` use, with and without `.git` (gitprotocol-http)."""
+"""Routes for `git clone`, `fetch` and `push`, with and without `.git` (gitprotocol-http)."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ from hubgate.server.web.git.bodies import Body
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"
-# What a fetch may ask in one request: a client with a hundred thousand refs has five megabytes to say.
+# Size of one fetch request: a client with a hundred thousand refs sends five megabytes.
 MOST_ASKED = 32 * MIB
 MOST_PUSHED = MOST_PACK_BYTES + receiving.MOST_SAID
-# For the first bytes; a large body gets more (http/intake.py).
+# For the first bytes; a large body gets more time (http/intake.py).
 BODY_SECONDS = 120.0
 
 _PUSH = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_PUSH)
@@ -56,7 +56,7 @@ class _Git:
 
     def routes(self, kind: RepoType, ending: str) -> list[Route]:
         at = f"/{kind.folder}{{namespace}}/{{repo}}{ending}"
-        said = {200: ("In git's own format.", None)}
+        responses = {200: ("In git's own format.", None)}
 
         def post(service: str, endpoint: ForType, summary: str, cap: int) -> Route:
             path = f"{at}/{service}"
@@ -66,14 +66,15 @@ class _Git:
                 endpoint(kind, path),
                 Surface.GIT,
                 summary,
-                answers=said,
+                answers=responses,
                 body_cap=cap,
                 body_seconds=BODY_SECONDS,
+                streams=True,
             )
 
         refs, repos = f"{at}/info/refs", self.repos
-        fetching = at_repo(repos, Action.REPO_READ_CONTENT, self._fetch)
-        pushing_to = at_repo_needing(repos, _PUSH, self._push_needs, self._push)
+        fetch = at_repo(repos, Action.REPO_READ_CONTENT, self._fetch)
+        push = at_repo_needing(repos, _PUSH, self._push_needs, self._push)
         return [
             Route(
                 "GET",
@@ -82,10 +83,10 @@ class _Git:
                 Surface.GIT,
                 f"Branches and tags of a {kind.value}, for git",
                 query=(_SERVICE,),
-                answers={**said, 307: ("The repo was renamed: it is there.", None)},
+                answers={**responses, 307: ("The repo was renamed: it is there.", None)},
             ),
-            post(UPLOAD_PACK, fetching, f"What git fetch asks of a {kind.value}", MOST_ASKED),
-            post(RECEIVE_PACK, pushing_to, f"What git push sends to a {kind.value}", MOST_PUSHED),
+            post(UPLOAD_PACK, fetch, f"What git fetch asks of a {kind.value}", MOST_ASKED),
+            post(RECEIVE_PACK, push, f"What git push sends to a {kind.value}", MOST_PUSHED),
         ]
 
     async def _refs_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
@@ -95,26 +96,26 @@ class _Git:
         return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
 
     async def _push_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
-        """Everything, or only to a pull request of one's own: which refs, the push itself finds out."""
+        """Require write access, or an open pull request by the caller. The push itself checks each ref."""
         user_id, judged = caller_of(request).identity.user_id, repo.judged()
-        own = await discussions.open_pull_request_by(self.repos.db, repo.id, user_id) if user_id else None
+        pull_request = await discussions.open_pull_request_by(self.repos.db, repo.id, user_id) if user_id else None
         writing = Check(Action.REPO_WRITE, judged)
-        pushing_to_own = (Check(Action.DISCUSSION_PUSH, Post(judged, own.author_id)),) if own else ()
-        hint = "" if own else f"There is {NO_PULL_REQUEST} of yours either."
-        return Target(repo, judged, also=((writing, *pushing_to_own),), hint=hint)
+        push_to_own = (Check(Action.DISCUSSION_PUSH, Post(judged, pull_request.author_id)),) if pull_request else ()
+        hint = "" if pull_request else f"There is {NO_PULL_REQUEST} of yours either."
+        return Target(repo, judged, also=((writing, *push_to_own),), hint=hint)
 
     async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
         service = _service(request)
         if service == UPLOAD_PACK:
             async with self.fetches.taken(share_of(request), repo.id):
                 folder = await copied_refs.refresh(self.repos, repo.id)
-                said = await serving.advertisement(folder, _protocol(request))
-            # Version 2 begins by itself.
-            head = b"" if said.startswith(pktline.line(b"version 2\n")) else _announced(service)
+                advertised = await serving.advertisement(folder, _protocol(request))
+            # Protocol version 2 has no service announcement.
+            head = b"" if advertised.startswith(pktline.line(b"version 2\n")) else _announcement(service)
         else:
-            head, said = _announced(service), await pushing.advertisement(self.repos, repo)
+            head, advertised = _announcement(service), await pushing.advertisement(self.repos, repo)
         start = begun(f"application/x-{service}-advertisement")
-        return Response(head + said, headers={name.decode(): value.decode() for name, value in start["headers"]})
+        return Response(head + advertised, headers={name.decode(): value.decode() for name, value in start["headers"]})
 
     async def _fetch(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, UPLOAD_PACK)
@@ -122,8 +123,8 @@ class _Git:
 
         async def parts() -> AsyncGenerator[bytes, None]:
             folder = await copied_refs.refresh(self.repos, repo.id)
-            asked = marked_commits.without_removed(self.repos, repo, aiter(body))
-            answer = serving.answer(folder, _protocol(request), asked)
+            wants = marked_commits.without_removed(self.repos, repo, aiter(body))
+            answer = serving.answer(folder, _protocol(request), wants)
             try:
                 async for content in answer:
                     yield content
@@ -137,20 +138,20 @@ class _Git:
         _check_type(request, RECEIVE_PACK)
         body = Body(request, MOST_PUSHED)
         lines = LineReader(aiter(body))
-        asked = await receiving.read_commands(lines)
-        if not asked.changes:
-            # A client tries its credentials with a lone flush before it sends a large pack.
+        commands = await receiving.read_commands(lines)
+        if not commands.changes:
+            # Clients probe their credentials with a lone flush packet before they send a large pack.
             return Response(b"", media_type=f"application/x-{RECEIVE_PACK}-result")
         identity = caller_of(request).identity
 
-        async def again() -> Identity:
+        async def current_identity() -> Identity:
             return (await self.guard.again(request)).identity
 
         async def work() -> Outcome:
             async with self.pushes.taken(share_of(request), repo.id):
-                return await pushing.push(self.repos, repo, identity, asked, lines.rest(), again)
+                return await pushing.push(self.repos, repo, identity, commands, lines.rest(), current_identity)
 
-        return Pushed(asked, work, lambda: body.ended, self.repos.limits.silent_seconds)
+        return Pushed(commands, work, lambda: body.ended, self.repos.limits.silent_seconds)
 
 
 def _service(request: HubRequest) -> str:
@@ -164,11 +165,11 @@ def _protocol(request: HubRequest) -> str:
     return request.headers.get("git-protocol", "")
 
 
-def _announced(service: str) -> bytes:
+def _announcement(service: str) -> bytes:
     return pktline.line(f"# service={service}\n".encode()) + pktline.FLUSH
 
 
 def _check_type(request: HubRequest, service: str) -> None:
-    wanted = f"application/x-{service}-request"
-    if request.content_type != wanted:
-        raise UnsupportedMedia(f"Send this as {wanted}.")
+    expected = f"application/x-{service}-request"
+    if request.content_type != expected:
+        raise UnsupportedMedia(f"Send this as {expected}.")

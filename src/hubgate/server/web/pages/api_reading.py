@@ -1,4 +1,4 @@
-"""The OpenAPI document as a reader meets it: operations by subject, types in words, shapes at the end. Pure."""
+"""The OpenAPI document prepared for readers: operations by subject, types in words, shapes at the end. Pure."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 Document = Mapping[str, Any]
 
-# Addresses whose first word says little to a reader; any other subject is titled by that word itself.
+# Titles for paths whose first word says little to a reader; other subjects are titled by that word.
 _TITLES = {
     "oauth": "Sign-in for apps",
     ".well-known": "Discovery",
@@ -19,14 +19,14 @@ _TITLES = {
     "agent-harnesses": "Client compatibility",
     "telemetry": "Client compatibility",
 }
-# What a reader came for stands before what machines ask in passing.
+# Endpoints for machines are listed last.
 _LAST = ("Documentation", "Client compatibility", "Health")
-_OTHERWISE = "other"
+_DEFAULT_STATUS = "other"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a type in words; `shape` is the anchor it leads to, if any."""
+    """A piece of a type in words; `shape` is the anchor it links to, if any."""
 
     text: str
     shape: str = ""
@@ -79,7 +79,7 @@ class Shape:
 
 
 def subjects(document: Document) -> list[Subject]:
-    """In the order in which the document first names them, housekeeping last."""
+    """Subjects in the order of the document, housekeeping last."""
     found: dict[str, Subject] = {}
     for path, methods in document["paths"].items():
         title = _title(path)
@@ -115,7 +115,7 @@ def _operation(method: str, path: str, described: Document) -> Operation:
         parameters=tuple(_parameter(given) for given in described.get("parameters", ())),
         body=_content(described.get("requestBody", {})),
         answers=tuple(
-            Answer(_OTHERWISE if status == "default" else status, answer["description"], _content(answer))
+            Answer(_DEFAULT_STATUS if status == "default" else status, answer["description"], _content(answer))
             for status, answer in described["responses"].items()
         ),
     )
@@ -131,9 +131,9 @@ def _properties(schema: Document) -> Iterable[Field]:
         yield Field(name, _kind(described), name in required, meaning=described.get("description", ""))
 
 
-def _content(holder: Document) -> Words:
-    """The shape of a body or an answer; nothing where there is no body."""
-    for media_type, content in holder.get("content", {}).items():
+def _content(message: Document) -> Words:
+    """The shape of a request or response body; empty if there is no body."""
+    for media_type, content in message.get("content", {}).items():
         match media_type:
             case "application/json":
                 return _kind(content["schema"])

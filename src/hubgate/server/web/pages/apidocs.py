@@ -1,4 +1,4 @@
-"""The OpenAPI document and a page that shows it to people."""
+"""The OpenAPI document, and a page that displays it."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -35,7 +35,7 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
         Route("GET", "/docs/api", public(readable), Surface.PAGE, "The API, readable"),
     ]
 
-    # Made when somebody asks: it takes longer than all else that starting a hub does.
+    # Created on first request: it takes longer than the rest of the start-up.
     @cache
     def described() -> dict[str, Any]:
         return document(RouteTable([*documented, *own]), base_url)

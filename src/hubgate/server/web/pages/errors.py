@@ -1,4 +1,4 @@
-"""What an error page says beside the error's own message: a title, and what to do now."""
+"""The title and advice that an error page adds to the error's message."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ _BY_STATUS = {
     503: Advice("Not available right now", "Nothing was changed. Wait {wait}, then reload this page."),
 }
 _OTHER = Advice("That did not work", "Nothing was changed. Go back, change what you sent and try again.")
-# Reloading the answer to a form sends the form again.
+# Reloading the response to a form submits the form again.
 _UNKNOWN = Advice("Perhaps saved", "Do not reload this page: that could save it twice. Go back instead.")
 
 

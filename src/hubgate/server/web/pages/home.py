@@ -1,4 +1,4 @@
-"""The front door: a promise to visitors, and to those who are in what waits for them."""
+"""The home page: an introduction for visitors; recent repos, invitations and failing webhooks for users."""
 
 from starlette.responses import Response
 

@@ -1,4 +1,4 @@
-"""Long lists on pages: one page of rows at a time, the addresses of the others, and the way back to one."""
+"""Long lists on pages: one page of rows at a time, links to the other pages, and the link back after a form."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -15,8 +15,8 @@ NOTHING: Mapping[str, str] = {}
 
 
 class Asked:
-    """Which rows of a list the address asks for: the words searched, and in `parameter` where to go on. What else of
-    the query decides about the list is `kept` in the addresses of its pages.
+    """The rows of a list that the address requests: the search text, and the cursor in `parameter`. Other query
+    parameters of the list are `kept` in the links to its pages.
     """
 
     def __init__(
@@ -29,22 +29,22 @@ class Asked:
         return PageRequest(rows, decode_cursor(self._cursor, shape) if self._cursor else None)
 
     def shown(self, next_cursor: str | None) -> dict[str, Any]:
-        """What templates/parts/listing.html wants to know; an address is empty where it would lead nowhere."""
+        """Values for templates/parts/listing.html; an address is empty if there is no such page."""
         first = self._address(None) if self._cursor else ""
         return {"search": self.search, "first": first, "next": self._address(next_cursor) if next_cursor else ""}
 
     def _address(self, cursor: str | None) -> str:
-        given = {"search": self.search, **self._kept, self._parameter: cursor}
-        query = urlencode({name: value for name, value in given.items() if value})
+        parameters = {"search": self.search, **self._kept, self._parameter: cursor}
+        query = urlencode({name: value for name, value in parameters.items() if value})
         return f"{self._path}?{query}" if query else self._path
 
 
 def way_back(request: HubRequest, page: str) -> str:
-    """The same page of the list that a form stood on, with its search, if the form said so."""
+    """Return the page of the list that contained the form, with its search, if the form names it."""
     given = local_path(request.form_fields.get("back"))
     return given if given.startswith(f"{page}?") else page
 
 
 def first_of(rows: Sequence[T]) -> tuple[Sequence[T], int]:
-    """As many as a page shows where the list is only looked at in passing, and how many more there are."""
+    """Return the first page of rows, and the number of further rows."""
     return rows[:ROWS], max(0, len(rows) - ROWS)

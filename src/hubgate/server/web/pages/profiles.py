@@ -1,4 +1,4 @@
-"""Public profiles: `/{name}`, for users and organizations alike."""
+"""Public profiles of users and organizations: `/{name}`."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -30,7 +30,7 @@ _PATH = "/{name}"
 
 @dataclass(frozen=True)
 class Website:
-    """How an address is written on a page: the host in full and in ASCII, so that no letter of it is another's twin."""
+    """A website as displayed: the host is complete and in ASCII, so that no letter imitates another."""
 
     host: str
     path: str

@@ -1,4 +1,4 @@
-"""Former names of repos that still lead to them, in the settings of a user or an organization, and unlinking one."""
+"""Redirects from former names of repos, in the settings of a user or an organization."""
 
 from starlette.responses import Response
 

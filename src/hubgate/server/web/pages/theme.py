@@ -1,4 +1,4 @@
-"""The footer's theme switch: a form, so that it works without JavaScript, and a cookie that holds the choice."""
+"""The theme switch in the footer: a form, so that it works without JavaScript, and a cookie with the choice."""
 
 from starlette.responses import RedirectResponse, Response
 

@@ -1,6 +1,6 @@
-// Comfort only: every page works without this file, and controls that need it stay hidden until it runs.
+// Optional: every page works without this script, and controls that need it stay hidden until it runs.
 
-// Theme: applied at once and saved in the background, so that moving through the list does not reload the page.
+// Theme: applied at once and saved in the background, so that browsing the choices does not reload the page.
 const form = document.querySelector(".theme-form");
 if (form) {
   const select = form.elements.theme;
@@ -9,11 +9,11 @@ if (form) {
   const save = async () => {
     const body = new URLSearchParams(new FormData(form));
     const answer = await fetch(form.action, { method: "POST", body, redirect: "manual" });
-    // The hub answers with a redirect; anything else is a page the visitor should see.
+    // The hub responds with a redirect; any other response is a page that the visitor should see.
     if (answer.type !== "opaqueredirect") form.submit();
   };
 
-  // One after the other: the last choice must be the last to arrive.
+  // Sequential requests: the last choice must be saved last.
   let saving = Promise.resolve();
   select.addEventListener("change", () => {
     document.documentElement.dataset.theme = select.value;
@@ -21,7 +21,7 @@ if (form) {
   });
 }
 
-// Copy: the button names what it copies by id. The clipboard exists only on https and loopback.
+// Copy: the button refers to the text by id. The clipboard API exists only on https and loopback.
 if (navigator.clipboard) {
   for (const button of document.querySelectorAll("button[data-copy]")) {
     const source = document.getElementById(button.dataset.copy);
@@ -39,7 +39,7 @@ if (navigator.clipboard) {
   }
 }
 
-// Allow waits after it comes into view, so that the second half of a double click meant for another page does nothing.
+// Allow is enabled with a delay after it becomes visible, so that the second click of a double click does nothing.
 for (const button of document.querySelectorAll("button[data-hold]")) {
   let free;
   const hold = () => {
@@ -55,12 +55,12 @@ for (const button of document.querySelectorAll("button[data-hold]")) {
   hold();
 }
 
-// Whoever types into a field that belongs to a choice makes that choice.
+// Typing into a field that belongs to a choice selects that choice.
 for (const field of document.querySelectorAll("input[data-chooses]")) {
   field.addEventListener("input", () => {
     if (field.value) document.getElementById(field.dataset.chooses).checked = true;
   });
 }
 
-// An answer that goes to the app as a form.
+// response_mode=form_post: submit the response to the app.
 document.querySelector("form[data-submit]")?.submit();

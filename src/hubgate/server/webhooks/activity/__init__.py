@@ -1,1 +1,1 @@
-"""What became of deliveries, for the owner of a webhook; sending one again."""
+"""The delivery log of a webhook, replays and test deliveries."""

@@ -1,16 +1,17 @@
-"""Sending a delivery again, and sending a test: queued like any other, then waited for a while."""
+"""Replays and test deliveries: queued like any other delivery, then awaited for a short time."""
 
 import asyncio
 
 import msgspec
 
+from hubgate.server.access.sight import Sight
 from hubgate.server.errors import Conflict, Forbidden, NotFound
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.activity import store
-from hubgate.server.webhooks.activity.reading import NO_SUCH, may_know_again
+from hubgate.server.webhooks.activity.reading import NO_SUCH
 from hubgate.server.webhooks.activity.store import Logged
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as deliveries
@@ -20,20 +21,22 @@ from hubgate.server.webhooks.managing.managing import Kept
 from hubgate.server.webhooks.model import ALIVE, ENABLED, NOBODY, OWNER_TYPES, PENDING, REPO_TYPES, STORED, Webhook
 
 WAITS_SECONDS = 20.0
-_LOOKS_EVERY = 0.1
+_POLL_SECONDS = 0.1
 _SAMPLE_OLD, _SAMPLE_NEW = "0" * 39 + "1", "0" * 39 + "2"
 
 
-async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str) -> str:
-    """The new delivery's id. The body as it was; address and secret as they are; the right to read asked again."""
+async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str, sight: Sight | None = None) -> str:
+    """Queue a copy of a delivery and return its id. The body is the original; URL and secret are the current ones, and
+    permission to read the repo is checked again. `sight` limits an app to deliveries it may see.
+    """
     now = webhooks.clock()
     new = new_id(now)
 
     async def unit(tx: Tx) -> None:
         row = await store.origin(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
-        if row is None:
+        if row is None or (sight and await store.one(tx, webhook.id, delivery_id, now, sight) is None):
             raise NotFound(NO_SUCH)
-        if not await may_know_again(tx, webhook, row):
+        if not row["known"]:
             raise Forbidden("The owner of this webhook may no longer read that repo.")
         await _queue(tx, webhook, new, delivery_id, dict(_copied(row)), now)
 
@@ -46,18 +49,18 @@ def _copied(row: object) -> list[tuple[str, object]]:
     return [(name, row[name]) for name in names]  # type: ignore[index]
 
 
-async def test(webhooks: Webhooks, kept: Kept) -> str:
-    """An update of the newest repo it matches, or of one that nobody has."""
-    now, webhook = webhooks.clock(), kept.webhook
+async def test(webhooks: Webhooks, stored: Kept) -> str:
+    """Queue a test delivery and return its id: an update of the newest watched repo, or of an invented one."""
+    now, webhook = webhooks.clock(), stored.webhook
     new = new_id(now)
     found = await webhooks.db.read_long(lambda tx: _newest(tx, webhook))
-    sample = found or _sample(kept)
+    sample = found or _sample(stored)
     change = {"updatedRefs": [RefChange("refs/heads/main", _SAMPLE_OLD, sample.head_sha or _SAMPLE_NEW)]}
     body = body_of(Kind.REPO_CONTENT, sample, change, webhooks.base_url)
 
     async def unit(tx: Tx) -> None:
         about = {
-            # Of no event: each test is its own.
+            # A test has no event, so the delivery's id takes its place.
             "event_id": new,
             "repo_id": sample.id,
             "repo_seq": 0,
@@ -84,10 +87,10 @@ async def _newest(tx: Tx, webhook: Webhook) -> Snapshot | None:
     return Snapshot(row["id"], row["type"], name, row["owner_id"], bool(row["private"]), row["head_sha"], tags)
 
 
-def _sample(kept: Kept) -> Snapshot:
-    watch = kept.watched[0]
+def _sample(stored: Kept) -> Snapshot:
+    watch = stored.watched[0]
     name = f"{watch.name}/example" if watch.type in OWNER_TYPES else watch.name
-    # Of what has no repos here, as of owners, a model stands for it.
+    # Owners, and types that this hub does not have, are represented by a model.
     repo_type = watch.type if watch.type in REPO_TYPES else "model"
     return Snapshot(NOBODY, repo_type, name, NOBODY, False, _SAMPLE_NEW, ())
 
@@ -97,11 +100,10 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
     if numbered is None:
         raise NotFound(NO_SUCH_WEBHOOK)
     if numbered["state"] != ENABLED:
-        # Disabled means silent, whoever asks.
         raise Conflict(f"This webhook is {numbered['state']}. Enable it first.")
-    stored = webhook.url is None
-    # Whoever mended a receiver asks with a test whether it is well: it does not wait for the end of a pause.
-    due_at = await store.let_one_through(tx, webhook.id, now) if about["is_test"] and not stored else now
+    is_pull = webhook.url is None
+    # A test checks whether a receiver works again, so an open circuit breaker does not delay it.
+    due_at = await store.let_one_through(tx, webhook.id, now) if about["is_test"] and not is_pull else now
     await deliveries.add(
         tx,
         [
@@ -109,11 +111,11 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
                 id=new,
                 webhook_id=webhook.id,
                 seq=numbered["last_seq"],
-                state=STORED if stored else PENDING,
+                state=STORED if is_pull else PENDING,
                 reason="",
-                due_at=None if stored else due_at,
+                due_at=None if is_pull else due_at,
                 created_at=now,
-                # Unique for each press: a replay may be replayed, and pressed twice.
+                # Unique: a delivery can be replayed more than once, and a replay can be replayed.
                 replay_of=f"{origin} {new}",
                 **about,  # type: ignore[arg-type]
             )
@@ -124,12 +126,12 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
 async def awaited(
     webhooks: Webhooks, webhook: Webhook, delivery_id: str, seconds: float = WAITS_SECONDS
 ) -> Logged | None:
-    """What its first try came to, if that is known soon."""
-    with_patience = asyncio.get_running_loop().time() + seconds
+    """Wait up to `seconds` for the first attempt of a delivery; the delivery as it is then."""
+    deadline = asyncio.get_running_loop().time() + seconds
     while True:
         logged = await webhooks.db.read_long(lambda tx: store.one(tx, webhook.id, delivery_id, webhooks.clock()))
         if logged is None or logged.attempts > 0 or logged.state not in ALIVE:
             return logged
-        if asyncio.get_running_loop().time() >= with_patience:
+        if asyncio.get_running_loop().time() >= deadline:
             return logged
-        await asyncio.sleep(_LOOKS_EVERY)
+        await asyncio.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The list of deliveries of a webhook, and one of them with its tries."""
+"""Reading the delivery log: a page of deliveries, or a delivery with its attempts."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,23 +11,22 @@ from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.activity import store
 from hubgate.server.webhooks.activity.store import Filter, Logged
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import store as deliveries
 from hubgate.server.webhooks.delivering.request import SECRET, SIGNATURE, plain_headers, with_webhook
 from hubgate.server.webhooks.managing.checking import Mend
-from hubgate.server.webhooks.model import DELIVERED, NOBODY, STATES, Webhook
+from hubgate.server.webhooks.model import DELIVERED, STATES, Webhook
 
 CURSOR = (int,)
 NO_SUCH = "There is no such delivery."
-# In place of a secret wherever a request is shown (attack W33).
+# Replaces the secret wherever a request is shown (attack W33).
 MASK = "***"
 LATEST = 10
-_AFTER_ALL = 2**62
+_MAX_SEQ = 2**62
 _HMAC = "v1,"
 
 
 @dataclass(frozen=True)
 class Request:
-    """As the last try sent it, with the secret masked; before the first, where it will go."""
+    """The request of the last attempt, with the secret masked; only the current URL if no request was recorded."""
 
     url: str | None
     headers: dict[str, str]
@@ -35,49 +34,51 @@ class Request:
 
 @dataclass(frozen=True)
 class InFull:
+    """A delivery with its payload, attempts and request."""
+
     logged: Logged
-    # As it was sent; None once the event was dropped, or if it was not sent and may not be read any more.
+    # None once the event was deleted, or if the delivery did not succeed and the repo may no longer be read.
     payload: bytes | None
     tries: Sequence[Row]
     request: Request
-    # Of a replay: whether what it repeats can still be looked at.
+    # For a replay: whether the original delivery is still stored.
     keeps_origin: bool
-    # When the change was made, which may be long before its delivery; None of a test, and once the event was dropped.
+    # The time of the change, which may be long before the delivery; None for a test and once the event was deleted.
     happened_at: int | None
 
 
 @dataclass(frozen=True)
 class Latest:
-    """How a webhook's last deliveries ended, the oldest first, and when the last began."""
+    """The states of a webhook's last deliveries, oldest first, and the time at which the last was created."""
 
     states: tuple[str, ...]
     at: int
 
 
-def check_filter(wanted: Filter) -> Filter:
-    if wanted.state and wanted.state not in STATES:
+def check_filter(criteria: Filter) -> Filter:
+    if criteria.state and criteria.state not in STATES:
         raise Mend("state", f"One of {', '.join(STATES)}.")
-    return wanted
+    return criteria
 
 
-async def page(webhooks: Webhooks, webhook: Webhook, wanted: Filter, asked: PageRequest) -> Page[Logged]:
-    before, now = int(asked.after[0]) if asked.after else _AFTER_ALL, webhooks.clock()
-    found = await webhooks.db.read_long(lambda tx: store.page(tx, webhook.id, wanted, before, asked.fetch, now))
-    return page_of(found, asked, lambda logged: (logged.seq,))
+async def page(webhooks: Webhooks, webhook: Webhook, criteria: Filter, request: PageRequest) -> Page[Logged]:
+    before, now = int(request.after[0]) if request.after else _MAX_SEQ, webhooks.clock()
+    found = await webhooks.db.read_long(lambda tx: store.page(tx, webhook.id, criteria, before, request.fetch, now))
+    return page_of(found, request, lambda logged: (logged.seq,))
 
 
-async def newer(webhooks: Webhooks, webhook: Webhook, wanted: Filter, after: int, most: int) -> list[Logged]:
+async def newer(webhooks: Webhooks, webhook: Webhook, criteria: Filter, after: int, most: int) -> list[Logged]:
     now = webhooks.clock()
-    return await webhooks.db.read_long(lambda tx: store.newer(tx, webhook.id, wanted, after, most, now))
+    return await webhooks.db.read_long(lambda tx: store.newer(tx, webhook.id, criteria, after, most, now))
 
 
-async def count(webhooks: Webhooks, webhook: Webhook, wanted: Filter) -> int:
+async def count(webhooks: Webhooks, webhook: Webhook, criteria: Filter) -> int:
     now = webhooks.clock()
-    return await webhooks.db.read_long(lambda tx: store.count(tx, webhook.id, wanted, now))
+    return await webhooks.db.read_long(lambda tx: store.count(tx, webhook.id, criteria, now))
 
 
 async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, Latest]:
-    """By webhook; of one that was never triggered there is nothing."""
+    """The last deliveries of each webhook of an owner, by webhook id; without webhooks that were never triggered."""
     rows = await webhooks.db.read_long(lambda tx: store.latest(tx, owner.user_id, owner.org_id, LATEST))
     found: dict[str, Latest] = {}
     for row in rows:
@@ -87,7 +88,7 @@ async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, Latest]:
 
 
 async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str, sight: Sight | None = None) -> InFull:
-    """`sight` is of an app that asks."""
+    """Read a delivery in full. `sight` limits an app to deliveries it may see."""
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> InFull:
@@ -105,29 +106,19 @@ async def one(webhooks: Webhooks, webhook: Webhook, delivery_id: str, sight: Sig
 
 
 async def _may_show(tx: Tx, webhook: Webhook, logged: Logged) -> bool:
-    """What was delivered is known. Of the rest only what the owner may still read (attack W31)."""
+    """Whether to show the payload: if it was delivered, or if the repo may still be read (attack W31)."""
     if logged.state == DELIVERED:
         return True
     row = await store.origin(tx, webhook.id, logged.id)
-    return row is not None and await may_know_again(tx, webhook, row)
-
-
-async def may_know_again(tx: Tx, webhook: Webhook, row: Row) -> bool:
-    """Whether the owner may read now what a delivery is about; `row` is of `store.origin`. A test tells of a real repo
-    too, of which nothing is known once it is gone.
-    """
-    if row["repo_id"] == NOBODY:
-        return True
-    owner_id = row["owner_id"]
-    return owner_id is not None and await deliveries.may_know(tx, webhook.id, owner_id, row["repo_id"], row["private"])
+    return row is not None and bool(row["known"])
 
 
 def _request(webhook: Webhook, logged: Logged, tries: Sequence[Row]) -> Request:
-    # What was sent in a try that was interrupted, nobody wrote down.
-    known = [row for row in tries if row["url"]]
-    if not known:
+    # An interrupted attempt has no recorded URL.
+    recorded = [row for row in tries if row["url"]]
+    if not recorded:
         return Request(webhook.url, {})
-    last = known[-1]
+    last = recorded[-1]
     headers = plain_headers(logged.id, webhook.id, last["number"], asdict(logged), last["at"])
     if last["signature"].startswith(_HMAC):
         headers[SECRET] = MASK

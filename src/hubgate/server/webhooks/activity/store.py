@@ -1,4 +1,4 @@
-"""Statements behind the activity of a webhook."""
+"""SQL statements for the delivery log, replays and test deliveries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -6,7 +6,15 @@ from dataclasses import dataclass, field, fields
 from hubgate.server.access.sight import Sight
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.webhooks.delivering.store import ALIVE
+from hubgate.server.webhooks.delivering.store import (
+    ABOUT,
+    ALIVE,
+    MAY_GO,
+    OWNER_NOW,
+    OWNER_THEN,
+    PRIVATE_NOW,
+    PRIVATE_THEN,
+)
 from hubgate.server.webhooks.entitled.store import may_know
 from hubgate.server.webhooks.model import HOLDS_LANE, NOBODY, PARKED
 
@@ -33,19 +41,19 @@ class Logged:
     is_test: int
     repo_seq: int
     depth: int
-    # Of the last try.
+    # Duration of the last attempt.
     duration_ms: int | None
 
     @property
     def origin(self) -> str | None:
-        """The delivery that this one repeats."""
+        """The id of the delivery that this delivery replays."""
         origin = self.replay_of.partition(" ")[0]
         return origin if is_id(origin) else None
 
 
-# Lanes of an ordered webhook that something holds, each from where on. Found once for all the rows of a list: a lane
-# may be a hundred thousand long.
-_HELD = f"""
+# For each repo of an ordered webhook with a recent failure: the first delivery that blocks later ones. Computed once
+# per list, because a hundred thousand deliveries may be blocked.
+_BLOCKED_REPOS = f"""
     WITH held AS MATERIALIZED (
         SELECT p.repo_id, min(p.repo_seq) AS held_from FROM deliveries p JOIN webhooks o ON o.id = p.webhook_id
         WHERE p.webhook_id = :webhook_id AND o.ordered = 1 AND p.{ALIVE} AND p.replay_of = ''
@@ -54,7 +62,7 @@ _HELD = f"""
     )
 """
 _DURATION = "(SELECT a.duration_ms FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number DESC LIMIT 1)"
-# What may not leave although nothing is wrong with it: its webhook's breaker is open, or one before it holds the lane.
+# Deliveries blocked by an open circuit breaker or by an earlier delivery of the same repo are shown as parked.
 _STATE = f"""
     CASE WHEN d.{ALIVE} AND d.lease_until IS NULL AND (
         (SELECT w.closed_until FROM webhooks w WHERE w.id = :webhook_id) > :now
@@ -62,7 +70,7 @@ _STATE = f"""
             AND d.repo_seq > (SELECT h.held_from FROM held h WHERE h.repo_id = d.repo_id)
     ) THEN '{PARKED}' ELSE d.state END
 """
-# While the breaker is open nothing leaves before it closes.
+# Nothing is sent while the circuit breaker is open.
 _DUE_AT = f"""
     CASE WHEN d.{ALIVE} AND d.lease_until IS NULL THEN (
         SELECT CASE WHEN w.closed_until > :now AND w.closed_until > d.due_at THEN w.closed_until ELSE d.due_at END
@@ -78,20 +86,22 @@ _COLUMNS = ", ".join(
 
 @dataclass(frozen=True)
 class Filter:
+    """Criteria for listing deliveries."""
+
     state: str = ""
-    # With its namespace.
+    # Including its namespace.
     repo: str = ""
     scope: str = ""
-    # Of an app that asks; None shows everything.
+    # Limits an app to deliveries it may see; None shows all deliveries.
     sight: Sight | None = field(default=None, kw_only=True)
 
 
-async def page(tx: Tx, webhook_id: str, wanted: Filter, before: int, most: int, now: int) -> list[Logged]:
-    """The newest first."""
-    condition, values = _matching(webhook_id, wanted, now)
+async def page(tx: Tx, webhook_id: str, criteria: Filter, before: int, most: int, now: int) -> list[Logged]:
+    """Matching deliveries before the sequence number `before`, newest first."""
+    condition, values = _matching(webhook_id, criteria, now)
     rows = await tx.all(
         f"""
-        {_HELD} SELECT {_COLUMNS} FROM deliveries d
+        {_BLOCKED_REPOS} SELECT {_COLUMNS} FROM deliveries d
         WHERE {condition} AND d.seq < :before ORDER BY d.seq DESC LIMIT :most
         """,
         {**values, "before": before, "most": most},
@@ -99,12 +109,12 @@ async def page(tx: Tx, webhook_id: str, wanted: Filter, before: int, most: int, 
     return [Logged(*row) for row in rows]
 
 
-async def newer(tx: Tx, webhook_id: str, wanted: Filter, after: int, most: int, now: int) -> list[Logged]:
-    """Those right above a place in the list; the newest first."""
-    condition, values = _matching(webhook_id, wanted, now)
+async def newer(tx: Tx, webhook_id: str, criteria: Filter, after: int, most: int, now: int) -> list[Logged]:
+    """The matching deliveries that directly follow the sequence number `after`, newest first."""
+    condition, values = _matching(webhook_id, criteria, now)
     rows = await tx.all(
         f"""
-        {_HELD} SELECT {_COLUMNS} FROM deliveries d
+        {_BLOCKED_REPOS} SELECT {_COLUMNS} FROM deliveries d
         WHERE {condition} AND d.seq > :after ORDER BY d.seq LIMIT :most
         """,
         {**values, "after": after, "most": most},
@@ -112,53 +122,55 @@ async def newer(tx: Tx, webhook_id: str, wanted: Filter, after: int, most: int, 
     return [Logged(*row) for row in reversed(rows)]
 
 
-async def count(tx: Tx, webhook_id: str, wanted: Filter, now: int) -> int:
-    condition, values = _matching(webhook_id, wanted, now)
-    row = await tx.one(f"{_HELD} SELECT count(*) AS deliveries FROM deliveries d WHERE {condition}", values)
+async def count(tx: Tx, webhook_id: str, criteria: Filter, now: int) -> int:
+    condition, values = _matching(webhook_id, criteria, now)
+    row = await tx.one(f"{_BLOCKED_REPOS} SELECT count(*) AS deliveries FROM deliveries d WHERE {condition}", values)
     return int(row["deliveries"]) if row else 0
 
 
-def _matching(webhook_id: str, wanted: Filter, now: int) -> tuple[str, dict[str, str | int]]:
+def _matching(webhook_id: str, criteria: Filter, now: int) -> tuple[str, dict[str, str | int]]:
     conditions: list[str] = ["d.webhook_id = :webhook_id"]
     values: dict[str, str | int] = {"webhook_id": webhook_id, "now": now}
-    for column, expression, value in (("state", _STATE, wanted.state), ("scope", "d.scope", wanted.scope)):
+    for column, expression, value in (("state", _STATE, criteria.state), ("scope", "d.scope", criteria.scope)):
         if value:
             conditions.append(f"{expression} = :{column}")
             values[column] = value
-    if wanted.repo:
-        # Names are the same in either case.
+    if criteria.repo:
+        # Names are case-insensitive.
         conditions.append("lower(d.repo_name) = :repo")
-        values["repo"] = wanted.repo.lower()
-    if wanted.sight is not None:
-        conditions.append(_seen(wanted.sight, values))
+        values["repo"] = criteria.repo.lower()
+    if criteria.sight is not None:
+        conditions.append(_seen(criteria.sight, values))
     return " AND ".join(conditions), values
 
 
 def _seen(sight: Sight, values: dict[str, str | int]) -> str:
-    """Deliveries about what an app may see now: the webhook may have reported on more before it was the app's, or while
-    the app was allowed more (attack W41).
+    """The condition for deliveries an app may see: its present permissions must cover the repo as it is now and as it
+    was at the event. The webhook may have reported on more before the app took it over, or while the app had more
+    permissions (attack W41).
     """
 
-    def owned(column: str, owners: Sequence[str], name: str) -> str:
+    def among(owners: Sequence[str], name: str) -> str:
         named = {f"{name}{number}": owner for number, owner in enumerate(owners)}
         values.update(named)
-        return f"{column} IN ({', '.join(f':{each}' for each in named) or 'NULL'})"
+        return f"IN ({', '.join(f':{each}' for each in named) or 'NULL'})"
 
     values["seen_through"] = sight.client_id or ""
-    there = "SELECT 1 FROM repos r WHERE r.id = d.repo_id"
-    created = f"{owned('r.owner_id', sight.creators, 'made')} AND r.creator_client = :seen_through"
+    seen, created = among(sight.owners, "seen"), among(sight.creators, "made")
+
+    def sees(private: str, owner: str) -> str:
+        return f"({private} = 0 OR {owner} {seen} OR ({owner} {created} AND r.creator_client = :seen_through))"
+
     return f"""
-        (d.repo_id = '{NOBODY}'
-            OR EXISTS ({there} AND (r.private = 0 OR {owned("r.owner_id", sight.owners, "seen")} OR ({created})))
-            OR NOT EXISTS ({there}) AND EXISTS (
-                SELECT 1 FROM events e WHERE e.id = d.event_id
-                    AND (e.private = 0 OR {owned("e.owner_id", sight.owners, "seen")})
-            ))
+        (d.repo_id = '{NOBODY}' OR EXISTS (
+            SELECT 1 FROM webhooks w LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
+            WHERE w.id = d.webhook_id AND {sees(PRIVATE_NOW, OWNER_NOW)} AND {sees(PRIVATE_THEN, OWNER_THEN)}
+        ))
     """
 
 
 async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> Sequence[Row]:
-    """webhook_id, state, created_at of the last deliveries of each webhook of an owner, the oldest first."""
+    """webhook_id, state, created_at of the last deliveries of each webhook of an owner, oldest first."""
     return await tx.all(
         """
         SELECT d.webhook_id, d.state, d.created_at FROM webhooks w
@@ -172,7 +184,8 @@ async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> 
 async def one(tx: Tx, webhook_id: str, delivery_id: str, now: int, sight: Sight | None = None) -> Logged | None:
     condition, values = _matching(webhook_id, Filter(sight=sight), now)
     row = await tx.one(
-        f"{_HELD} SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND {condition}", {**values, "id": delivery_id}
+        f"{_BLOCKED_REPOS} SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND {condition}",
+        {**values, "id": delivery_id},
     )
     return Logged(*row) if row else None
 
@@ -205,23 +218,25 @@ async def tries(tx: Tx, delivery_id: str) -> Sequence[Row]:
 
 
 async def origin(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
-    """What a replay repeats."""
+    """The columns that a replay copies. `known` is 0 if the owner of the webhook, or its app, may not read the repo
+    now, and for a test about a repo that has been deleted.
+    """
     return await tx.one(
-        """
+        f"""
         SELECT d.event_id, d.repo_id, d.repo_seq, d.repo_type, d.repo_name, d.scope, d.action, d.depth, d.is_test,
-            d.body, COALESCE(r.owner_id, e.owner_id) AS owner_id, COALESCE(r.private, e.private) AS private
-        FROM deliveries d LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
+            d.body, CASE WHEN {MAY_GO} THEN 1 ELSE 0 END AS known
+        FROM deliveries d {ABOUT}
         WHERE d.id = :id AND d.webhook_id = :webhook_id
         """,
         {"id": delivery_id, "webhook_id": webhook_id},
     )
 
 
-_KNOWN = may_know("r.private", "r.owner_id", "r.id")
+_MAY_READ = may_know("r.private", "r.owner_id", "r.id")
 
 
 async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:
-    """What changed last of all that a webhook watches and its owner may read: id, type, name, owner_id, owner_name,
+    """The most recently updated repo that a webhook watches and may report on: id, type, name, owner_id, owner_name,
     private, head_sha, tags.
     """
     return await tx.one(
@@ -230,7 +245,7 @@ async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:
         FROM repos r LEFT JOIN users ru ON ru.id = r.owner_id LEFT JOIN organizations o ON o.id = r.owner_id
         WHERE (r.id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id)
                 OR r.owner_id IN (SELECT x.target_id FROM watches x WHERE x.webhook_id = :id))
-            AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = :id AND {_KNOWN})
+            AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = :id AND {_MAY_READ})
         ORDER BY r.updated_at DESC, r.id DESC LIMIT 1
         """,
         {"id": webhook_id},
@@ -238,7 +253,7 @@ async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:
 
 
 async def next_number(tx: Tx, webhook_id: str, now: int) -> Row | None:
-    """last_seq and state, for a delivery that nobody's change made: it does not count towards the quota."""
+    """Reserve the sequence number of a replay or a test, which do not count towards the quota: last_seq and state."""
     return await tx.one(
         "UPDATE webhooks SET last_seq = last_seq + 1, next_due_at = :now WHERE id = :id RETURNING last_seq, state",
         {"id": webhook_id, "now": now},
@@ -246,7 +261,7 @@ async def next_number(tx: Tx, webhook_id: str, now: int) -> Row | None:
 
 
 async def let_one_through(tx: Tx, webhook_id: str, now: int) -> int:
-    """The pause after failures ends, so that one may leave; when that one is due to be the first of all that waits."""
+    """Half-open the circuit breaker, and return the due time that puts a delivery first in the webhook's queue."""
     await tx.exec(
         "UPDATE webhooks SET closed_until = :now WHERE id = :id AND closed_until > :now", {"id": webhook_id, "now": now}
     )

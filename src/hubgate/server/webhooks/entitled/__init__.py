@@ -1,1 +1,1 @@
-"""Who may know of a repo."""
+"""Which webhooks may report on a repo."""

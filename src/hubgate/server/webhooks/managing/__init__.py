@@ -1,1 +1,1 @@
-"""Making, changing and ending webhooks."""
+"""Creating, changing and deleting webhooks."""

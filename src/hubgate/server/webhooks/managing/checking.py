@@ -1,4 +1,4 @@
-"""What may be a webhook's address, secret, domains and watched things."""
+"""Validation of a webhook's URL, secret, domains and watched names."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -16,22 +16,22 @@ from hubgate.server.webhooks.model import (
 )
 from hubgate.server.webhooks.signing import hmac_key
 
-# Printable ASCII: it travels in a header (attacks W15, W16).
+# Printable ASCII, because the secret is sent in a header (attacks W15, W16).
 _SECRET = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?\Z")
 _OWNER = re.compile(r"[\w.-]{1,96}\Z", re.ASCII)
 _REPO = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}\Z", re.ASCII)
 
 
 class Mend(FieldErrors):
-    """A field of a webhook that cannot stay as it was sent. Programs are told its name with it."""
+    """An invalid field of a webhook. The message for API clients starts with the name of the field."""
 
-    def __init__(self, field: str, sentence: str) -> None:
-        super().__init__({field: sentence})
-        self.message = f"{field}: {sentence}"
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__({field: problem})
+        self.message = f"{field}: {problem}"
 
 
 def check_url(url: str, egress: Egress) -> str:
-    """Its host is not looked up: where it leads is judged at each delivery."""
+    """Check the URL without resolving its host: the address is checked at each delivery."""
     try:
         egress.check(url)
     except Unprocessable as error:
@@ -43,7 +43,7 @@ def check_secret(secret: str) -> str:
     if len(secret) > LONGEST_SECRET or not _SECRET.match(secret):
         raise Mend("secret", f"A secret is 1 to {LONGEST_SECRET} printable ASCII characters, no space at either end.")
     if not hmac_key(secret):
-        # Whoever knew that could sign anything.
+        # With an empty key, anyone could sign.
         raise Mend("secret", "After whsec_ comes a key in base64.")
     return secret
 
@@ -62,7 +62,7 @@ def check_domains(domains: Collection[str]) -> str:
 
 
 def check_watched(watched: Sequence[tuple[str, str]]) -> list[Watch]:
-    """As (type, name). Nobody need own them, nor need they exist."""
+    """Check pairs of type and name. The caller need not own the targets, and the targets need not exist."""
     if not watched:
         raise Mend("watched", "Name at least one user, organization or repo.")
     if len(watched) > MOST_WATCHED:
@@ -71,8 +71,8 @@ def check_watched(watched: Sequence[tuple[str, str]]) -> list[Watch]:
     for kind, name in watched:
         if kind not in WATCHABLE:
             raise Mend("watched", f"A type is one of {', '.join(WATCHABLE)}.")
-        shape = _OWNER if kind in OWNER_TYPES else _REPO
-        if not shape.match(name):
+        pattern = _OWNER if kind in OWNER_TYPES else _REPO
+        if not pattern.match(name):
             example = "ada" if kind in OWNER_TYPES else "ada/tiny"
             raise Mend("watched", f"The name of a {kind} looks like {example}.")
         watch = Watch(kind, name)

@@ -1,35 +1,35 @@
-"""Webhooks that apps created follow the grants of those apps (attack W41).
+"""Webhooks of apps follow the grants of those apps (attack W41).
 
-What a webhook may report on is checked with every event (`entitled/`), so it sends less from the moment a grant is
-narrowed, and nothing once the grant has ended, however that came about. The round here tells its owner: a webhook whose
-grant has ended is suspended, one whose grant lets it read less than before stays enabled, and a mail says so.
+Permission to report on a repo is checked for every event (`entitled/`), so a narrowed or revoked grant takes effect at
+once. The background job here updates the webhook and notifies its owner by mail: a webhook whose grant has ended is
+suspended; a webhook whose grant was narrowed stays enabled.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity, Kind
 from hubgate.server.scopes import join_scopes, parse_scopes
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks import telling
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
 from hubgate.server.webhooks.entitled import store as entitled
 from hubgate.server.webhooks.managing import store
-from hubgate.server.webhooks.model import CONSENT, ENABLED, EXCHANGE, SUSPENDED, Grant, Webhook
+from hubgate.server.webhooks.managing.store import Followed
+from hubgate.server.webhooks.model import CONSENT, EXCHANGE, OWNERS_ADDRESS, SUSPENDED, Grant, Webhook
 
 EVERY_SECONDS = 60.0
 _BATCH = 100
 _SEE = Action.REPO_SEE.rule
 _READS = frozenset(_SEE.scopes + _SEE.created)
-LAPSED = "The app that created this webhook no longer has access. Allow the app again, or delete the webhook."
 
 
 def grant_of(webhooks: Webhooks, identity: Identity) -> Grant | None:
-    """What a webhook of this caller is created under. Sessions, personal tokens and the hub's own command lines create
-    as the user.
+    """The grant of a caller that is an app. None for sessions, personal tokens and the hub's command-line tools, which
+    act as the user.
     """
     client_id, user_id = identity.client_id, identity.user_id
     if client_id is None or user_id is None or client_id in webhooks.cli_client_ids:
@@ -39,73 +39,94 @@ def grant_of(webhooks: Webhooks, identity: Identity) -> Grant | None:
 
 
 async def reach_of(tx: Tx, grant: Grant, org_id: str | None) -> frozenset[str]:
-    """Where the grant reads private repos and by which scopes, such as `read-repos` at home and `{id}:read-repos` in an
-    organization. A webhook of the organization `org_id` reads only there.
+    """The scopes with which the grant reads private repos: `read-repos` in the user's namespace, `{id}:read-repos` in
+    an organization. A webhook of the organization `org_id` reads only that organization.
     """
-    held = _READS.intersection(parse_scopes(grant.scopes))
-    if grant.kind == EXCHANGE:
-        return held & await store.exchangeable(tx, grant.client_id)
+    (reach,) = await _reaches(tx, [(grant, org_id)])
+    return reach
+
+
+async def _reaches(tx: Tx, grants: Sequence[tuple[Grant, str | None]]) -> list[frozenset[str]]:
+    """The same for several grants, in two statements."""
+    consented = await store.consented(tx, [grant for grant, _ in grants if grant.kind == CONSENT])
+    exchangeable = await store.exchangeable(tx, [grant for grant, _ in grants if grant.kind == EXCHANGE])
+    reaches = []
+    for grant, org_id in grants:
+        read_scopes = _READS.intersection(parse_scopes(grant.scopes))
+        if grant.kind == EXCHANGE:
+            reaches.append(read_scopes & exchangeable.get(grant.client_id, frozenset()))
+        else:
+            reaches.append(_consented_reach(consented.get((grant.user_id, grant.client_id), ()), read_scopes, org_id))
+    return reaches
+
+
+def _consented_reach(consent: Sequence[Row], read_scopes: frozenset[str], org_id: str | None) -> frozenset[str]:
     reach: set[str] = set()
-    for row in await store.consented(tx, grant):
-        at_home = held.intersection(parse_scopes(row["scopes"]))
+    for row in consent:
+        user_scopes = read_scopes.intersection(parse_scopes(row["scopes"]))
         if org_id is None:
-            reach |= at_home
+            reach |= user_scopes
         if row["org_id"] is not None and org_id in (None, row["org_id"]):
-            reach |= {f"{row['org_id']}:{name}" for name in at_home.intersection(parse_scopes(row["org_scopes"]))}
+            reach |= {f"{row['org_id']}:{name}" for name in user_scopes.intersection(parse_scopes(row["org_scopes"]))}
     return frozenset(reach)
 
 
 @dataclass
 class FollowGrants:
-    """The round over all of them, some at a time."""
+    """The background job that checks the webhooks of all apps in batches."""
 
     webhooks: Webhooks
     _after: str = ""
 
     async def step(self) -> bool:
-        """Whether there are more in this round."""
+        """Check a batch; whether more batches follow."""
         after = self._after
-        found = await self.webhooks.db.read_long(lambda tx: store.granted(tx, after, _BATCH))
-        await _follow(self.webhooks, found)
+        found = await _follow(self.webhooks, lambda tx: store.granted(tx, after, _BATCH))
         more = len(found) == _BATCH
-        self._after = found[-1].id if more else ""
+        self._after = found[-1].webhook.id if more else ""
         return more
 
 
 async def follow_of(webhooks: Webhooks, user_id: str, client_id: str) -> None:
-    """At once, after a user changed what an app may do."""
-    await _follow(webhooks, await webhooks.db.read_long(lambda tx: store.granted_by(tx, user_id, client_id)))
+    """Check the webhooks of an app at once after the user changed the app's permissions."""
+    await _follow(webhooks, lambda tx: store.granted_by(tx, user_id, client_id))
 
 
-async def _follow(webhooks: Webhooks, found: Iterable[Webhook]) -> None:
-    """Nearly always nothing changed, and nothing is written."""
-    for webhook in found:
-        if await webhooks.db.read(partial(_change, webhook=webhook)):
-            await webhooks.db.write_long(partial(_follow_one, webhooks=webhooks, webhook_id=webhook.id))
+async def _follow(webhooks: Webhooks, find: Callable[[Tx], Awaitable[list[Followed]]]) -> list[Followed]:
+    """Update webhooks whose grants changed. Usually there are none, and nothing is written."""
+
+    async def unit(tx: Tx) -> tuple[list[Followed], dict[str, _Change]]:
+        found = await find(tx)
+        return found, await _changes(tx, found)
+
+    found, changes = await webhooks.db.read_long(unit)
+    for webhook_id in changes:
+        await webhooks.db.write_long(partial(_follow_one, webhooks=webhooks, webhook_id=webhook_id))
+    return found
 
 
 @dataclass(frozen=True)
 class _Change:
-    """`reach` is None where the grant ended."""
+    """A changed grant. `reach` is None if the grant has ended."""
 
     before: frozenset[str]
     reach: frozenset[str] | None
 
 
-async def _change(tx: Tx, webhook: Webhook) -> _Change | None:
-    """None where the grant is as it was."""
-    if webhook.grant is None or webhook.state != ENABLED:
-        return None
-    before = await store.reach(tx, webhook.id)
-    if not await entitled.is_under_grant(tx, webhook.id):
-        return _Change(before, None)
-    after = await reach_of(tx, webhook.grant, webhook.org_id)
-    return None if before == after else _Change(before, after)
+async def _changes(tx: Tx, found: Sequence[Followed]) -> dict[str, _Change]:
+    """The changed grants, by webhook id."""
+    granted = [(followed, grant) for followed in found if (grant := followed.webhook.grant) is not None]
+    reaches = await _reaches(tx, [(grant, followed.webhook.org_id) for followed, grant in granted])
+    after = {
+        followed.webhook.id: _Change(followed.reach, reach if followed.is_alive else None)
+        for (followed, _), reach in zip(granted, reaches, strict=True)
+    }
+    return {webhook_id: change for webhook_id, change in after.items() if change.before != change.reach}
 
 
 async def _follow_one(tx: Tx, webhooks: Webhooks, webhook_id: str) -> None:
     now, webhook = webhooks.clock(), await store.hold(tx, webhook_id)
-    change = await _change(tx, webhook) if webhook else None
+    change = (await _changes(tx, await store.granted_one(tx, webhook_id))).get(webhook_id)
     if webhook is None or change is None:
         return
     if change.reach is None:
@@ -119,8 +140,17 @@ async def _follow_one(tx: Tx, webhooks: Webhooks, webhook_id: str) -> None:
         await telling.grant_narrowed(tx, webhooks, webhook)
 
 
+def lapsed(webhook: Webhook) -> str:
+    """The message that a webhook cannot be enabled because its grant has ended."""
+    problem = f"The app that {webhook.done_by_app} this webhook no longer has access. Allow the app again"
+    if not webhook.taken_over:
+        return f"{problem}, or delete the webhook."
+    remedy = "save a change" if webhook.taken_over == OWNERS_ADDRESS else "set another address"
+    return f"{problem}, or {remedy}: then the webhook is yours."
+
+
 async def is_lapsed(webhooks: Webhooks, webhook: Webhook) -> bool:
-    """Whether its app lost the access it was created with."""
+    """Whether the grant of the webhook's app has ended."""
     if webhook.grant is None:
         return False
     return not await webhooks.db.read(lambda tx: entitled.is_under_grant(tx, webhook.id))

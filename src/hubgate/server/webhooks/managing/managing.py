@@ -1,4 +1,4 @@
-"""Making, changing, switching and deleting a webhook."""
+"""Creating, reading, changing, enabling and disabling webhooks."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,36 +25,36 @@ from hubgate.server.webhooks.managing.checking import (
     check_watched,
 )
 from hubgate.server.webhooks.managing.store import Troubled
-from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, Grant, Watch, Webhook
+from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, OWNER_TYPES, Grant, Watch, Webhook
 from hubgate.server.webhooks.sealed import is_secret, new_key, sealed_secret
 
 NO_SUCH = "There is no such webhook."
 FAILING_FOR = HOUR
-# What an owner sets, beside the secret and what is watched; called alike on the wire.
-_SET = ("url", "domains", "ordered")
+# Settings besides the secret and the watched names; the audit log uses these names.
+_LOGGED_SETTINGS = ("url", "domains", "ordered")
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A webhook with what it watches, by present names."""
+    """A stored webhook with its watches under their present names."""
 
     webhook: Webhook
     watched: Sequence[Watch]
-    # The name of the app that created it.
+    # The name of the app that created the webhook or took it over.
     app: str = ""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of a new webhook, or changed in one: None leaves a thing as it is."""
+    """The requested settings of a webhook. In an update, None leaves a setting unchanged."""
 
     url: str | None = None
     pull: bool = False
     watched: Sequence[tuple[str, str]] | None = None
     domains: Sequence[str] | None = None
-    # Empty takes the secret away.
+    # An empty string removes the secret.
     secret: str | None = None
-    # How long the secret before signs too; None is none for a new secret, and as it was for the same.
+    # How long the old secret also signs. None: no overlap for a new secret, no change for the same secret.
     overlap_seconds: int | None = None
     ordered: bool | None = None
 
@@ -62,29 +62,29 @@ class Wanted:
 async def create(
     webhooks: Webhooks,
     owner: Owner,
-    wanted: Wanted,
+    settings: Wanted,
     actor: Actor,
     use: OneUse | None = None,
     grant: Grant | None = None,
 ) -> Kept:
-    """`use` is of a form whose answer shows the secret: sent again, it makes nothing. `grant` is that of an app."""
+    """Create a webhook. `use` makes a form that shows the secret single-use. `grant` is set if the caller is an app."""
     now = webhooks.clock()
     webhook_id = new_id(now)
-    if (wanted.url is None) is not wanted.pull:
+    if (settings.url is None) is not settings.pull:
         raise Mend("url", "Say where to, or pull instead.")
     private_key, public_key = new_key(webhooks.secret, webhook_id)
     webhook = Webhook(
         id=webhook_id,
         user_id=owner.user_id,
         org_id=owner.org_id,
-        url=None if wanted.url is None else check_url(wanted.url, webhooks.egress),
-        domains=check_domains(DOMAINS if wanted.domains is None else wanted.domains),
-        secret=_sealed(webhooks, webhook_id, wanted.secret),
+        url=None if settings.url is None else check_url(settings.url, webhooks.egress),
+        domains=check_domains(DOMAINS if settings.domains is None else settings.domains),
+        secret=_sealed(webhooks, webhook_id, settings.secret),
         old_secret=None,
         old_secret_until=None,
         private_key=private_key,
         public_key=public_key,
-        ordered=int(bool(wanted.ordered)),
+        ordered=int(bool(settings.ordered)),
         state=ENABLED,
         failing_since=None,
         closed_until=0,
@@ -92,48 +92,49 @@ async def create(
         suspended_at=None,
         created_at=now,
     )
-    watched = check_watched(wanted.watched or ())
+    watched = check_watched(settings.watched or ())
 
     async def unit(tx: Tx) -> Kept:
-        await auditing.begin(tx, owner.org_id, actor)
+        await auditing.begin_creating(tx, owner, actor)
         if use is not None:
             await use_up(tx, use)
-        if not await store.hold_owner(tx, owner.user_id, owner.org_id):
-            raise NotFound("There is no such account any more.")
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.per_owner:
             raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
         await auditing.tell(tx, webhook, Kind.WEBHOOK_CREATE, "created", actor, now)
-        return await _with_watches(tx, await _under(tx, webhook, grant, now), watched, webhooks.clock())
+        granted = webhook if grant is None else await _set_grant(tx, webhook, grant, now)
+        return await _with_watches(tx, granted, watched, webhooks.clock())
 
     return await webhooks.db.write(unit)
 
 
 class ChangedMeanwhile(Exception):
-    """It is not any more what it was when the change was thought of."""
+    """The webhook was changed concurrently: its settings differ from those the caller saw."""
 
 
 async def update(
     webhooks: Webhooks,
     owner: Owner,
     webhook_id: str,
-    wanted: Wanted,
+    settings: Wanted,
     actor: Actor,
     use: OneUse | None = None,
     as_of: Kept | None = None,
     grant: Grant | None = None,
 ) -> Kept:
-    """Existing clients send an empty `watched` where nothing is to change. `use` is as in `create`. Only where its
-    settings are still those of `as_of`, if that is given; otherwise ChangedMeanwhile. With the `grant` of an app the
-    webhook is that app's from now on: otherwise it could send what others may read to an address of its own.
+    """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `use` is as in `create`.
+    Raises ChangedMeanwhile if the settings differ from `as_of`.
+
+    With `grant`, the app takes the webhook over and its permissions apply: otherwise the app could redirect events that
+    only the owner may read. A change without `grant` returns the webhook to its owner, unless the URL is the app's.
     """
-    if wanted.pull and wanted.url is not None:
+    if settings.pull and settings.url is not None:
         raise Mend("url", "Say where to, or pull instead.")
-    watched = check_watched(wanted.watched) if wanted.watched else None
-    domains = None if wanted.domains is None else check_domains(wanted.domains)
-    url = None if wanted.url is None else check_url(wanted.url, webhooks.egress)
-    overlap, now = check_overlap(wanted.overlap_seconds or 0), webhooks.clock()
-    sealed = _sealed(webhooks, webhook_id, wanted.secret)
+    watched = check_watched(settings.watched) if settings.watched else None
+    domains = None if settings.domains is None else check_domains(settings.domains)
+    url = None if settings.url is None else check_url(settings.url, webhooks.egress)
+    overlap, now = check_overlap(settings.overlap_seconds or 0), webhooks.clock()
+    sealed = _sealed(webhooks, webhook_id, settings.secret)
 
     async def unit(tx: Tx) -> Kept:
         await auditing.begin(tx, owner.org_id, actor)
@@ -141,71 +142,79 @@ async def update(
             await use_up(tx, use)
         before = await held(tx, owner, webhook_id)
         watched_before = await store.watches_of(tx, webhook_id)
-        if as_of is not None and _set(as_of) != _set(Kept(before, watched_before)):
+        if as_of is not None and _settings_of(as_of) != _settings_of(Kept(before, watched_before)):
             raise ChangedMeanwhile
         after = replace(
             before,
-            url=None if wanted.pull else url or before.url,
+            url=None if settings.pull else url or before.url,
             domains=domains or before.domains,
-            ordered=before.ordered if wanted.ordered is None else int(wanted.ordered),
+            ordered=before.ordered if settings.ordered is None else int(settings.ordered),
         )
-        if wanted.secret and is_secret(webhooks.secret, before, wanted.secret):
-            if wanted.overlap_seconds is not None and (before.old_secret_until or 0) > now:
-                after = _overlapping(after, before.old_secret, overlap, now)
-        elif wanted.secret is not None:
-            after = _overlapping(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
+        if settings.secret and is_secret(webhooks.secret, before, settings.secret):
+            if settings.overlap_seconds is not None and (before.old_secret_until or 0) > now:
+                after = _with_old_secret(after, before.old_secret, overlap, now)
+        elif settings.secret is not None:
+            after = _with_old_secret(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
         taken_over = grant is not None and not grant.created(before)
+        taken_back = grant is None and before.is_taken_back_with(after.url)
         if taken_over:
-            after = _without_secrets(webhooks, after, sealed)
+            after = _with_new_credentials(webhooks, after, sealed)
+        elif taken_back:
+            # The app may know the old secret.
+            after = replace(after, secret=sealed, old_secret=None, old_secret_until=None)
         await store.update(tx, after)
-        after = await _under(tx, after, grant, now)
+        if grant is not None:
+            after = await _set_grant(tx, replace(after, taken_over=before.taken_over_as(after.url)), grant, now)
+        elif taken_back:
+            after = await _return_to_owner(tx, after, actor, now)
         if taken_over:
+            await auditing.tell_app(tx, after, "took over", "with", await _app_name(tx, after), actor, now)
             await telling.taken_over(tx, webhooks, after)
             if watched is None:
-                await _hide_beyond_grant(tx, webhook_id)
+                await _drop_watches_beyond_grant(tx, webhook_id)
         if after.url != before.url:
-            # What the old address did is not held against the new one.
+            # Failures of the old URL do not count for the new URL.
             await store.forgive(tx, webhook_id)
             await queue.replan(tx, [webhook_id], now)
-        kept = (
+        stored = (
             Kept(after, await store.watches_of(tx, webhook_id))
             if watched is None
             else await _with_watches(tx, after, watched, webhooks.clock())
         )
-        changed = [name for name in _SET if getattr(before, name) != getattr(after, name)]
-        changed += ["watched"] if list(kept.watched) != watched_before else []
+        changed = [name for name in _LOGGED_SETTINGS if getattr(before, name) != getattr(after, name)]
+        changed += ["watched"] if list(stored.watched) != watched_before else []
         await auditing.tell_update(tx, before, after, changed, actor, now)
         if after.secret and _secrets(after) != _secrets(before):
-            overlap_told = {"overlapSeconds": overlap} if after.old_secret else {}
-            await auditing.tell(tx, after, Kind.WEBHOOK_SET_SECRET, "set the secret of", actor, now, overlap_told)
+            details = {"overlapSeconds": overlap} if after.old_secret else {}
+            await auditing.tell(tx, after, Kind.WEBHOOK_SET_SECRET, "set the secret of", actor, now, details)
         elif before.secret and not after.secret:
             await auditing.tell(tx, after, Kind.WEBHOOK_DELETE_SECRET, "removed the secret of", actor, now)
-        return kept
+        return stored
 
     return await webhooks.db.write(unit)
 
 
-def _set(kept: Kept) -> tuple[object, ...]:
-    return kept.webhook.url, kept.webhook.domains, kept.webhook.ordered, list(kept.watched)
+def _settings_of(stored: Kept) -> tuple[object, ...]:
+    return stored.webhook.url, stored.webhook.domains, stored.webhook.ordered, list(stored.watched)
 
 
 async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor, *, on: bool) -> Kept:
-    """Off, what is queued is skipped and can be replayed; on, only what comes after is sent."""
+    """Enable or disable a webhook. Disabling skips queued deliveries; enabling does not queue them again."""
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> Kept:
         await auditing.begin(tx, owner.org_id, actor)
         before = await held(tx, owner, webhook_id)
         if on:
-            await require_grant(tx, webhook_id)
+            await require_grant(tx, before)
             await store.enable(tx, webhook_id)
         elif before.state != DISABLED:
             await store.disable(tx, webhook_id)
             await queue.skip_all(tx, webhook_id, DISABLED, now)
         state = ENABLED if on else DISABLED
         if before.state != state:
-            kind, does = (Kind.WEBHOOK_ENABLE, "enabled") if on else (Kind.WEBHOOK_DISABLE, "disabled")
-            await auditing.tell(tx, before, kind, does, actor, now)
+            kind, verb = (Kind.WEBHOOK_ENABLE, "enabled") if on else (Kind.WEBHOOK_DISABLE, "disabled")
+            await auditing.tell(tx, before, kind, verb, actor, now)
         return Kept(replace(before, state=state), await store.watches_of(tx, webhook_id))
 
     return await webhooks.db.write_long(unit)
@@ -216,8 +225,7 @@ async def get(webhooks: Webhooks, owner: Owner, webhook_id: str) -> Kept:
         found = await store.find(tx, webhook_id, owner.user_id, owner.org_id) if is_id(webhook_id) else None
         if found is None:
             raise NotFound(NO_SUCH)
-        app = await store.app_name(tx, found.grant) if found.grant else ""
-        return Kept(found, await store.watches_of(tx, webhook_id), app)
+        return Kept(found, await store.watches_of(tx, webhook_id), await _app_name(tx, found))
 
     return await webhooks.db.read(unit)
 
@@ -232,20 +240,23 @@ async def every(webhooks: Webhooks, owner: Owner) -> list[Kept]:
 
 
 async def shown_to_app(webhooks: Webhooks, found: Sequence[Kept], grant: Grant) -> list[Kept]:
-    """Without the names of private repos in what the app did not create: its user never showed them to the app."""
-    foreign = [kept for kept in found if not grant.created(kept.webhook)]
-    targets = {watch.target_id for kept in foreign for watch in kept.watched if watch.target_id is not None}
-    private = await webhooks.db.read(lambda tx: store.private_among(tx, sorted(targets))) if targets else set()
+    """Remove names from webhooks that do not belong to the app, except those of accounts and public repos: the user did
+    not grant access to others. The name of a repo that does not exist may be the name of a private one.
+    """
+    foreign = [stored for stored in found if not grant.created(stored.webhook)]
+    targets = {watch.target_id for stored in foreign for watch in stored.watched if watch.target_id}
+    public = await webhooks.db.read(lambda tx: store.public_among(tx, sorted(targets))) if targets else set()
 
-    def hidden(kept: Kept) -> Kept:
-        return Kept(kept.webhook, [watch for watch in kept.watched if watch.target_id not in private])
+    def hidden(stored: Kept) -> Kept:
+        shown = [watch for watch in stored.watched if watch.type in OWNER_TYPES or watch.target_id in public]
+        return Kept(stored.webhook, shown)
 
-    return [kept if grant.created(kept.webhook) else hidden(kept) for kept in found]
+    return [stored if grant.created(stored.webhook) else hidden(stored) for stored in found]
 
 
 async def troubled(webhooks: Webhooks, user_id: str, most: int) -> tuple[list[Troubled], dict[str | None, int]]:
-    """Those that need a user: suspended, or failing for longer than a restart takes; and how many more there are, by
-    organization, None for the user's own.
+    """Webhooks that need attention, because they are suspended or have been failing for FAILING_FOR, and the number of
+    further ones by organization, None for the user's own.
     """
     before = webhooks.clock() - FAILING_FOR
 
@@ -253,42 +264,52 @@ async def troubled(webhooks: Webhooks, user_id: str, most: int) -> tuple[list[Tr
         found = await store.troubled(tx, user_id, before, most)
         if len(found) < most:
             return found, {}
-        named = Counter(webhook.organization for webhook in found)
-        every = await store.count_troubled(tx, user_id, before)
-        return found, {name: count - named[name] for name, count in every.items() if count > named[name]}
+        listed = Counter(webhook.organization for webhook in found)
+        totals = await store.count_troubled(tx, user_id, before)
+        return found, {name: count - listed[name] for name, count in totals.items() if count > listed[name]}
 
     return await webhooks.db.read_long(unit)
 
 
 async def held(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
-    held = await store.hold(tx, webhook_id) if is_id(webhook_id) else None
-    if held is None or (held.user_id, held.org_id) != (owner.user_id, owner.org_id):
+    """Lock a webhook of the owner until the transaction ends."""
+    webhook = await store.hold(tx, webhook_id) if is_id(webhook_id) else None
+    if webhook is None or (webhook.user_id, webhook.org_id) != (owner.user_id, owner.org_id):
         raise NotFound(NO_SUCH)
-    return held
+    return webhook
 
 
-async def require_grant(tx: Tx, webhook_id: str) -> None:
-    """Before it is enabled."""
-    if not await is_under_grant(tx, webhook_id):
-        raise Conflict(grants.LAPSED)
+async def require_grant(tx: Tx, webhook: Webhook) -> None:
+    """Reject enabling a webhook whose grant has ended."""
+    if not await is_under_grant(tx, webhook.id):
+        raise Conflict(grants.lapsed(webhook))
 
 
-async def _under(tx: Tx, webhook: Webhook, grant: Grant | None, now: int) -> Webhook:
-    if grant is None:
-        return webhook
-    await store.set_grant(tx, webhook.id, grant, await grants.reach_of(tx, grant, webhook.org_id), now)
-    return replace(
+async def _set_grant(tx: Tx, webhook: Webhook, grant: Grant, now: int) -> Webhook:
+    granted = replace(
         webhook,
         client_id=grant.client_id,
         grant_kind=grant.kind,
         granted_by=grant.user_id,
         granted_scopes=grant.scopes,
     )
+    await store.set_grant(tx, granted, await grants.reach_of(tx, grant, webhook.org_id), now)
+    return granted
 
 
-def _without_secrets(webhooks: Webhooks, webhook: Webhook, sealed: bytes | None) -> Webhook:
-    """An app that takes a webhook over never gets the secret or the key of its former deliveries: it could sign in the
-    owner's name (attacks O74, W41).
+async def _return_to_owner(tx: Tx, webhook: Webhook, actor: Actor, now: int) -> Webhook:
+    await auditing.tell_app(tx, webhook, "took back", "from", await _app_name(tx, webhook), actor, now)
+    await store.clear_grant(tx, webhook.id)
+    return replace(webhook, client_id=None, grant_kind=None, granted_by=None, granted_scopes=None, taken_over=0)
+
+
+async def _app_name(tx: Tx, webhook: Webhook) -> str:
+    return await store.app_name(tx, webhook.grant) if webhook.grant else ""
+
+
+def _with_new_credentials(webhooks: Webhooks, webhook: Webhook, sealed: bytes | None) -> Webhook:
+    """Replace the secret and the key when an app takes a webhook over: with the old ones its deliveries would carry the
+    owner's signature (attacks O74, W41).
     """
     private_key, public_key = new_key(webhooks.secret, webhook.id)
     return replace(
@@ -301,9 +322,9 @@ def _without_secrets(webhooks: Webhooks, webhook: Webhook, sealed: bytes | None)
     )
 
 
-async def _hide_beyond_grant(tx: Tx, webhook_id: str) -> None:
-    """A webhook that an app takes over does not go on watching private repos that the grant does not reach: the app
-    would learn their names.
+async def _drop_watches_beyond_grant(tx: Tx, webhook_id: str) -> None:
+    """Remove watches that the grant does not cover from a webhook that an app takes over: the app would learn the names
+    of private repos.
     """
     await store.drop_beyond_grant(tx, webhook_id)
     if not await store.watches_of(tx, webhook_id):
@@ -311,13 +332,13 @@ async def _hide_beyond_grant(tx: Tx, webhook_id: str) -> None:
 
 
 async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now: int) -> Kept:
-    # By the clock of this moment: what went while the unit waited for its turn was not watched.
+    # `now` is read inside the transaction: changes from before its start were not watched.
     bound = [replace(watch, target_id=await store.target_of(tx, watch)) for watch in watched]
     await store.set_watches(tx, webhook.id, bound, now)
     return Kept(webhook, await store.watches_of(tx, webhook.id))
 
 
-def _overlapping(webhook: Webhook, old: bytes | None, seconds: int, now: int) -> Webhook:
+def _with_old_secret(webhook: Webhook, old: bytes | None, seconds: int, now: int) -> Webhook:
     overlaps = bool(old and seconds)
     return replace(
         webhook, old_secret=old if overlaps else None, old_secret_until=now + seconds * SECOND if overlaps else None

@@ -1,7 +1,7 @@
-"""Deleting webhooks, one of them or an account's.
+"""Deleting a webhook, or all webhooks of an account.
 
-One that has sent a million deliveries takes long to delete, and with SQLite nobody else writes meanwhile. So it is
-taken from its owner and from the line at once, for good and unseen by everyone; what is left goes in small batches.
+Deleting a million deliveries takes long, and SQLite has a single writer. So the webhook is detached from its owner and
+from the queue at once, and the remaining rows are deleted in small batches (`retention/`).
 """
 
 from hubgate.server.accounts.model import Owner
@@ -11,7 +11,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.managing import auditing, store
 from hubgate.server.webhooks.managing.managing import held
 
-# Of its deliveries, those that go with it; of most webhooks that is all.
+# Deliveries deleted together with the webhook; most webhooks have fewer.
 AT_ONCE = 500
 
 
@@ -20,18 +20,29 @@ async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
 
     async def unit(tx: Tx) -> None:
         await auditing.begin(tx, owner.org_id, actor)
-        gone = await held(tx, owner, webhook_id)
+        deleted = await held(tx, owner, webhook_id)
         await _remove(tx, webhook_id, now)
-        await auditing.tell(tx, gone, Kind.WEBHOOK_DELETE, "deleted", actor, now)
+        await auditing.tell(tx, deleted, Kind.WEBHOOK_DELETE, "deleted", actor, now)
 
     await webhooks.db.write_long(unit)
 
 
-async def delete_of_owner(tx: Tx, owner_id: str, now: int) -> int:
-    """In a unit that holds the account, so that no webhook is created for it concurrently; how many there were."""
+async def delete_with_owner(tx: Tx, owner_id: str, now: int) -> None:
+    """Delete the webhooks of an account that is being deleted together with its audit log. The caller has locked the
+    account, so no webhook is created concurrently.
+    """
+    for webhook_id in await store.ids_of_owner(tx, owner_id):
+        await _remove(tx, webhook_id, now)
+
+
+async def delete_of_owner(tx: Tx, owner_id: str, actor: Actor, reason: str, now: int) -> int:
+    """Delete the webhooks of an account that stays, with audit entries; the number of webhooks."""
     ids = await store.ids_of_owner(tx, owner_id)
     for webhook_id in ids:
+        deleted = await store.hold(tx, webhook_id)
         await _remove(tx, webhook_id, now)
+        if deleted is not None:
+            await auditing.tell(tx, deleted, Kind.WEBHOOK_DELETE, "deleted", actor, now, {"reason": reason})
     return len(ids)
 
 

@@ -1,4 +1,4 @@
-"""When the server secret is replaced: the secrets and keys of webhooks under the new one."""
+"""Encrypting webhook secrets and keys again after the server secret was rotated."""
 
 from functools import partial
 
@@ -7,21 +7,23 @@ from hubgate.server.storage.database import Database
 from hubgate.server.webhooks.managing import store
 from hubgate.server.webhooks.sealed import resealed
 
-_AT_ONCE = 500
-_WHAT = {"secret": "secret", "old_secret": "secret", "private_key": "key"}
+_BATCH = 500
+_COLUMNS = {"secret": "secret", "old_secret": "secret", "private_key": "key"}
 
 
 async def reseal(db: Database, secret: ServerSecret) -> int:
-    """How many were changed. What no configured key opens stays as it is: a key put back opens it again."""
+    """Encrypt with the new server secret; the number of changed values. A value that no configured key decrypts stays:
+    restoring the missing key makes it readable again.
+    """
     changed, after = 0, ""
-    while rows := await db.read_long(partial(store.sealed, after=after, most=_AT_ONCE)):
+    while rows := await db.read_long(partial(store.sealed, after=after, most=_BATCH)):
         after = rows[-1]["id"]
         for row in rows:
-            for column, what in _WHAT.items():
+            for column, what in _COLUMNS.items():
                 old = row[column]
                 new = None if old is None else resealed(secret, row["id"], what, bytes(old))
                 if new is not None:
-                    # Set anew meanwhile, it was sealed by a hub that has the new key already.
+                    # A value replaced since the read is already encrypted with the new key.
                     write = partial(store.reseal, webhook_id=row["id"], column=column, old=bytes(old), new=new)
                     changed += await db.write(write)
     return changed

@@ -1,4 +1,4 @@
-"""Switching a suspended webhook on again, with all that it missed."""
+"""Enabling a suspended webhook and queueing its missed deliveries."""
 
 from dataclasses import dataclass, replace
 
@@ -15,13 +15,13 @@ from hubgate.server.webhooks.model import ENABLED, SUSPENDED, Webhook
 @dataclass(frozen=True)
 class Resumed:
     kept: Kept
-    # Deliveries that are on their way again.
+    # The number of deliveries queued again.
     queued: int
 
 
 async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor) -> Resumed:
-    """What failed or was skipped since the suspension is queued anew. Asked twice, the second finds it enabled and
-    queues nothing.
+    """Enable a suspended webhook and queue the deliveries that failed or were skipped since the suspension. Calling it
+    again changes nothing.
     """
     now = webhooks.clock()
 
@@ -31,7 +31,7 @@ async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
         watches = await store.watches_of(tx, webhook_id)
         if before.state != SUSPENDED or before.suspended_at is None:
             return Resumed(Kept(before, watches), 0)
-        await require_grant(tx, webhook_id)
+        await require_grant(tx, before)
         await store.enable(tx, webhook_id)
         queued = await queue.requeue_missed(tx, webhook_id, before.suspended_at, now)
         await auditing.tell(tx, before, Kind.WEBHOOK_ENABLE, "enabled", actor, now, {"queued": queued})
@@ -41,7 +41,7 @@ async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
 
 
 async def missed(webhooks: Webhooks, webhook: Webhook) -> int:
-    """How many deliveries `resume` would queue."""
+    """The number of deliveries that `resume` would queue."""
     since = webhook.suspended_at
     if since is None:
         return 0

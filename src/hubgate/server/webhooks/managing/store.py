@@ -1,4 +1,4 @@
-"""Statements on webhooks and what they watch."""
+"""SQL statements for webhooks and their watches."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -6,17 +6,18 @@ from dataclasses import asdict, dataclass, fields
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.roles import Role
+from hubgate.server.accounts.store import under_membership
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import Each
-from hubgate.server.webhooks.entitled.store import may_know
+from hubgate.server.storage.sqltext import Each, Value
+from hubgate.server.webhooks.entitled.store import ALIVE, EXCHANGED_UNDER, may_know
 from hubgate.server.webhooks.model import CANCELLED, DISABLED, ENABLED, SUSPENDED, Grant, Watch, Webhook
 
 COLUMNS = ", ".join(f"w.{field.name}" for field in fields(Webhook))
 
 
 async def find(tx: Tx | Database, webhook_id: str, user_id: str | None, org_id: str | None) -> Webhook | None:
-    """One of this owner's."""
+    """A webhook of this owner."""
     row = await tx.one(
         f"SELECT {COLUMNS} FROM webhooks w WHERE w.id = :id AND (w.user_id = :user_id OR w.org_id = :org_id)",
         {"id": webhook_id, "user_id": user_id, "org_id": org_id},
@@ -25,7 +26,7 @@ async def find(tx: Tx | Database, webhook_id: str, user_id: str | None, org_id: 
 
 
 async def hold(tx: Tx, webhook_id: str) -> Webhook | None:
-    """As it is now; nobody else changes it until this unit ends."""
+    """Lock a webhook until the transaction ends, and read it."""
     row = await tx.one(
         f"UPDATE webhooks AS w SET state = state WHERE id = :id RETURNING {COLUMNS.replace('w.', '')}",
         {"id": webhook_id},
@@ -34,19 +35,13 @@ async def hold(tx: Tx, webhook_id: str) -> Webhook | None:
 
 
 async def of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> list[Webhook]:
-    """The oldest first; ids made within one second are in no order."""
-    whose = "w.user_id = :user_id OR w.org_id = :org_id"
+    """The webhooks of an owner, oldest first: ids created within a second are not ordered."""
+    is_owner = "w.user_id = :user_id OR w.org_id = :org_id"
     rows = await tx.all(
-        f"SELECT {COLUMNS} FROM webhooks w WHERE {whose} ORDER BY w.created_at, w.id",
+        f"SELECT {COLUMNS} FROM webhooks w WHERE {is_owner} ORDER BY w.created_at, w.id",
         {"user_id": user_id, "org_id": org_id},
     )
     return [Webhook(*row) for row in rows]
-
-
-async def hold_owner(tx: Tx, user_id: str | None, org_id: str | None) -> bool:
-    """Whether it is still there; nobody else makes a webhook for it, or deletes it, until this unit ends."""
-    table, owner_id = ("users", user_id) if user_id is not None else ("organizations", org_id)
-    return await tx.one(f"UPDATE {table} SET name = name WHERE id = :id RETURNING id", {"id": owner_id}) is not None
 
 
 async def count_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> int:
@@ -56,18 +51,18 @@ async def count_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> int
 
 
 async def add(tx: Tx, webhook: Webhook) -> None:
-    own = [field.name for field in fields(Webhook)]
+    columns = [field.name for field in fields(Webhook)]
     await tx.exec(
         f"""
-        INSERT INTO webhooks ({", ".join(own)}, last_seq, quota_from, quota_used, failures)
-        VALUES ({", ".join(f":{name}" for name in own)}, 0, 0, 0, 0)
+        INSERT INTO webhooks ({", ".join(columns)}, last_seq, quota_from, quota_used, failures)
+        VALUES ({", ".join(f":{name}" for name in columns)}, 0, 0, 0, 0)
         """,
         asdict(webhook),
     )
 
 
 async def update(tx: Tx, webhook: Webhook) -> None:
-    """What its owner sets."""
+    """Store the settings, the secrets and the key."""
     await tx.exec(
         """
         UPDATE webhooks SET url = :url, domains = :domains, secret = :secret, old_secret = :old_secret,
@@ -90,7 +85,7 @@ async def update(tx: Tx, webhook: Webhook) -> None:
 
 
 async def sealed(tx: Tx, after: str, most: int) -> Sequence[Row]:
-    """id, secret, old_secret, private_key of the next, in the order of their ids."""
+    """id, secret, old_secret, private_key of the webhooks after an id, ordered by id."""
     return await tx.all(
         "SELECT id, secret, old_secret, private_key FROM webhooks WHERE id > :after ORDER BY id LIMIT :most",
         {"after": after, "most": most},
@@ -98,19 +93,19 @@ async def sealed(tx: Tx, after: str, most: int) -> Sequence[Row]:
 
 
 async def reseal(tx: Tx, webhook_id: str, column: str, old: bytes, new: bytes) -> bool:
-    """Whether it was still as it was read. `column` is one of those of `sealed`."""
+    """Replace an encrypted value; False if it was changed concurrently. `column` is a column of `sealed`."""
     sql = f"UPDATE webhooks SET {column} = :new WHERE id = :id AND {column} = :old"
     return await tx.exec(sql, {"id": webhook_id, "old": old, "new": new}) == 1
 
 
 async def enable(tx: Tx, webhook_id: str) -> None:
-    """With a clean slate."""
+    """Enable a webhook and reset its failures."""
     await tx.exec(f"UPDATE webhooks SET state = '{ENABLED}', suspended_at = NULL WHERE id = :id", {"id": webhook_id})
     await forgive(tx, webhook_id)
 
 
 async def forgive(tx: Tx, webhook_id: str) -> None:
-    """Neither the breaker nor the days of failure count on."""
+    """Reset the failures and the circuit breaker."""
     await tx.exec(
         """
         UPDATE webhooks SET failing_since = NULL, warned_at = NULL, failed_at = NULL, failures = 0, closed_until = 0
@@ -121,77 +116,130 @@ async def forgive(tx: Tx, webhook_id: str) -> None:
 
 
 async def disable(tx: Tx, webhook_id: str) -> None:
-    """Out of the line too: whoever looks for work must not step over it for as long as it is off."""
+    """Disable a webhook and remove it from the queue, so that workers do not scan past it."""
     sql = f"UPDATE webhooks SET state = '{DISABLED}', suspended_at = NULL, next_due_at = NULL WHERE id = :id"
     await tx.exec(sql, {"id": webhook_id})
 
 
 async def suspend(tx: Tx, webhook_id: str, now: int) -> bool:
-    """Whether it was enabled until now."""
+    """Suspend a webhook; False if it was not enabled."""
     sql = f"UPDATE webhooks SET state = '{SUSPENDED}', suspended_at = :now WHERE id = :id AND state = '{ENABLED}'"
     return await tx.exec(sql, {"id": webhook_id, "now": now}) == 1
 
 
 async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
-    """Of a user or an organization, in the order in which everyone locks them."""
+    """The webhooks of a user or an organization, in lock order."""
     sql = "SELECT id FROM webhooks WHERE user_id = :owner_id OR org_id = :owner_id ORDER BY id"
     return [row["id"] for row in await tx.all(sql, {"owner_id": owner_id})]
 
 
-_GRANTED = f"SELECT {COLUMNS} FROM webhooks w WHERE w.client_id IS NOT NULL AND w.state = '{ENABLED}'"
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """An enabled webhook of an app, with the reach of its grant at the last check."""
+
+    webhook: Webhook
+    reach: frozenset[str]
+    # Whether the grant still allows the app to manage webhooks.
+    is_alive: bool
 
 
-async def granted(tx: Tx, after: str, most: int) -> list[Webhook]:
-    """The next that apps created and that are enabled."""
-    rows = await tx.all(f"{_GRANTED} AND w.id > :after ORDER BY w.id LIMIT :most", {"after": after, "most": most})
-    return [Webhook(*row) for row in rows]
+_FOLLOWED = f"""
+    SELECT {COLUMNS}, w.reach, CASE WHEN {ALIVE} THEN 1 ELSE 0 END AS is_alive
+    FROM webhooks w WHERE w.client_id IS NOT NULL AND w.state = '{ENABLED}'
+"""
 
 
-async def granted_by(tx: Tx, user_id: str, client_id: str) -> list[Webhook]:
-    """Those that an app created for a user."""
-    sql = f"{_GRANTED} AND w.client_id = :client_id AND w.granted_by = :user_id ORDER BY w.id"
-    return [Webhook(*row) for row in await tx.all(sql, {"client_id": client_id, "user_id": user_id})]
+async def granted(tx: Tx, after: str, most: int) -> list[Followed]:
+    """Enabled webhooks of apps after an id, ordered by id."""
+    sql = f"{_FOLLOWED} AND w.id > :after ORDER BY w.id LIMIT :most"
+    return _followed(await tx.all(sql, {"after": after, "most": most}))
 
 
-async def set_grant(tx: Tx, webhook_id: str, grant: Grant, reach: Iterable[str], now: int) -> None:
+async def granted_by(tx: Tx, user_id: str, client_id: str) -> list[Followed]:
+    """Enabled webhooks that a user granted to an app."""
+    sql = f"{_FOLLOWED} AND w.client_id = :client_id AND w.granted_by = :user_id ORDER BY w.id"
+    return _followed(await tx.all(sql, {"client_id": client_id, "user_id": user_id}))
+
+
+async def granted_one(tx: Tx, webhook_id: str) -> list[Followed]:
+    """The webhook as a list; empty if it is no longer an enabled webhook of an app."""
+    return _followed(await tx.all(f"{_FOLLOWED} AND w.id = :id", {"id": webhook_id}))
+
+
+def _followed(rows: Iterable[Row]) -> list[Followed]:
+    width = len(fields(Webhook))
+    return [
+        Followed(Webhook(*tuple(row)[:width]), frozenset((row["reach"] or "").split()), bool(row["is_alive"]))
+        for row in rows
+    ]
+
+
+async def set_grant(tx: Tx, webhook: Webhook, reach: Iterable[str], now: int) -> None:
     await tx.exec(
-        """
-        UPDATE webhooks SET client_id = :client_id, grant_kind = :kind, granted_by = :user_id,
-            granted_scopes = :scopes, granted_at = :now
+        f"""
+        UPDATE webhooks AS w SET client_id = :client_id, grant_kind = :grant_kind, granted_by = :granted_by,
+            granted_scopes = :granted_scopes, granted_at = :now, granted_under = ({EXCHANGED_UNDER}),
+            taken_over = :taken_over, reach = :reach
         WHERE id = :id
         """,
-        {"id": webhook_id, "now": now, **asdict(grant)},
+        {
+            "id": webhook.id,
+            "client_id": webhook.client_id,
+            "grant_kind": webhook.grant_kind,
+            "granted_by": webhook.granted_by,
+            "granted_scopes": webhook.granted_scopes,
+            "taken_over": webhook.taken_over,
+            "reach": " ".join(sorted(reach)),
+            "now": now,
+        },
     )
-    await set_reach(tx, webhook_id, reach)
 
 
-async def consented(tx: Tx, grant: Grant) -> Sequence[Row]:
-    """What is left of a consent: its scopes, and org_id and org_scopes of each organization it reaches."""
-    return await tx.all(
+async def clear_grant(tx: Tx, webhook_id: str) -> None:
+    await tx.exec(
         """
-        SELECT c.scopes, co.org_id, co.scopes AS org_scopes FROM consents c
-        LEFT JOIN consent_organizations co ON co.consent_id = c.id AND EXISTS (
-            SELECT 1 FROM memberships m
-            WHERE m.org_id = co.org_id AND m.user_id = c.user_id AND m.joined_at = co.joined_at
-        )
-        WHERE c.user_id = :user_id AND c.client_id = :client_id
+        UPDATE webhooks SET client_id = NULL, grant_kind = NULL, granted_by = NULL, granted_scopes = NULL,
+            granted_at = NULL, granted_under = NULL, taken_over = 0, reach = NULL
+        WHERE id = :id
         """,
-        {"user_id": grant.user_id, "client_id": grant.client_id},
+        {"id": webhook_id},
     )
 
 
-async def exchangeable(tx: Tx, client_id: str) -> frozenset[str]:
-    """The scopes for which an app may exchange tokens."""
-    row = await tx.one("SELECT scopes, allowed_scopes FROM apps WHERE client_id = :id", {"id": client_id})
-    if row is None:
-        return frozenset()
-    held = frozenset(parse_scopes(row["scopes"]))
-    return held if row["allowed_scopes"] is None else held.intersection(json.loads(row["allowed_scopes"]))
+_CONSENTED = Each(
+    f"""
+    SELECT c.user_id, c.client_id, c.scopes, co.org_id, co.scopes AS org_scopes FROM consents c
+    LEFT JOIN consent_organizations co ON co.consent_id = c.id AND EXISTS (
+        SELECT 1 FROM memberships m WHERE {under_membership()}
+    )
+    WHERE c.user_id = :user_id AND c.client_id = :client_id
+    """,
+    {"user_id": "text", "client_id": "text"},
+)
+_EXCHANGEABLE = Each(
+    "SELECT a.client_id, a.scopes, a.allowed_scopes FROM apps a WHERE a.client_id = :client_id", {"client_id": "text"}
+)
 
 
-async def reach(tx: Tx, webhook_id: str) -> frozenset[str]:
-    row = await tx.one("SELECT reach FROM webhooks WHERE id = :id", {"id": webhook_id})
-    return frozenset((row["reach"] or "").split()) if row else frozenset()
+async def consented(tx: Tx, grants: Iterable[Grant]) -> dict[tuple[str, str], list[Row]]:
+    """Present consents by user and client: their scopes, and org_id and org_scopes of each organization they cover."""
+    keys = sorted({(grant.user_id, grant.client_id) for grant in grants})
+    found: dict[tuple[str, str], list[Row]] = {}
+    rows = [{"user_id": user_id, "client_id": client_id} for user_id, client_id in keys]
+    for row in await tx.each(_CONSENTED, rows) if rows else ():
+        found.setdefault((row["user_id"], row["client_id"]), []).append(row)
+    return found
+
+
+async def exchangeable(tx: Tx, grants: Iterable[Grant]) -> dict[str, frozenset[str]]:
+    """The scopes for which apps may exchange tokens, by client."""
+    rows: list[dict[str, Value]] = [{"client_id": each} for each in sorted({grant.client_id for grant in grants})]
+    return {row["client_id"]: _exchangeable(row) for row in (await tx.each(_EXCHANGEABLE, rows) if rows else ())}
+
+
+def _exchangeable(row: Row) -> frozenset[str]:
+    scopes = frozenset(parse_scopes(row["scopes"]))
+    return scopes if row["allowed_scopes"] is None else scopes.intersection(json.loads(row["allowed_scopes"]))
 
 
 async def set_reach(tx: Tx, webhook_id: str, reach: Iterable[str]) -> None:
@@ -200,7 +248,7 @@ async def set_reach(tx: Tx, webhook_id: str, reach: Iterable[str]) -> None:
 
 
 async def app_name(tx: Tx, grant: Grant) -> str:
-    """Of the app that created a webhook, as far as it is still known."""
+    """The name of the app, from the app or from the consent; its client id if neither exists."""
     row = await tx.one(
         """
         SELECT COALESCE((SELECT a.name FROM apps a WHERE a.client_id = :client_id), (
@@ -213,12 +261,12 @@ async def app_name(tx: Tx, grant: Grant) -> str:
 
 
 def _in_one_line(name: str) -> str:
-    """For mails: the developer of an app chose it, and it may hold line breaks and hidden characters (attack O33)."""
+    """A name for mail without line breaks and invisible characters, which an app's developer can set (attack O33)."""
     return " ".join("".join(char if char.isprintable() else " " for char in name).split())
 
 
 async def abandon(tx: Tx, webhook_id: str, now: int) -> None:
-    """Nobody's from here on: it watches nothing and sends nothing, and what is in the air is nobody's to write down."""
+    """Remove the owner, the watches and the secrets, and revoke leases so that results in flight are not recorded."""
     await tx.exec(
         f"""
         UPDATE webhooks SET user_id = NULL, org_id = NULL, url = NULL, secret = NULL, old_secret = NULL,
@@ -244,8 +292,8 @@ async def any_abandoned(tx: Tx) -> str | None:
 
 
 async def drop_abandoned(tx: Tx, webhook_id: str, most: int) -> None:
-    """Some of its deliveries with their tries, by reference; itself once no more than those were left."""
-    dropped = await tx.exec(
+    """Delete a batch of deliveries, with their attempts by cascade, and the webhook once no deliveries are left."""
+    deleted = await tx.exec(
         """
         DELETE FROM deliveries WHERE id IN (
             SELECT id FROM deliveries WHERE webhook_id = :id ORDER BY seq LIMIT :most
@@ -253,7 +301,7 @@ async def drop_abandoned(tx: Tx, webhook_id: str, most: int) -> None:
         """,
         {"id": webhook_id, "most": most},
     )
-    if dropped < most:
+    if deleted < most:
         await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})
 
 
@@ -265,7 +313,7 @@ async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch], now: in
         """,
         {"id": webhook_id},
     )
-    made = {(row["type"], row["key"]): row["made_at"] for row in before}
+    created = {(row["type"], row["key"]): row["made_at"] for row in before}
     await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": webhook_id})
     await tx.exec_many(
         """
@@ -280,7 +328,7 @@ async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch], now: in
                 "name": watch.name,
                 "target_id": watch.target_id,
                 "position": position,
-                "made_at": made.get((watch.type, watch.key), now),
+                "made_at": created.get((watch.type, watch.key), now),
             }
             for position, watch in enumerate(watches)
         ],
@@ -289,7 +337,7 @@ async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch], now: in
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """Who is told about a webhook. `organization` is the name of one that owns it."""
+    """A recipient of mail about a webhook. `organization` is the name of the owning organization, if any."""
 
     email: str
     organization: str | None
@@ -297,7 +345,7 @@ class Addressed:
 
 
 async def owners_of(tx: Tx, webhook_id: str) -> list[Addressed]:
-    """Its user, or the admins of its organization, as far as they can be written to."""
+    """The user, or the admins of the organization, who are enabled and have a verified email address."""
     rows = await tx.all(
         f"""
         SELECT u.email, o.name, w.url FROM webhooks w
@@ -313,7 +361,7 @@ async def owners_of(tx: Tx, webhook_id: str) -> list[Addressed]:
 
 @dataclass(frozen=True, slots=True)
 class Troubled:
-    """`organization` is the name of one that owns it."""
+    """A suspended or failing webhook. `organization` is the name of the owning organization, if any."""
 
     id: str
     url: str | None
@@ -326,11 +374,11 @@ class Troubled:
 
     @property
     def path(self) -> str:
-        """Tells it from others of that host. Without the query, where keys are often put."""
+        """The path of the URL, to tell apart webhooks with the same host. The query may contain keys."""
         return urlsplit(self.url).path if self.url else ""
 
 
-# Suspended, or failing for a while: the user's own and those of organizations the user administers.
+# Suspended or failing webhooks of the user and of organizations the user administers.
 _TROUBLED = f"""
     FROM webhooks w LEFT JOIN organizations o ON o.id = w.org_id
     WHERE (w.user_id = :user_id OR w.org_id IN (
@@ -340,7 +388,7 @@ _TROUBLED = f"""
 
 
 async def troubled(tx: Tx, user_id: str, failing_before: int, most: int) -> list[Troubled]:
-    """The worst first."""
+    """Suspended webhooks first, then those that have been failing longest."""
     rows = await tx.all(
         f"""
         SELECT w.id, w.url, w.state, o.name {_TROUBLED}
@@ -352,7 +400,7 @@ async def troubled(tx: Tx, user_id: str, failing_before: int, most: int) -> list
 
 
 async def count_troubled(tx: Tx, user_id: str, failing_before: int) -> dict[str | None, int]:
-    """By the name of the organization, None for the user's own, which come first."""
+    """The number of webhooks by organization name; None, for the user's own, is first."""
     rows = await tx.all(
         f"SELECT o.name, count(*) AS webhooks {_TROUBLED} GROUP BY o.name",
         {"user_id": user_id, "failing_before": failing_before},
@@ -360,8 +408,8 @@ async def count_troubled(tx: Tx, user_id: str, failing_before: int) -> dict[str 
     return {row["name"]: row["webhooks"] for row in sorted(rows, key=lambda row: row["name"] or "")}
 
 
-# By the name its target has now. One that is gone keeps the name it was watched by, and so does a repo that the owner
-# of the webhook may not see: how it is really spelled, or called since, would tell that it is there (attack W30).
+# Watches under the present names of their targets. A deleted target has the watched name, and so has a repo that the
+# webhook may not report on: its exact spelling or new name would reveal that it exists (attack W30).
 _WATCHES = f"""
     SELECT x.webhook_id, x.type, COALESCE(u.name, o.name, COALESCE(ru.name, ro.name) || '/' || r.name, x.name) AS name,
         x.target_id
@@ -374,7 +422,7 @@ _WATCHES = f"""
 """
 
 
-_PRIVATE_AMONG = Each("SELECT r.id FROM repos r WHERE r.id = :id AND r.private = 1", {"id": "text"})
+_PUBLIC_AMONG = Each("SELECT r.id FROM repos r WHERE r.id = :id AND r.private = 0", {"id": "text"})
 
 
 async def watches_of(tx: Tx, webhook_id: str) -> list[Watch]:
@@ -383,20 +431,20 @@ async def watches_of(tx: Tx, webhook_id: str) -> list[Watch]:
 
 
 async def drop_beyond_grant(tx: Tx, webhook_id: str) -> None:
-    """The watched repos that it may not report on."""
+    """Delete watches of repos that the webhook may not report on and of missing repos, whose names may be private."""
     await tx.exec(
         f"""
-        DELETE FROM watches WHERE webhook_id = :id AND target_id IN (
-            SELECT r.id FROM watches x JOIN webhooks w ON w.id = x.webhook_id JOIN repos r ON r.id = x.target_id
-            WHERE x.webhook_id = :id AND NOT ({may_know("r.private", "r.owner_id", "r.id")})
+        DELETE FROM watches WHERE webhook_id = :id AND type NOT IN ('user', 'org') AND key NOT IN (
+            SELECT x.key FROM watches x JOIN webhooks w ON w.id = x.webhook_id JOIN repos r ON r.id = x.target_id
+            WHERE x.webhook_id = :id AND x.type = watches.type AND {may_know("r.private", "r.owner_id", "r.id")}
         )
         """,
         {"id": webhook_id},
     )
 
 
-async def private_among(tx: Tx, repo_ids: Iterable[str]) -> set[str]:
-    rows = await tx.each(_PRIVATE_AMONG, [{"id": repo_id} for repo_id in repo_ids])
+async def public_among(tx: Tx, repo_ids: Iterable[str]) -> set[str]:
+    rows = await tx.each(_PUBLIC_AMONG, [{"id": repo_id} for repo_id in repo_ids])
     return {row["id"] for row in rows}
 
 
@@ -415,7 +463,7 @@ async def watches_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> d
 
 
 async def target_of(tx: Tx, watch: Watch) -> str | None:
-    """Who has the name, or had it and is found by it still."""
+    """The id of the account or repo with this name, also if the name redirects."""
     if watch.type in ("user", "org"):
         row: Row | None = await tx.one(
             "SELECT owner_id AS id FROM names WHERE key = :key AND kind = :kind",

@@ -1,1 +1,1 @@
-"""How long deliveries and events are kept."""
+"""Deletion of old deliveries and events."""

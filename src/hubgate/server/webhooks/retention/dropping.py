@@ -1,5 +1,5 @@
-"""Deliveries and events are kept for as long as the operator says, then dropped in small batches; so is what is left of
-deleted webhooks.
+"""The background job that deletes, in small batches, deliveries and events past the retention period, and the
+remaining rows of deleted webhooks.
 """
 
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ class Retention:
     days: int
 
     async def step(self) -> bool:
-        """Whether there is more to do at once. An event stays until it was fanned out and no delivery needs it."""
+        """Delete a batch of each; whether to continue at once."""
         before = self.webhooks.clock() - self.days * DAY
         write = self.webhooks.db.write_long
-        dropped = [
+        deleted = [
             await write(lambda tx: store.drop_deliveries(tx, before, BATCH)),
             await write(lambda tx: store.drop_events(tx, before, BATCH)),
         ]
-        return await write(_drop_abandoned) or BATCH in dropped
+        return await write(_delete_abandoned) or BATCH in deleted
 
 
-async def _drop_abandoned(tx: Tx) -> bool:
+async def _delete_abandoned(tx: Tx) -> bool:
     webhook_id = await managing_store.any_abandoned(tx)
     if webhook_id is not None:
         await managing_store.drop_abandoned(tx, webhook_id, BATCH)

@@ -1,12 +1,12 @@
-"""Statements that drop what is old."""
+"""SQL statements that delete old deliveries and events."""
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.delivering.store import ALIVE
 
 
 async def drop_deliveries(tx: Tx, before: int, most: int) -> int:
-    """What ended before then; whatever may still leave stays, however old. Nothing ends before it was made, so that the
-    index on that finds them.
+    """Delete deliveries that finished before `before`; queued and leased deliveries stay. The condition on `created_at`
+    follows from `ended_at` and lets the statement use the index.
     """
     return await tx.exec(
         f"""
@@ -22,7 +22,7 @@ async def drop_deliveries(tx: Tx, before: int, most: int) -> int:
 
 
 async def drop_events(tx: Tx, before: int, most: int) -> int:
-    """What was fanned out and no delivery is about."""
+    """Delete events created before `before` that were fanned out and have no deliveries."""
     return await tx.exec(
         """
         DELETE FROM events WHERE id IN (

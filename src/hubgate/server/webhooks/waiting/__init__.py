@@ -1,1 +1,1 @@
-"""Whether anything waits that should have left."""
+"""Detection of overdue events and deliveries."""

@@ -1,1 +1,1 @@
-"""A watch of a repo does not follow it to another owner, unless the watched name redirects there (O69)."""
+"""Watches of repos that moved to another owner: they end, unless the watched name redirects to the repo (O69)."""

@@ -1,11 +1,11 @@
-"""Statements that end watches of repos that left the namespace they were watched in."""
+"""SQL statements that end watches of repos that moved out of the watched namespace."""
 
 from collections.abc import Iterable
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import Each
 
-# Bound to nothing, as after a deletion: nobody slips into a name that was watched.
+# An empty target, as after a deletion: a new repo with the watched name does not inherit the watch.
 _END = Each(
     """
     UPDATE watches SET target_id = '' /*pg FROM batch */
@@ -22,7 +22,7 @@ _END = Each(
 
 
 async def end_for_repos(tx: Tx, repo_ids: Iterable[str]) -> None:
-    """Watches by a name in another namespace that does not lead to the repo any more. Each id once."""
+    """End watches whose name is in another namespace and no longer redirects to the repo. Ids must be unique."""
     await tx.each(_END, [{"repo_id": repo_id} for repo_id in repo_ids])
 
 

@@ -1,4 +1,4 @@
-"""Signing keys."""
+"""Adds signing keys."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Rate limits and leases."""
+"""Adds rate limits and leases."""
 
 import sqlalchemy as sa
 from alembic import op

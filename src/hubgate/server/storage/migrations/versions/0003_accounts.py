@@ -1,4 +1,4 @@
-"""Accounts, organizations, personal tokens, mail and the audit log."""
+"""Adds accounts, organizations, personal tokens, mail and the audit log."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Apps, consents, codes and tokens of sign-in for apps."""
+"""Adds apps, consents, authorization codes and app tokens."""
 
 import sqlalchemy as sa
 from alembic import op

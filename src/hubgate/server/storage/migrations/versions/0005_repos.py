@@ -1,4 +1,4 @@
-"""Repos, their refs, large files and discussions, and the events that changes record."""
+"""Adds repos, refs, large files, discussions and events."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Devices that wait for their users; from when on the tokens of an exchange are good."""
+"""Adds device codes, and the time from which exchanged tokens are valid."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Webhooks, what they watch, their deliveries and tries; how far an event has been fanned out."""
+"""Adds webhooks, watches, deliveries, attempts and the fan-out progress of events."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""A webhook's backlog in the order in which it leaves; turns are locks of rows."""
+"""Indexes a webhook's backlog in the order of delivery, and replaces the turn column by row locks."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""When a webhook's last try failed: days without any try are no days of failure."""
+"""Stores when a webhook's last attempt failed: days without attempts do not count as days of failure."""
 
 import sqlalchemy as sa
 from alembic import op

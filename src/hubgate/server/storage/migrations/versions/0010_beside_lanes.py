@@ -1,7 +1,6 @@
-"""What leaves beside its lane, what waits in it and what holds it are each found however much there is of the others;
-since when a name is watched.
+"""Adds separate indexes for deliveries outside a lane, waiting in it and blocking it, and the start time of watches.
 
-The index that goes was of no version that was released.
+The dropped index was never part of a release.
 """
 
 from collections.abc import Sequence

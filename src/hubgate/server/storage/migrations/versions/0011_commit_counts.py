@@ -1,4 +1,4 @@
-"""How many commits lead to each ref. Those that are there are counted by the background process."""
+"""Adds the number of commits of each ref. The background process counts those of existing refs."""
 
 import sqlalchemy as sa
 from alembic import op

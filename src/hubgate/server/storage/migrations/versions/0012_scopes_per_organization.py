@@ -1,6 +1,6 @@
-"""An organization in a consent carries the scopes it was granted with, and the membership it was granted under.
+"""Stores scopes and membership for each organization of a consent.
 
-Grants that are there take the consent's current scopes, but for those that only say who the user is.
+Existing grants get the consent's current scopes, except those that only identify the user.
 """
 
 import sqlalchemy as sa

@@ -1,4 +1,4 @@
-"""Which passwords a request was judged under: what was under way when a password changed is rejected."""
+"""Adds a version of each user's credentials: requests in flight when the password changes are rejected."""
 
 import sqlalchemy as sa
 from alembic import op

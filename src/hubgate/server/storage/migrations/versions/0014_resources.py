@@ -1,4 +1,4 @@
-"""For which servers tokens are requested, and what a consent page showed when it was allowed."""
+"""Stores the target servers of tokens, and what a consent page showed when it was approved."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -21,7 +21,7 @@ def upgrade() -> None:
         sa.Column("approved_at", sa.BigInteger, nullable=False),
         sqlite_with_rowid=False,
     )
-    # All consents so far are for this hub. Apps without a secret on a loopback address are asked for once more.
+    # All existing consents are for this hub. For apps without a secret on a loopback address, users are asked again.
     op.execute(
         """
         INSERT INTO consent_approvals (consent_id, shown, resources, redirect_uri, scopes, approved_at)

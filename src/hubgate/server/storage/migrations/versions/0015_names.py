@@ -1,6 +1,6 @@
-"""Since when an account has a name and whether it had repos then; when a repo left a name and who let it lead out.
+"""Stores when an account took a name and had repos under it, when a repo was renamed, and who allowed a redirect.
 
-Of names from before nothing is known: those of accounts stay reserved, those of repos go on leading where they led.
+These facts are unknown for existing names: names of accounts stay reserved, and redirects of repos keep their target.
 """
 
 import sqlalchemy as sa

@@ -1,6 +1,6 @@
-"""What guests are charged for, commits that only pull requests brought, and a webhook quota for what guests cause.
+"""Adds storage accounting for guests, commits that exist only in pull requests, and a webhook quota for guests.
 
-Large files and commits from before are the owner's; of open pull requests the newest commit is marked.
+Existing large files and commits count as the owner's. The newest commit of each pull request is marked.
 """
 
 import sqlalchemy as sa

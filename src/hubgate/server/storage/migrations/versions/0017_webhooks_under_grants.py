@@ -1,4 +1,4 @@
-"""A webhook that an app created carries the grant it was created with. Those that are there are their owners' own."""
+"""Stores the grant of webhooks that apps create. Existing webhooks count as created by their owners."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,1 +1,1 @@
-"""Repos over HTTP, as existing clients speak to them: `/api/models`, `/api/datasets`, `/api/spaces`."""
+"""Repos over HTTP, in the protocol of existing clients: `/api/models`, `/api/datasets`, `/api/spaces`."""

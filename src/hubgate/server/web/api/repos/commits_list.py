@@ -30,23 +30,25 @@ MOST_AVATARS = 100
 def routes(repos: Repos) -> list[Route]:
     async def commits(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
-        asked = request.param("rev")
-        rev, path = await where(repos, repo, request, asked)
-        # The history of one path is not kept apart: what is left over is a part of a revision that there is not.
-        revision = await finding.revision(repos, repo, asked if path else rev)
+        rest = request.param("rev")
+        rev, path = await where(repos, repo, request, rest)
+        # The history of a single path is not supported: any rest after the revision makes the revision unknown.
+        revision = await finding.revision(repos, repo, rest if path else rev)
         limit = min(max(_number(queries.last(fields, "limit"), DEFAULT), 1), MOST)
         total = await history_pages.total(repos, repo, revision)
         place = _place(fields, revision.sha, limit, total)
         page = await history_pages.page_from(repos, repo, revision, place, limit)
         formatted = "formatted" in queries.every(fields, "expand")
         avatars = await _avatars(repos, {commit.author for commit in page.commits})
-        said = [_described(commit, avatars, formatted=formatted) for commit in page.commits]
-        response = JsonResponse(said, headers=headers_of(revision))
+        items = [_described(commit, avatars, formatted=formatted) for commit in page.commits]
+        response = JsonResponse(items, headers=headers_of(revision))
         if total is not None:
             response.headers["x-total-count"] = str(total)
         if page.next_cursor is not None:
-            kept = [(name, value) for name, value in fields.pairs if name != "p"]
-            response.headers["link"] = next_link(repos.base_url, request.scope["raw_path"], kept, page.next_cursor)
+            parameters = [(name, value) for name, value in fields.pairs if name != "p"]
+            response.headers["link"] = next_link(
+                repos.base_url, request.scope["raw_path"], parameters, page.next_cursor
+            )
         return response
 
     limit = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
@@ -73,16 +75,18 @@ def _place(fields: Fields, sha: str, limit: int, total: int | None) -> Place:
     return history_pages.numbered(sha, _number(number, 0), limit, total)
 
 
-def _number(text: str, otherwise: int) -> int:
+def _number(text: str, default: int) -> int:
     if not text:
-        return otherwise
+        return default
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise BadRequest("limit and p are whole numbers.")
     return int(text)
 
 
 async def _avatars(repos: Repos, authors: Collection[str]) -> dict[str, str]:
-    """Of those who are users here. A pushed commit may name anyone, so this says no more than the name does."""
+    """Return the avatars of authors who are users. A pushed commit may name anyone, so an avatar proves no more than
+    the name.
+    """
 
     async def unit(tx: Tx) -> dict[str, str]:
         found = {name: await store.owner_named(tx, name) for name in sorted(authors)[:MOST_AVATARS]}
@@ -95,7 +99,7 @@ def _described(commit: history.Commit, avatars: Mapping[str, str], *, formatted:
     author = {"user": commit.author}
     if commit.author in avatars:
         author["avatar"] = avatars[commit.author]
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": commit.sha,
         "title": commit.title,
         "message": commit.message,
@@ -103,5 +107,5 @@ def _described(commit: history.Commit, avatars: Mapping[str, str], *, formatted:
         "authors": [author],
     }
     if formatted:
-        said["formatted"] = {"title": escape(commit.title), "message": escape(commit.message)}
-    return said
+        fields["formatted"] = {"title": escape(commit.title), "message": escape(commit.message)}
+    return fields

@@ -1,4 +1,4 @@
-"""What is in a repo at a revision: `/tree`, `/paths-info`."""
+"""Files and folders of a repo at a revision: `/tree`, `/paths-info`."""
 
 from typing import Any
 
@@ -44,47 +44,52 @@ def routes(repos: Repos) -> list[Route]:
         expand = queries.flag(fields, "expand")
         rev, path = await where(repos, repo, request, request.param("rest"))
         revision = await finding.revision(repos, repo, rev)
-        asked = _asked(fields.pairs, MOST_EXPANDED if expand else MOST)
-        after = str(asked.after[0]) if asked.after else ""
+        page_request = _page_request(fields.pairs, MOST_EXPANDED if expand else MOST)
+        after = str(page_request.after[0]) if page_request.after else ""
         folder = repos.folders.of(repo.id)
         entries = await trees.listed(
-            folder, revision.sha, path, recursive=queries.flag(fields, "recursive"), after=after, most=asked.fetch
+            folder,
+            revision.sha,
+            path,
+            recursive=queries.flag(fields, "recursive"),
+            after=after,
+            most=page_request.fetch,
         )
         if entries is None:
             raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")
-        shown = entries[: asked.limit]
-        cursor = encode_cursor((trees.mark_of(shown[-1]),)) if len(entries) > asked.limit else None
-        said = await described(request, repo, revision.sha, shown, expand)
-        response = listed(request, repos.base_url, Page(said, cursor), lambda entry: entry)
+        shown = entries[: page_request.limit]
+        cursor = encode_cursor((trees.mark_of(shown[-1]),)) if len(entries) > page_request.limit else None
+        items = await described(request, repo, revision.sha, shown, expand)
+        response = listed(request, repos.base_url, Page(items, cursor), lambda entry: entry)
         response.headers.update(headers_of(revision))
         return response
 
     async def paths_info(request: HubRequest, repo: Repo) -> JsonResponse:
         revision = await finding.revision(repos, repo, request.param("rev"))
-        asked = await _paths(request)
+        body = await _read_paths(request)
         only_reads()
-        paths = [asked.paths] if isinstance(asked.paths, str) else asked.paths
+        paths = [body.paths] if isinstance(body.paths, str) else body.paths
         if len(paths) > MOST_PATHS:
             raise BadRequest(_TOO_MANY)
         wanted = list(dict.fromkeys(path.strip("/") for path in paths))
         found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in wanted if path])
-        said = await described(request, repo, revision.sha, found, asked.expand)
-        return JsonResponse(said, headers=headers_of(revision))
+        items = await described(request, repo, revision.sha, found, body.expand)
+        return JsonResponse(items, headers=headers_of(revision))
 
     async def described(
         request: HubRequest, repo: Repo, sha: str, entries: list[Entry], expand: bool
     ) -> list[dict[str, Any]]:
-        # Behind a gate the hash of a large file would do as a key to it elsewhere.
+        # For a gated repo, the hash of a large file would give access to it elsewhere.
         hide = not decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
-        said = [_entry(entry, hide_hash=hide) for entry in entries]
+        items = [_entry(entry, hide_hash=hide) for entry in entries]
         if expand:
             paths = [entry.path for entry in entries]
             changes = await history.last_changes(repos.folders.of(repo.id), sha, paths)
-            for entry in said:
+            for entry in items:
                 change = changes[entry["path"]]
                 moment = iso(change.time * SECOND)
                 entry["lastCommit"] = {"id": change.sha, "title": change.title, "date": moment}
-        return said
+        return items
 
     see, answers = Action.REPO_SEE, {200: ("Files and folders.", list[dict[str, Any]])}
     query = (
@@ -107,18 +112,18 @@ def routes(repos: Repos) -> list[Route]:
 
 
 async def where(repos: Repos, repo: Repo, request: HubRequest, rest: str) -> tuple[str, str]:
-    """Revision and path from the end of an address."""
+    """Split the end of an address into revision and path."""
     rev, path = await finding.split_revision(repos, repo, rest, first=first_of_rest(request))
     return rev, path.strip("/")
 
 
-def _asked(pairs: list[tuple[str, str]], most: int) -> PageRequest:
-    asked = parse_page({name: value for name, value in pairs if name in ("limit", "cursor")}, (str,), most)
-    return PageRequest(min(asked.limit, most), asked.after)
+def _page_request(pairs: list[tuple[str, str]], most: int) -> PageRequest:
+    page_request = parse_page({name: value for name, value in pairs if name in ("limit", "cursor")}, (str,), most)
+    return PageRequest(min(page_request.limit, most), page_request.after)
 
 
-async def _paths(request: HubRequest) -> PathsAsked:
-    """One client sends a form, the other JSON."""
+async def _read_paths(request: HubRequest) -> PathsAsked:
+    """Read the requested paths. One client sends a form, another JSON."""
     if request.content_type == FORM_TYPE:
         fields = parse_fields(await request.body(), MOST_PATHS + 10)
         return PathsAsked(queries.every(fields, "paths"), queries.flag(fields, "expand"))
@@ -128,8 +133,8 @@ async def _paths(request: HubRequest) -> PathsAsked:
 def _entry(entry: Entry, *, hide_hash: bool) -> dict[str, Any]:
     if entry.type is EntryType.DIRECTORY:
         return {"type": "directory", "oid": entry.sha, "size": 0, "path": entry.path}
-    said: dict[str, Any] = {"type": "file", "oid": entry.sha, "size": entry.size, "path": entry.path}
+    fields: dict[str, Any] = {"type": "file", "oid": entry.sha, "size": entry.size, "path": entry.path}
     if entry.pointer and not hide_hash:
         pointer = entry.pointer
-        said["lfs"] = {"oid": pointer.oid, "size": pointer.size, "pointerSize": pointer.pointer_size}
-    return said
+        fields["lfs"] = {"oid": pointer.oid, "size": pointer.size, "pointerSize": pointer.pointer_size}
+    return fields

@@ -1,6 +1,5 @@
-"""Where a commit over HTTP goes, and what that takes: a branch, an open pull request, or a new one."""
+"""Destinations of commits over HTTP, and the permissions they require: a branch, an open or a new pull request."""
 
-import re
 from dataclasses import dataclass
 
 from hubgate.server.access import resource
@@ -14,16 +13,14 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos import finding, store
-from hubgate.server.hub.repos.model import REPO_GONE, TURNED_OFF, Repo
+from hubgate.server.hub.repos.model import REPO_GONE, TURNED_OFF, Repo, is_pull_request, pull_request_of
 
 ACTIONS = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_OPEN, Action.DISCUSSION_PUSH)
-
-_PULL_REQUEST = re.compile(r"refs/pr/([1-9][0-9]{0,8})\Z")
 
 
 @dataclass(frozen=True)
 class Destination:
-    """`pull_request` is the open one that `rev` names."""
+    """`pull_request` is the open pull request that `rev` names, if any."""
 
     repo: Repo
     rev: str
@@ -32,15 +29,15 @@ class Destination:
 
 
 async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -> Target[Destination]:
-    """Finds the pull request that `rev` names; whether there is such a revision at all, `ref_at` says."""
+    """Find the pull request that `rev` names. `ref_at` checks whether the revision exists at all."""
     judged, checks = repo.judged(), tuple[Check, ...]()
     found, hint = None, ""
     if as_pull_request:
         checks = (Check(Action.DISCUSSION_OPEN, judged),)
-    elif rev.startswith("refs/pr/"):
+    elif is_pull_request(rev):
         found = await _open_pull_request(repos, repo, rev)
         if found is not None:
-            # As with a push: by its author or by a writer.
+            # As for a push: allowed for the author and for writers.
             post = resource.Post(judged, found.author_id)
             own = () if repo.discussions_disabled else (Check(Action.DISCUSSION_PUSH, post),)
             checks, hint = (*own, Check(Action.REPO_WRITE, judged)), TURNED_OFF if repo.discussions_disabled else ""
@@ -51,23 +48,23 @@ async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -
 
 
 async def ref_at(repos: Repos, to: Destination) -> str:
-    """The ref that moves; for a new pull request, the branch it is for."""
+    """Return the ref to update or, for a new pull request, its target branch."""
     if to.as_pull_request:
         return await _branch(repos, to)
-    if to.rev.startswith("refs/pr/") and to.pull_request is None:
+    if is_pull_request(to.rev) and to.pull_request is None:
         raise _no_revision(to.rev)
     return writable_ref(await finding.revision(repos, to.repo, to.rev))
 
 
 async def again(repos: Repos, identity: Identity, to: Destination) -> str:
-    """`ref_at`, judged anew once the files are here: that may take hours, and by now a role or the repo may be gone."""
+    """Check permissions again after the upload and return `ref_at`: hours later, the role or the repo may be gone."""
     present = await store.by_id(repos.db, to.repo.id)
     if present is None:
         raise NotFound(REPO_GONE, code="RepoNotFound")
-    now = await target(repos, present, to.rev, as_pull_request=to.as_pull_request)
-    require(identity, ACTIONS[0], now.resource)
-    require_also(identity, now)
-    return await ref_at(repos, now.subject)
+    current = await target(repos, present, to.rev, as_pull_request=to.as_pull_request)
+    require(identity, ACTIONS[0], current.resource)
+    require_also(identity, current)
+    return await ref_at(repos, current.subject)
 
 
 async def _branch(repos: Repos, to: Destination) -> str:
@@ -80,8 +77,8 @@ async def _branch(repos: Repos, to: Destination) -> str:
 
 
 async def _open_pull_request(repos: Repos, repo: Repo, rev: str) -> Discussion | None:
-    number = _PULL_REQUEST.match(rev)
-    found = await discussions.find(repos.db, repo.id, int(number[1])) if number else None
+    number = pull_request_of(rev)
+    found = await discussions.find(repos.db, repo.id, number) if number else None
     return found if found is not None and found.takes_commits else None
 
 

@@ -1,4 +1,4 @@
-"""`/discussions` of a repo: who opened what, and closing and removing it (WIRE.md, section 16)."""
+"""`/discussions` of a repo: list, close, reopen and remove them (WIRE.md, section 16)."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from hubgate.server.access.caller import caller_of
 from hubgate.server.access.resource import Post
 from hubgate.server.clock import iso
 from hubgate.server.edge.routes import KIB, Check, Handler, Query, Route, Target
-from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
@@ -40,6 +40,7 @@ _STATUSES: Mapping[str, tuple[str, ...] | None] = {
 
 class StatusAsked(msgspec.Struct):
     status: Literal["open", "closed"]
+    # Sent by existing clients; not stored, because there are no comments yet.
     comment: str | None = None
 
 
@@ -64,17 +65,15 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({"discussions": shown, "count": total, "start": start})
 
     async def set_status(request: HubRequest, found: Found) -> JsonResponse:
-        asked, user = await request.read_json(StatusAsked), caller_of(request).user
-        if asked.comment is not None:
-            raise Unprocessable("comment: this hub does not store comments yet. Leave it out.")
-        await moderating.set_status(repos, found.repo, found.discussion, user, asked.status)
+        body, user = await request.read_json(StatusAsked), caller_of(request).user
+        await moderating.set_status(repos, found.repo, found.discussion, user, body.status)
         now = repos.clock()
         event = {
             "id": new_id(now),
             "type": "status-change",
             "createdAt": iso(now),
             "author": _author(user.id, user.name),
-            "data": {"status": asked.status},
+            "data": {"status": body.status},
         }
         return JsonResponse({"newStatus": event})
 
@@ -145,7 +144,7 @@ def routes(repos: Repos) -> list[Route]:
 
 
 def _described(repo: Repo, discussion: Discussion, author: str | None) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "num": discussion.num,
         "title": discussion.title,
         "status": discussion.status,
@@ -155,9 +154,9 @@ def _described(repo: Repo, discussion: Discussion, author: str | None) -> dict[s
         "pinned": False,
     }
     if author is not None:
-        # Left out for a deleted user.
-        said["author"] = _author(discussion.author_id, author)
-    return said
+        # Omitted for a deleted user.
+        fields["author"] = _author(discussion.author_id, author)
+    return fields
 
 
 def _author(user_id: str, name: str) -> dict[str, Any]:

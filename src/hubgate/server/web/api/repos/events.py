@@ -1,4 +1,4 @@
-"""`GET /events?after=N`: what happened to a repo, in order, for those who may see it and could see it then."""
+"""`GET /events?after=N`: the events of a repo in order, for callers who may see the repo and could see it then."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ MOST = 1000
 class RepoEvent(msgspec.Struct, rename="camel"):
     seq: int
     created_at: str
-    # As webhooks are told, but for the part that names the webhook.
+    # The webhook payload without the part that names the webhook.
     payload: msgspec.Raw
 
 
@@ -32,8 +32,8 @@ def routes(repos: Repos) -> list[Route]:
         query = request.query()
         after, limit = _number(query.get("after", "0"), "after"), _number(query.get("limit", "100"), "limit")
         most = min(max(limit, 1), MOST)
-        # A repo that is made public keeps its past to itself: former names, deleted branches, and the ids under which
-        # commits can be read that a squash was to be the end of.
+        # Events from before a repo was made public stay private: former names, deleted branches, and the ids of
+        # readable commits that a squash was meant to remove.
         in_private = msgspec.structs.replace(repo, private=1).judged()
         could_see = decide(caller_of(request).identity, Action.REPO_SEE, in_private).allowed
         events = store.of_repo if could_see else store.of_repo_in_public

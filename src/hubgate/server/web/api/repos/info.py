@@ -1,4 +1,4 @@
-"""`GET /api/{type}s/{id}` and `/revision/{rev}`: what there is to know about a repo at a commit."""
+"""`GET /api/{type}s/{id}` and `/revision/{rev}`: a repo at a commit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,23 +36,23 @@ def routes(repos: Repos) -> list[Route]:
     async def answer(request: HubRequest, repo: Repo, sha: str | None, headers: Mapping[str, str]) -> JsonResponse:
         fields = request.query_fields()
         expand = queries.every(fields, "expand")
-        said = wire.described(repo) | {"sha": sha}
+        info = wire.described(repo) | {"sha": sha}
         if IN_PULL_REQUEST in headers:
-            said["pullRequestOnly"] = True
+            info["pullRequestOnly"] = True
         if sha is not None and (not expand or "siblings" in expand):
             folder = repos.folders.of(repo.id)
             if queries.flag(fields, "blobs"):
-                # As in the tree: behind a gate the hash of a large file would do as a key to it elsewhere.
+                # As in `/tree`: for a gated repo, the hash of a large file would give access to it elsewhere.
                 may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
                 files = await trees.files(folder, sha)
-                said["siblings"] = await in_read_thread(wire.siblings, files, hide_hashes=not may_read)
+                info["siblings"] = await in_read_thread(wire.siblings, files, hide_hashes=not may_read)
             else:
-                said["siblings"] = await in_read_thread(wire.names, await trees.file_names(folder, sha))
+                info["siblings"] = await in_read_thread(wire.names, await trees.file_names(folder, sha))
         elif not expand:
-            said["siblings"] = []
+            info["siblings"] = []
         if not expand or "usedStorage" in expand:
-            said["usedStorage"] = await lfs_store.used_storage(repos.db, repo.id)
-        return JsonResponse(wire.only(said, expand) if expand else said, headers=headers)
+            info["usedStorage"] = await lfs_store.used_storage(repos.db, repo.id)
+        return JsonResponse(wire.only(info, expand) if expand else info, headers=headers)
 
     see = Action.REPO_SEE
     return [

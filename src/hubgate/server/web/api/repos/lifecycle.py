@@ -63,17 +63,17 @@ class MoveRepo(msgspec.Struct, rename="camel"):
     from_repo: str
     to_repo: str
     type: _TYPES | None = None
-    # Whether the old name leads to another namespace from now on; for its admins.
+    # Whether to redirect the old name to another namespace; only for admins of the old namespace.
     leave_redirect: bool | None = None
 
 
 class RepoMoved(msgspec.Struct):
     url: str
-    # Whether the old name leads there.
+    # Whether the old name redirects to the new one.
     redirect: bool
 
 
-class _New(NamedTuple):
+class _Creation(NamedTuple):
     asked: CreateRepo
     owner: Owner
     name: str
@@ -85,13 +85,13 @@ class _Deletion(NamedTuple):
 
 
 def routes(repos: Repos) -> list[Route]:
-    async def place_for_new_repo(request: HubRequest) -> Target[_New]:
+    async def place_for_new_repo(request: HubRequest) -> Target[_Creation]:
         asked = await read_as_somebody(request, CreateRepo)
-        namespace, name = _place(caller_of(request), asked.organization, asked.name)
+        namespace, name = _namespace_and_name(caller_of(request), asked.organization, asked.name)
         owner = await owner_for_repos(repos, namespace)
-        return Target(_New(asked, owner, name), owner.namespace)
+        return Target(_Creation(asked, owner, name), owner.namespace)
 
-    async def create(request: HubRequest, new: _New) -> JsonResponse:
+    async def create(request: HubRequest, new: _Creation) -> JsonResponse:
         caller, asked = caller_of(request), new.asked
         wanted = creating.NewRepo(
             type=RepoType(asked.type or "model"),
@@ -108,14 +108,14 @@ def routes(repos: Repos) -> list[Route]:
                 repos, caller.user, new.owner, wanted, actor_of(request), _files(asked.files or [])
             )
         except creating.NameTaken as taken:
-            # Clients that do not mind read the address from here.
-            said = {"error": taken.message, "url": repos.base_url + taken.path}
-            return JsonResponse(said, 409, {"x-error-message": taken.message})
+            # Clients that accept an existing repo read its address from here.
+            body = {"error": taken.message, "url": repos.base_url + taken.path}
+            return JsonResponse(body, 409, {"x-error-message": taken.message})
         return JsonResponse(RepoMade(repos.base_url + repo.path, repo.full_name, repo.id))
 
     async def repo_to_delete(request: HubRequest) -> Target[_Deletion] | Missing:
         asked = await read_as_somebody(request, DeleteRepo)
-        namespace, name = _place(caller_of(request), asked.organization, asked.name)
+        namespace, name = _namespace_and_name(caller_of(request), asked.organization, asked.name)
         repo = await finding.named(repos, asked.type or "model", namespace, name)
         if not isinstance(repo, Repo):
             return Missing(repo)
@@ -124,14 +124,14 @@ def routes(repos: Repos) -> list[Route]:
     async def delete(request: HubRequest, wanted: _Deletion) -> JsonResponse:
         repo = wanted.repo
         if repo.full_name.lower() != wanted.asked_name.lower():
-            # A script that cleans up under the old name, its own or its owner's, must not take what has moved on.
+            # A script that cleans up under an old name, of the repo or of its owner, must not delete the renamed repo.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
         await removing.delete(repos, repo, actor_of(request))
         return JsonResponse({})
 
     async def repo_to_move(request: HubRequest) -> Target[Move] | Missing:
         asked = await read_as_somebody(request, MoveRepo)
-        # Both before the repo is looked up: what is wrong with the destination tells nobody that there is such a repo.
+        # Both names are parsed before the lookup: an error about the destination must not reveal that the repo exists.
         present, wanted = _split(asked.from_repo), _split(asked.to_repo)
         repo = await finding.named(repos, asked.type or "model", *present)
         if not isinstance(repo, Repo):
@@ -148,15 +148,18 @@ def routes(repos: Repos) -> list[Route]:
     on_move = (resource.Repo, Account, Organization)
     moves = (Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
     move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, repo_to_move), move, moves)
-    made = {200: ("It is there, with its first commit.", RepoMade), 409: ("The name is taken; url says by what.", None)}
+    created = {
+        200: ("It is there, with its first commit.", RepoMade),
+        409: ("The name is taken; url says by what.", None),
+    }
     return [
-        _route("POST", "/api/repos/create", create_at, "Make a repo", CreateRepo, made, 16 * MIB),
-        _route("DELETE", "/api/repos/delete", delete_at, "Delete a repo", DeleteRepo, _DONE),
+        _route("POST", "/api/repos/create", create_at, "Make a repo", CreateRepo, created, 16 * MIB),
+        _route("DELETE", "/api/repos/delete", delete_at, "Delete a repo", DeleteRepo, _DELETED),
         _route("POST", "/api/repos/move", move_at, "Rename or hand over a repo", MoveRepo, _MOVED),
     ]
 
 
-_DONE = {200: ("It is gone.", None), 404: ("There is no such repo.", None)}
+_DELETED = {200: ("It is gone.", None), 404: ("There is no such repo.", None)}
 _MOVED = {
     200: ("It is there. redirect says whether its old name leads to it.", RepoMoved),
     409: ("There is a repo of that name, or a redirect.", None),
@@ -164,12 +167,12 @@ _MOVED = {
 
 
 def _route(method: str, path: str, endpoint: Endpoint, summary: str, body: Any, answers: Any, cap: int = MIB) -> Route:
-    said = {**NO_TOKEN, 403: ("You may not do this there.", None), **answers}
-    return Route(method, path, endpoint, Surface.API, summary, body=body, answers=said, body_cap=cap)
+    responses = {**NO_TOKEN, 403: ("You may not do this there.", None), **answers}
+    return Route(method, path, endpoint, Surface.API, summary, body=body, answers=responses, body_cap=cap)
 
 
-def _place(caller: Caller, organization: str | None, name: str) -> tuple[str, str]:
-    """Which namespace is meant, and the repo's own name. Some clients send both in `name`, some one's own name as the
+def _namespace_and_name(caller: Caller, organization: str | None, name: str) -> tuple[str, str]:
+    """Return the namespace and the repo's name. Some clients send both in `name`, others send the caller's name as the
     organization.
     """
     namespace, _, rest = name.rpartition("/")
@@ -179,7 +182,7 @@ def _place(caller: Caller, organization: str | None, name: str) -> tuple[str, st
 
 
 async def read_as_somebody(request: HubRequest, shape: type[T]) -> T:
-    """Whoever shows no token is asked for one, whatever else is wrong with the request."""
+    """Read the body of a signed-in caller: a missing token is reported before any other error."""
     _ = caller_of(request).signed_in
     return await request.read_json(shape)
 

@@ -1,4 +1,4 @@
-"""`GET /api/models`, `/api/datasets`, `/api/spaces`: lists, newest change first."""
+"""`GET /api/models`, `/api/datasets`, `/api/spaces`: lists of repos, last changed first."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from hubgate.server.web.api.repos import queries, wire
 
 MOST_TAGS = 20
 LONGEST_SEARCH = 200
-# What is not counted here sorts like the newest.
+# Numbers that this hub does not count sort like createdAt.
 _SORTS = {
     "createdAt": "createdAt",
     "created_at": "createdAt",
@@ -50,14 +50,14 @@ def routes(repos: Repos) -> list[Route]:
         async def every(request: HubRequest) -> JsonResponse:
             fields = request.query_fields()
             wanted = await _wanted(repos, kind, fields)
-            asked = parse_page(queries.paging(fields), listing.CURSOR)
-            page = await listing.listed(repos, caller_of(request).identity, wanted, asked)
+            page_request = parse_page(queries.paging(fields), listing.CURSOR)
+            page = await listing.listed(repos, caller_of(request).identity, wanted, page_request)
             expand = queries.every(fields, "expand")
             card = queries.flag(fields, "full") or queries.flag(fields, "cardData") or "cardData" in expand
 
             def shown(repo: Any) -> dict[str, Any]:
-                said = wire.described(repo, card=card)
-                return wire.only(said, expand) if expand else said
+                described = wire.described(repo, card=card)
+                return wire.only(described, expand) if expand else described
 
             return listed(request, repos.base_url, page, shown)
 
@@ -71,7 +71,7 @@ def routes(repos: Repos) -> list[Route]:
             answers={200: ("One page.", list[dict[str, Any]])},
         )
 
-    return [make(kind) for kind in RepoType for make in (of_type, without_namespace.info)]
+    return [create(kind) for kind in RepoType for create in (of_type, without_namespace.info)]
 
 
 async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> Wanted:
@@ -79,7 +79,7 @@ async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> Wanted:
     if sort not in _SORTS and sort not in _UNCOUNTED:
         raise BadRequest(f"sort is one of {', '.join(COLUMNS)}.")
     tags = [tag for value in queries.every(fields, "filter") for tag in value.split(",") if tag]
-    # A task is one of the tags that follow from a model's card.
+    # The task is one of the tags derived from a model's card.
     tags += [task for task in queries.every(fields, "pipeline_tag") if task]
     searched = [text.strip()[:LONGEST_SEARCH] for text in queries.every(fields, "search") if text.strip()]
     if len(searched) > MOST_TAGS:
@@ -89,7 +89,7 @@ async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> Wanted:
     author, owner_id = queries.last(fields, "author"), ""
     if author:
         owner = await store.owner_named(repos.db, author)
-        # No id is this: nobody's repos are an empty list.
+        # Matches no id: an unknown author has an empty list.
         owner_id = owner.id if owner else "-"
     gated = queries.last(fields, "gated")
     return Wanted(

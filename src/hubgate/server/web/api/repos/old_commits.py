@@ -1,4 +1,4 @@
-"""A commit as one JSON object, as clients sent it before there were lines: turned into lines, and read like those."""
+"""Commits in the older format, a single JSON object, converted to the lines of the present format (NDJSON)."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,7 +9,7 @@ from hubgate.server.edge.routes import MIB
 from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
 from hubgate.server.http.request import HubRequest
 
-# It has to be in memory whole. Clients of that time sent larger files by LFS.
+# The whole body is in memory. Clients of that time sent larger files by LFS.
 LARGEST = 32 * MIB
 
 

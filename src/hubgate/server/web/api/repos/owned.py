@@ -1,6 +1,6 @@
 """`/api/settings/repositories`, and the same for an organization: repos of every type, with the storage they use.
 
-Every signed-in caller may ask for the repos of any organization and is answered with those that they may see.
+Every signed-in caller may list the repos of any organization; the response contains those that the caller may see.
 """
 
 from collections.abc import Mapping
@@ -41,9 +41,9 @@ class OwnedRepo(msgspec.Struct, rename="camel"):
     type: str
     updated_at: str
     visibility: str
-    # The bytes of its large files.
+    # Bytes of the repo's large files.
     storage: int
-    # Of the storage of all repos of this owner that the caller may see.
+    # Share of the storage of all repos of this owner that the caller may see.
     storage_percent: float
 
 
@@ -55,9 +55,9 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
         return await of_owner(request, found.id)
 
     async def of_owner(request: HubRequest, owner_id: str) -> JsonResponse:
-        asked = parse_page(request.query(), listing.CURSOR)
+        page_request = parse_page(request.query(), listing.CURSOR)
         identity = caller_of(request).identity
-        page = await listing.listed(repos, identity, Wanted(owner_id=owner_id), asked)
+        page = await listing.listed(repos, identity, Wanted(owner_id=owner_id), page_request)
         storage = await listing.storage(repos, identity, owner_id, page.items)
         return listed(request, repos.base_url, page, lambda repo: _described(repo, storage))
 

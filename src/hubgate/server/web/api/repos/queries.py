@@ -6,7 +6,7 @@ _TRUE = ("1", "true")
 
 
 def flag(fields: Fields, name: str) -> bool:
-    """`true`, `True` and `1` are all sent."""
+    """Clients send `true`, `True` and `1`."""
     return any(value.lower() in _TRUE for value in every(fields, name))
 
 
@@ -17,7 +17,7 @@ def every(fields: Fields, name: str) -> list[str]:
 
 
 def paging(fields: Fields) -> dict[str, str]:
-    """The last `limit` and `cursor`, without looking at each of a thousand other parameters."""
+    """Return the last `limit` and `cursor` in one pass over all parameters."""
     return {name: value for name, value in fields.pairs if name in ("limit", "cursor")}
 
 

@@ -13,7 +13,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.repos import branching
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
 from hubgate.server.web.api.repos import queries, wire
 from hubgate.server.web.repo_routes import api_routes, at_repo
 
@@ -38,18 +38,18 @@ class Squash(msgspec.Struct):
 def routes(repos: Repos) -> list[Route]:
     async def every(request: HubRequest, repo: Repo) -> JsonResponse:
         with_prs = queries.flag(request.query_fields(), "include_prs")
-        return JsonResponse(await in_read_thread(_sorted, await branching.listed(repos, repo), with_prs=with_prs))
+        return JsonResponse(await in_read_thread(_by_kind, await branching.listed(repos, repo), with_prs=with_prs))
 
     async def new_branch(request: HubRequest, repo: Repo) -> JsonResponse:
-        asked = await request.read_json(NewBranch) if await request.body() else NewBranch()
+        body = await request.read_json(NewBranch) if await request.body() else NewBranch()
         await branching.create_branch(
             repos,
             repo,
             caller_of(request).user,
             request.param("branch"),
-            asked.starting_point,
-            empty=asked.empty_branch,
-            overwrite=asked.overwrite,
+            body.starting_point,
+            empty=body.empty_branch,
+            overwrite=body.overwrite,
         )
         return JsonResponse({})
 
@@ -58,8 +58,8 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({})
 
     async def new_tag(request: HubRequest, repo: Repo) -> JsonResponse:
-        asked, user = await request.read_json(NewTag), caller_of(request).user
-        await branching.create_tag(repos, repo, user, asked.tag, request.param("rev"), asked.message or "")
+        body, user = await request.read_json(NewTag), caller_of(request).user
+        await branching.create_tag(repos, repo, user, body.tag, request.param("rev"), body.message or "")
         return JsonResponse({})
 
     async def drop_tag(request: HubRequest, repo: Repo) -> JsonResponse:
@@ -67,8 +67,8 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({})
 
     async def squash(request: HubRequest, repo: Repo) -> JsonResponse:
-        asked = await request.read_json(Squash) if await request.body() else Squash()
-        await branching.squash(repos, repo, caller_of(request).user, request.param("rev"), asked.message)
+        body = await request.read_json(Squash) if await request.body() else Squash()
+        await branching.squash(repos, repo, caller_of(request).user, request.param("rev"), body.message)
         return JsonResponse({})
 
     write, done = Action.REPO_WRITE, {200: ("Done.", dict[str, Any]), 409: ("There is one of that name.", None)}
@@ -101,12 +101,12 @@ _KINDS = {
     "refs/heads/": "branches",
     "refs/convert/": "converts",
     "refs/tags/": "tags",
-    "refs/pr/": "pullRequests",
+    PULL_REQUESTS: "pullRequests",
 }
 
 
-def _sorted(pairs: list[tuple[str, str]], *, with_prs: bool) -> dict[str, msgspec.Raw]:
-    """By kind. There may be tens of thousands: not on the event loop."""
+def _by_kind(pairs: list[tuple[str, str]], *, with_prs: bool) -> dict[str, msgspec.Raw]:
+    """Group refs by kind. There may be tens of thousands: do not call on the event loop."""
     kinds = {prefix: kind for prefix, kind in _KINDS.items() if with_prs or kind != "pullRequests"}
     return {kind: wire.encoded(_of_kind(pairs, prefix)) for prefix, kind in kinds.items()}
 

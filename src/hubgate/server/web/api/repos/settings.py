@@ -1,4 +1,4 @@
-"""`PUT /settings`, and whether a caller may read or write at all (`/auth-check`)."""
+"""`PUT /settings`, and `/auth-check`: whether a caller may read or write."""
 
 from typing import Any, Literal
 
@@ -67,7 +67,7 @@ def routes(repos: Repos) -> list[Route]:
     ]
 
 
-def _changes(repo: Repo, asked: RepoSettings) -> Changes:
-    private = is_private(repo.kind, asked.private, asked.visibility)
-    gated = None if asked.gated is None else asked.gated or ""
-    return Changes(private, gated, asked.discussions_disabled)
+def _changes(repo: Repo, body: RepoSettings) -> Changes:
+    private = is_private(repo.kind, body.private, body.visibility)
+    gated = None if body.gated is None else body.gated or ""
+    return Changes(private, gated, body.discussions_disabled)

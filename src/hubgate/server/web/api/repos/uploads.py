@@ -1,4 +1,4 @@
-"""`/preupload/{rev}` and `/commit/{rev}`: changing a repo over HTTP."""
+"""`/preupload/{rev}` and `/commit/{rev}`: commits over HTTP."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -26,9 +26,9 @@ from hubgate.server.web.api.repos.destinations import Destination
 from hubgate.server.web.api.repos.old_commits import as_lines
 from hubgate.server.web.repo_routes import api_routes, at_repo, at_repo_needing
 
-# Existing clients ask about 256 at once.
+# Existing clients ask about 256 files at once.
 MOST_FILES = 2_000
-# A folder of small files is sent as one commit, a hundred megabytes at a time; others send more.
+# Some clients split a folder of small files into commits of 100 MB; others send more at once.
 LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
 
@@ -37,7 +37,7 @@ KEEP_SHARDS = (
     "If push_to_hub ends with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
     "and try again."
 )
-_OWN_LARGE_FILES = re.compile(r"hf_hub/(\d+)\.(\d+)")
+_CLIENT_VERSION = re.compile(r"hf_hub/(\d+)\.(\d+)")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.parquet\Z")
 
 
@@ -67,46 +67,47 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
     async def preupload(request: HubRequest, to: Destination) -> JsonResponse:
         repo = to.repo
         await destinations.ref_at(repos, to)
-        asked = await request.read_json(Preupload)
-        if len(asked.files) > MOST_FILES:
+        body = await request.read_json(Preupload)
+        if len(body.files) > MOST_FILES:
             raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
         revision = await finding.revision(repos, repo, to.rev)
         client = request.headers.get("user-agent", "")
-        said = await answers(
+        results = await answers(
             repos,
             repo,
             revision.sha,
-            asked.files,
-            ignore=asked.git_ignore,
-            attributes=asked.git_attributes,
+            body.files,
+            ignore=body.git_ignore,
+            attributes=body.git_attributes,
             inside_commits=insists_on_xet(client) and not sends_early(client),
             tell_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed,
         )
-        response = JsonResponse(PreuploadAnswer(said))
-        if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in said):
-            # Shown at once; of what xet-write-token answers these clients show only the status.
+        response = JsonResponse(PreuploadAnswer(results))
+        if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in results):
+            # Clients show this warning at once. Of the response to xet-write-token they show only the status.
             response.headers["x-hf-warning"] = f"large-files; {BY_LFS}"
-        elif insists_on_xet(client) and repo.type == RepoType.DATASET.value and may_send_early(client, asked.files):
+        elif insists_on_xet(client) and repo.type == RepoType.DATASET.value and may_send_early(client, body.files):
             response.headers["x-hf-warning"] = f"shards; {KEEP_SHARDS}"
         return response
 
     async def commit_to(request: HubRequest, to: Destination) -> JsonResponse:
-        repo, user = to.repo, caller_of(request).user
+        repo = to.repo
         await destinations.ref_at(repos, to)
         reader = Reader(repos.large_files.draft, repos.regular_upload_max)
         try:
             in_one_piece = request.content_type == "application/json"
             asked = await reader.read(as_lines(request) if in_one_piece else _parts(request))
-            ref = await destinations.again(repos, (await guard.again(request)).identity, to)
-            make = commit_as_pull_request if to.as_pull_request else commit
-            made = await make(repos, repo, user, ref, asked)
+            caller = await guard.again(request)
+            ref = await destinations.again(repos, caller.identity, to)
+            create = commit_as_pull_request if to.as_pull_request else commit
+            created = await create(repos, repo, caller, ref, asked)
         finally:
             await in_thread(reader.clean_up)
         address = repos.base_url + repo.path
-        said = CommitMade(True, made.sha, f"{address}/commit/{made.sha}", "")
-        if made.pull_request is not None:
-            said.pull_request_url = f"{address}/discussions/{made.pull_request}"
-        return JsonResponse(said)
+        answer = CommitMade(True, created.sha, f"{address}/commit/{created.sha}", "")
+        if created.pull_request is not None:
+            answer.pull_request_url = f"{address}/discussions/{created.pull_request}"
+        return JsonResponse(answer)
 
     async def no_xet(_: HubRequest, __: Repo) -> JsonResponse:
         raise Unprocessable(BY_LFS)
@@ -134,6 +135,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             query=query,
             body_cap=LARGEST_COMMIT,
             body_seconds=COMMIT_SECONDS,
+            streams=True,
         ),
         *api_routes(
             "GET",
@@ -146,23 +148,24 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
 
 
 def insists_on_xet(user_agent: str) -> bool:
-    """Clients from 1.20 on send large files to Xet without asking, unless told otherwise; ones that name an origin have
-    said that they were.
+    """Whether the client sends large files to Xet without asking. Versions from 1.20 on do, unless configured
+    otherwise; an origin in the user agent shows that they are.
     """
-    match = _OWN_LARGE_FILES.search(user_agent)
+    match = _CLIENT_VERSION.search(user_agent)
     return match is not None and (int(match[1]), int(match[2])) >= (1, 20) and "origin/" not in user_agent
 
 
 def sends_early(user_agent: str) -> bool:
-    """The datasets library sends each file as it is made and has none left when it commits: inside the commit they
-    cannot come.
+    """Whether the client uploads files before the commit. The datasets library does, and cannot send them inside the
+    commit: it no longer has them then.
     """
     return "datasets/" in user_agent
 
 
 def may_send_early(user_agent: str, files: Sequence[Candidate]) -> bool:
-    """Before 5.0 that library does not give its name; it sends one shard at a time. So do others that keep their file,
-    and theirs must stay in the commit: with a default set-up it can come no other way.
+    """Whether the client may be the datasets library before 5.0, which does not send its name and uploads one shard at
+    a time. Other clients do so too but still have the file; theirs must stay inside the commit, the only way with
+    default settings.
     """
     return user_agent.startswith("unknown/") and len(files) == 1 and _SHARD.search(files[0].path) is not None
 

@@ -1,4 +1,4 @@
-"""`POST /api/validate-yaml`: what is wrong with a README's front matter, asked before it is committed."""
+"""`POST /api/validate-yaml`: checks a README's front matter before it is committed."""
 
 from typing import Any
 
@@ -11,6 +11,21 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos.card import BadFrontMatter, parsed, split_readme
 from hubgate.server.jobs.caller import only_reads
+
+# License identifiers in the model cards of existing hubs.
+LICENSES = frozenset(
+    """
+    afl-3.0 agpl-3.0 apache-2.0 apple-amlr apple-ascl artistic-2.0 bigcode-openrail-m bigscience-bloom-rail-1.0
+    bigscience-openrail-m bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear bsl-1.0 c-uda cc cc-by-2.0 cc-by-2.5
+    cc-by-3.0 cc-by-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0
+    cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc0-1.0 cdla-permissive-1.0
+    cdla-permissive-2.0 cdla-sharing-1.0 creativeml-openrail-m deepfloyd-if-license ecl-2.0 epl-1.0 epl-2.0
+    etalab-2.0 eupl-1.1 eupl-1.2 fair-noncommercial-research-license gemma gfdl gpl gpl-2.0 gpl-3.0 grok2-community
+    h-research intel-research isc lgpl lgpl-2.1 lgpl-3.0 lgpl-lr llama2 llama3 llama3.1 llama3.2 llama3.3 llama4
+    lppl-1.3c mit mpl-2.0 ms-pl ncsa odbl odc-by ofl-1.1 openmdw-1.0 openrail openrail++ osl-3.0 other pddl
+    postgresql unknown unlicense wtfpl zlib
+    """.split()  # noqa: SIM905 -- eighty quoted names would be harder to read
+)
 
 
 class ReadmeToCheck(msgspec.Struct, rename="camel"):
@@ -43,10 +58,10 @@ def routes() -> list[Route]:
 
 
 async def _validate(request: HubRequest) -> JsonResponse:
-    asked = await request.read_json(ReadmeToCheck)
-    # Anyone may ask, and reading YAML takes its time.
+    body = await request.read_json(ReadmeToCheck)
+    # The endpoint is public, and parsing YAML is slow.
     only_reads()
-    verdict = await in_text_thread(_verdict, asked.content)
+    verdict = await in_text_thread(_verdict, body.content)
     return JsonResponse(verdict, 400 if verdict.errors else 200)
 
 
@@ -62,12 +77,17 @@ def _verdict(readme: str) -> Verdict:
 
 
 def _errors(data: dict[str, Any]) -> list[str]:
-    """What clients would stumble over."""
+    """Return problems that clients would fail on."""
     found = []
     if "model-index" in data and not isinstance(data["model-index"], list):
         found.append('"model-index" must be a list.')
     words = ("license", "pipeline_tag", "library_name")
-    found += [f'"{name}" must be a text.' for name in words if not isinstance(data.get(name, ""), (str, list))]
+    found += [f'"{name}" must be a text.' for name in words if not isinstance(data.get(name) or "", (str, list))]
+    named = data.get("license") or []
+    unknown = [name for name in map(str, named if isinstance(named, list) else [named]) if name not in LICENSES]
+    if unknown and not found:
+        what_to_do = 'Use "other", and set "license_name".'
+        found.append(f'"license" is not an identifier this hub knows: {unknown[0][:100]}. {what_to_do}')
     if "tags" in data and data["tags"] is not None and not isinstance(data["tags"], list):
         found.append('"tags" must be a list.')
     return found

@@ -1,4 +1,4 @@
-"""Who sees a repo, as requests say it: by `visibility`, or by `private` as older clients do."""
+"""The visibility in a request: `visibility`, or `private` from older clients."""
 
 from typing import Literal
 
@@ -9,12 +9,12 @@ Visibility = Literal["public", "private", "protected"]
 
 
 def is_private(kind: RepoType, private: bool | None, visibility: Visibility | None) -> bool | None:
-    """None where nothing was said. The files of a protected space are hidden while its application is not; nothing
-    runs here, so it is a private one. Anything else would show what was asked to be hidden.
+    """Return the requested privacy, None if none was requested. A protected space hides its files but not its running
+    app. Nothing runs here, so a protected space is private: anything else would show the files.
     """
     if visibility == "protected" and kind is not RepoType.SPACE:
         raise Unprocessable(f"Only a space can be protected, not a {kind.value}.")
-    said = None if visibility is None else visibility != "public"
-    if said is not None and private is not None and said != private:
+    from_visibility = None if visibility is None else visibility != "public"
+    if from_visibility is not None and private is not None and from_visibility != private:
         raise Unprocessable("private and visibility contradict each other.")
-    return private if said is None else said
+    return private if from_visibility is None else from_visibility

@@ -1,5 +1,5 @@
-"""The doors of the hub: joining, signing in and out, set-up, and the links that come by mail.
+"""Pages for entering the hub: joining, signing in and out, set-up, and links sent by mail.
 
-Opening a link only shows what it would do: mail scanners open links too, so a button does it. Addresses here may hold
-a secret, in the path or in where to go next, and are marked as such in their routes.
+Opening a link only shows what it would do, and a button does it, because mail scanners open links too. Addresses here
+may contain a secret, in the path or in `next`, and their routes are marked accordingly.
 """

@@ -1,4 +1,4 @@
-"""The links that prove an e-mail address: a new account's, and the one an account moves to."""
+"""Links that prove an e-mail address: of a new account, or the new address of an existing one."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ _ASK = "doors/address.html"
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def page(request: HubRequest, purpose: Purpose, error: HubError | None = None) -> Response:
-        """The form, again where `error` says what is wrong with it."""
+        """Show the form, with `error` if it was rejected."""
         secret, session = request.param("secret"), caller_of(request).session
         link, user = await addresses.look(accounts, secret, purpose)
         new_account = purpose is Purpose.VERIFY
@@ -31,7 +31,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             "user": user,
             "own": error is None and session is not None and session.user_id == user.id,
             "has_password": await addresses.has_password(accounts, user),
-            # Never for another's account: the address it is to be moved to may be mistyped.
+            # Only for new accounts: the new address of an existing account may be mistyped.
             "reset": f"/verify/{secret}/reset" if new_account else "",
         }
         return pages.mend(request, _ASK, error, "password", **values) if error else pages.page(request, _ASK, **values)

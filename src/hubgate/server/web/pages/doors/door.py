@@ -1,11 +1,11 @@
-"""What the routes of doors have in common."""
+"""What the routes of these pages share."""
 
 from hubgate.server.edge.routes import KIB, Endpoint, Route
 from hubgate.server.http.surface import Surface
 
 NOTICE = "doors/notice.html"
 
-# The longest password, every byte of it percent-encoded, and the rest of the form with the longest way back to an app.
+# Fits the longest password, percent-encoded, and the other fields with the longest return address.
 _BODY_CAP = 32 * KIB
 
 

@@ -1,4 +1,4 @@
-"""The link of an invitation: accept or decline it, or come in first."""
+"""The link of an invitation: accept or decline it, or sign in or join first."""
 
 from starlette.responses import Response
 
@@ -24,13 +24,13 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         secret, person = request.param("secret"), caller_of(request).person
         opened = await invitations.open_link(accounts, secret)
         if person is None:
-            return _outside(request, secret, opened)
+            return _show_to_visitor(request, secret, opened)
         if opened.organization is None:
             return pages.see("/", "You have an account already.")
         invitations.require_addressed(opened.invitation, person.user)
         return pages.page(request, _ASK, opened=opened)
 
-    def _outside(request: HubRequest, secret: str, opened: Opened) -> Response:
+    def _show_to_visitor(request: HubRequest, secret: str, opened: Opened) -> Response:
         if opened.invitation.email is not None and accounts.signup != "closed":
             return show_invited(request, pages, secret, opened)
         link = (going_on("/login", f"/invitations/{secret}"), "Sign in")

@@ -1,4 +1,4 @@
-"""Joining, with or without an invitation."""
+"""Creating an account, with or without an invitation."""
 
 from dataclasses import dataclass
 
@@ -24,12 +24,12 @@ FORM = "doors/join.html"
 
 @dataclass(frozen=True)
 class Given:
-    """What the form holds: as it is first shown, and as it comes back."""
+    """The values in the form: initial, and as submitted."""
 
     username: str = ""
     email: str = ""
     next_page: str = "/"
-    # The secret of an invitation.
+    # The secret of the invitation, if any.
     invitation: str = ""
 
     @classmethod
@@ -69,7 +69,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return response
 
     def _check_your_mail(request: HubRequest, email: str, next_page: str) -> Response:
-        """The same whether the address is new here or not."""
+        """The response is the same whether or not the address already has an account."""
         lines = [f"We wrote to {email}. Open the link in that mail, then sign in."]
         link = (going_on("/login", next_page), "Sign in")
         return pages.page(request, NOTICE, title="Check your mail.", lines=lines, link=link)
@@ -81,7 +81,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
 
 def show_invited(request: HubRequest, pages: Pages, secret: str, opened: Opened) -> Response:
-    """The form on the page of an invitation. Into an organization, the way leads back there to accept it."""
+    """Show the form on the page of an invitation. For an organization, the user returns there to accept it."""
     next_page = f"/invitations/{secret}" if opened.organization else "/"
     given = Given(email=opened.invitation.email or "", next_page=next_page, invitation=secret)
     return pages.page(request, FORM, action=PATH, given=given, opened=opened)

@@ -1,4 +1,4 @@
-"""A new password by mail."""
+"""Password reset by mail."""
 
 from starlette.responses import Response
 

@@ -1,4 +1,4 @@
-"""The set-up link: the form of joining, for the first operator. Of several who send it at once, one wins."""
+"""The set-up link: a join form for the first operator. Of concurrent requests, one wins."""
 
 from starlette.responses import Response
 
@@ -21,7 +21,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         await signup.require_setup(accounts, secret)
         return pages.page(request, FORM, action=f"/setup/{secret}", given=Given(), opened=None)
 
-    async def make(request: HubRequest) -> Response:
+    async def create(request: HubRequest) -> Response:
         secret, given = request.param("secret"), Given.of(request.form_fields)
         await signup.require_setup(accounts, secret)
         try:
@@ -36,5 +36,5 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     return [
         door("GET", "/setup/{secret}", public(show), "Set the hub up"),
-        door("POST", "/setup/{secret}", public(make), "Make the first operator"),
+        door("POST", "/setup/{secret}", public(create), "Make the first operator"),
     ]

@@ -24,7 +24,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest) -> Response:
         query = request.query()
         next_page = local_path(query.get("next", ""))
-        # An app may want somebody who is in to sign in again, or as another.
+        # An app may require a signed-in user to sign in again, or as another user.
         if caller_of(request).person is not None and not query.get("again"):
             return pages.see(next_page)
         asked = await asking(oauth, request, next_page)

@@ -1,1 +1,1 @@
-"""Pages of sign-in for apps: consent, connected apps, the apps one builds, and what helps their developers."""
+"""Pages of sign-in for apps: consent, connected apps, a developer's apps, and help for developers."""

@@ -1,4 +1,4 @@
-"""What the sign-in page says of the app that sent somebody there."""
+"""What the sign-in page says about the app that sent the user there."""
 
 from dataclasses import dataclass
 
@@ -17,17 +17,17 @@ from hubgate.server.web.pages.oauth.way_back import Pairs, address_of, pairs_in,
 
 @dataclass(frozen=True)
 class Asking:
-    """`host` is empty where no app asked."""
+    """`host` is empty if no app requested the sign-in."""
 
     host: str = ""
-    # What the name field begins with.
+    # Initial value of the name field.
     username: str = ""
-    # The way on for whoever is signed in already; empty where the app wants a new sign-in.
+    # Link to continue with the present session; empty if the app requires a new sign-in.
     stay: str = ""
 
 
 async def asking(oauth: OAuth, request: HubRequest, next_page: str) -> Asking:
-    """Judged as the authorize page will judge it, so that no made-up address can name a host here."""
+    """Judge the request as the authorize page will, so that a forged address cannot name a host here."""
     try:
         pairs = pairs_in(next_page)
         if pairs is None:
@@ -36,20 +36,22 @@ async def asking(oauth: OAuth, request: HubRequest, next_page: str) -> Asking:
     except (BadRequest, SentBack, TooManyRequests):
         return Asking()
     host = asked.app.document_host or shown_host(asked.to.redirect_uri)
-    return Asking(host, asked.login_hint or _own_name(request, asked), _stay(oauth, request, asked, pairs))
+    return Asking(
+        host, asked.login_hint or _signed_in_name(request, asked), _continue_address(oauth, request, asked, pairs)
+    )
 
 
-def _own_name(request: HubRequest, asked: AuthorizationRequest) -> str:
-    """Who has to sign in again need not type the name again."""
+def _signed_in_name(request: HubRequest, asked: AuthorizationRequest) -> str:
+    """A user who has to sign in again need not type the name."""
     person = caller_of(request).person
     return person.user.name if person and "select_account" not in asked.prompt else ""
 
 
-def _stay(oauth: OAuth, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs) -> str:
+def _continue_address(oauth: OAuth, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs) -> str:
     caller, now = caller_of(request), oauth.clock()
     if caller.session is None:
         return ""
-    kept = Mark(caller.session.id, now, kept=True)
-    if isinstance(next_step(asked, Visit(now, caller.person, caller.session, mark=kept)), SignIn):
+    keep_session = Mark(caller.session.id, now, kept=True)
+    if isinstance(next_step(asked, Visit(now, caller.person, caller.session, mark=keep_session)), SignIn):
         return ""
-    return address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(kept, pairs, oauth.secret))])
+    return address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(keep_session, pairs, oauth.secret))])

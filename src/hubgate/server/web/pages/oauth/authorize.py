@@ -1,4 +1,4 @@
-"""`GET|POST /oauth/authorize`: the one address to which every step of an interactive sign-in comes back."""
+"""`GET|POST /oauth/authorize`: every step of an interactive sign-in returns to this address."""
 
 from dataclasses import dataclass, replace
 
@@ -37,7 +37,7 @@ from hubgate.server.web.pages.oauth.consent import consent_view
 from hubgate.server.web.pages.oauth.way_back import PATH, Pairs, address_of, unpacked, without_mark
 from hubgate.server.web.rendering import Pages
 
-# What our own consent form adds to the request's parameters.
+# Fields that our consent form adds to the parameters of the request.
 _OWN_FIELDS = frozenset({FIELD, shown.FIELD, "decision", "scopes", "orgs"})
 SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
 _NOT_OURS = "This form is out of date or came from another site. Begin again at the app."
@@ -56,7 +56,7 @@ def _route(method: str, handler: PublicHandler) -> Route:
         Surface.PAGE,
         "Sign a user in to an app",
         body_cap=64 * KIB,
-        # A rule of its own: without our field it allows nothing new.
+        # Checked by the handler: without our CSRF field, a POST grants nothing new.
         csrf=False,
         leads_away=True,
         secret_address=True,
@@ -73,12 +73,12 @@ class _Authorize:
         pairs = unpacked(request.query_fields().pairs)
         try:
             asked = await self._understood(request, pairs)
-            return await self._go_on(request, asked, pairs)
+            return await self._continue(request, asked, pairs)
         except SentBack as refusal:
             return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
     async def decide(self, request: HubRequest) -> Response:
-        """A decision of our consent form, or a request that an app sends as POST."""
+        """Handle a decision from our consent form, or a request that an app sends as POST."""
         form = await request.read_form() if request.content_type == FORM_TYPE else Fields([])
         theirs = [pair for pair in form.pairs if pair[0] not in _OWN_FIELDS]
         pairs = unpacked(request.query_fields().pairs) + theirs
@@ -87,10 +87,10 @@ class _Authorize:
             if form.get(FIELD):
                 return await self._decided(request, asked, pairs, form)
             if form.pairs == theirs and request.headers.get("sec-fetch-site") in ("same-site", "cross-site"):
-                # An app's page sent it, so the browser kept our cookie back (SameSite). With GET it comes along.
+                # Sent from an app's page, so the browser withheld our cookie (SameSite). A GET will include it.
                 return RedirectResponse(address_of(pairs), 303)
-            # Somebody else's form: where the user would be asked, it allows nothing (attack O35).
-            return await self._go_on(request, asked, pairs, may_ask=False)
+            # A form from another site: if consent is needed, the request is rejected (attack O35).
+            return await self._continue(request, asked, pairs, may_ask=False)
         except SentBack as refusal:
             return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
@@ -103,7 +103,7 @@ class _Authorize:
             await note_pairs(self.oauth, request, asked, code, refusal.message, refusal.about)
             raise
 
-    async def _go_on(
+    async def _continue(
         self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, *, may_ask: bool = True
     ) -> Response:
         visit = await self._visit(request, asked, pairs)
@@ -131,7 +131,7 @@ class _Authorize:
         pairs: Pairs,
         given: Ticked | None = None,
     ) -> Response:
-        """`given` is what was ticked on a page that no longer holds."""
+        """Show the consent page. `given` is the user's selection on a page that is no longer valid."""
         others = [pair for pair in without_mark(pairs) if pair[0] != "prompt"]
         prompt = " ".join(sorted({*asked.prompt, "select_account"}))
         return self.pages.page(
@@ -162,7 +162,7 @@ class _Authorize:
             return await self._ask(request, asked, visit.person, visit.consent, pairs, ticked)
         code = await approve(self.oauth, asked, visit.person, ticked, visit.session.created_at)
         if code is None:
-            # An app that is gone by now is refused here; with anything else the user begins again.
+            # A deleted app is rejected here; in all other cases the user starts again.
             await self._understood(request, pairs)
             return RedirectResponse(address_of(pairs), 303)
         return self._send(request, asked.to, code=code)
@@ -173,12 +173,12 @@ class _Authorize:
             return Visit(now)
         consent = await consent_store.find(self.oauth.db, caller.person.user.id, asked.app.client_id)
         approved = await approved_before(self.oauth.db, consent.id, asked.wish) if consent else None
-        brought = next((value for name, value in pairs if name == mark.PARAMETER), "")
-        seen = mark.read(brought, pairs, self.oauth.secret, now)
+        received = next((value for name, value in pairs if name == mark.PARAMETER), "")
+        seen = mark.read(received, pairs, self.oauth.secret, now)
         return Visit(now, caller.person, caller.session, consent, approved, seen)
 
     def _sign_in(self, visit: Visit, pairs: Pairs) -> Response:
-        """And back here, with a mark that only a session from now on satisfies."""
+        """Redirect to sign-in and back, with a mark that only a session started from now on satisfies."""
         left = Mark(visit.session.id if visit.session else "", visit.now)
         back = address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(left, pairs, self.oauth.secret))])
         return RedirectResponse(going_on(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)

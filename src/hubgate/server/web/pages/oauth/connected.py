@@ -1,6 +1,6 @@
-"""Connected apps: what each may do and when it last did, changing that, and revoking."""
+"""Connected apps: their permissions and last use, changing the permissions, and revoking an app."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +17,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import changing
 from hubgate.server.oauth.consent.model import IDENTITY, Connected
 from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.scopes import join_scopes
 from hubgate.server.web.foreign_text import shown
 from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, scope_lines
@@ -39,8 +40,12 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             shown=found,
             name_of=name_of,
             address_of=address_of,
-            in_order=lambda scopes: join_scopes(scopes).split(),
+            in_order=in_order,
+            servers_of=servers_of,
         )
+
+    def servers_of(connected: Connected) -> tuple[str, ...]:
+        return shown_servers(connected.consent.other_resources, oauth.base_url)
 
     def show(
         request: HubRequest,
@@ -56,7 +61,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         )
 
     def organization_line(membership: Membership, connected: Connected) -> OrganizationLine:
-        """With the scopes that can be given and taken there, once the organization is granted."""
+        """A line per organization, with the scopes that can be changed there once access is granted."""
         granted = connected.consent.organizations.get(membership.organization.id)
         if granted is None:
             return OrganizationLine(membership, ticked=False)
@@ -66,14 +71,18 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     def show_one(
         request: HubRequest, person: Person, connected: Connected, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
-        held = connected.consent.scopes
-        fixed = held & (IDENTITY | connected.required_scopes)
+        granted = connected.consent.scopes
+        fixed = granted & (IDENTITY | connected.required_scopes)
         return show(
             request,
             "settings/connected_app.html",
             connected,
             errors,
-            groups=groups_of(connected.may_hold, fixed, held, oauth.extra_scopes),
+            servers=servers_of(connected),
+            elsewhere=scope_lines(
+                connected.consent.other_scopes, IDENTITY, connected.consent.other_scopes, oauth.extra_scopes
+            ),
+            groups=groups_of(connected.may_hold, fixed, granted, oauth.extra_scopes),
             organizations=[organization_line(membership, connected) for membership in person.memberships],
         )
 
@@ -117,20 +126,25 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
 
 
 def changes_of(form: Fields) -> changing.Changes:
-    """What is unticked for the app is unticked in each organization. Without scopes of its own, a newly ticked one gets
-    all that the app has.
+    """Parse the form. A scope removed from the app is removed in each organization. A newly selected organization
+    without scopes gets all scopes of the app.
     """
     scopes, organizations = form.all("scopes"), form.all("orgs")
     sent = {org_id: form.all(f"scopes.{org_id}") for org_id in organizations}
     chosen = {org_id: set(scopes).intersection(names) for org_id, names in sent.items() if names}
-    return changing.Changes(scopes, organizations, chosen)
+    other = form.all("resource_scopes")
+    return changing.Changes(scopes, organizations, chosen, [name for name in other if name] if other else None)
+
+
+def in_order(scopes: Collection[str]) -> list[str]:
+    return join_scopes(scopes).split()
 
 
 def name_of(connected: Connected) -> str:
-    """As it is shown; of a name that is nothing but hidden characters, the host."""
+    """The app's name as displayed; the host if the name has only hidden characters."""
     return shown(connected.consent.app_name).strip() or ", ".join(connected.hosts) or connected.client_id
 
 
 def address_of(client_id: str) -> str:
-    """A client id may be an address itself: it is one segment here."""
+    """The page of a connected app. A client id may be a URL, so it is encoded as one segment."""
     return f"{PATH}/{quote(client_id, safe='')}"

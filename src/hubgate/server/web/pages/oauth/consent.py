@@ -1,4 +1,4 @@
-"""What the consent page shows, worked out from the request, the user and what was allowed before. Pure."""
+"""The content of the consent page, computed from the request, the user and earlier consent. Pure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class OrganizationLine:
     ticked: bool
     already: bool = False
     asked: bool = False
-    # Those it was granted with are ticked; only where they can be changed one by one.
+    # Granted scopes are ticked; empty if scopes cannot be changed one by one.
     scopes: Sequence[ScopeLine] = ()
 
 
@@ -39,13 +39,13 @@ Groups = Sequence[tuple[Risk, Sequence[ScopeLine]]]
 class ConsentView:
     app: App
     person: Person
-    # As it is shown; of a name that is nothing but hidden characters, the host.
+    # The name as displayed; the host if the name has only hidden characters.
     name: str
-    # Where the app says it lives: its document, or the address it is answered at.
+    # The app's host: that of its document or of its redirect URI.
     host: str
-    # Where the answer goes.
+    # The host that receives the response.
     answer_host: str
-    # Which servers the access is for, where that is not this hub.
+    # The servers that the access is for, if not this hub.
     servers: Sequence[str]
     on_this_device: bool
     renamed_from: str
@@ -61,7 +61,9 @@ def consent_view(
     before: Consent | None,
     given: Ticked | None = None,
 ) -> ConsentView:
-    """`given` is what the user ticked, where the page is shown once more: what is new since then is not."""
+    """Compute the page. `given` is the user's earlier selection if the page is shown again: scopes that are new since
+    then are not ticked.
+    """
     app, target = wish.app, wish.target
     ticked = wish.scopes if given is None else given.scopes
     answer = shown_host(target) if target else ""
@@ -82,14 +84,14 @@ def consent_view(
 
 
 def _home(app: App) -> str:
-    """Of an app that is answered on a device: where it says it lives, if anywhere."""
+    """The host of an app that gets its response on a device, if the app names any."""
     return next((shown_host(uri) for uri in (app.homepage, *app.redirect_uris) if uri), "")
 
 
 def groups_of(
     names: Collection[str], fixed: Collection[str], ticked: Collection[str], extra: Sequence[Scope]
 ) -> Groups:
-    """The riskiest first."""
+    """Scopes by risk, the riskiest group first."""
     lines = scope_lines(names, fixed, ticked, extra)
     grouped = [(risk, [line for line in lines if line.scope.risk is risk]) for risk in Risk]
     return [(risk, group) for risk, group in grouped if group]
@@ -98,7 +100,7 @@ def groups_of(
 def scope_lines(
     names: Collection[str], fixed: Collection[str], ticked: Collection[str], extra: Sequence[Scope]
 ) -> list[ScopeLine]:
-    """In the order of the registry, then the operator's own."""
+    """Scopes in the order of the registry, then those of the operator."""
     return [
         ScopeLine(scope, scope.name in fixed, scope.name in ticked)
         for scope in (*BUILT_IN, *extra)

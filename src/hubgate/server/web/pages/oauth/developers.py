@@ -1,4 +1,4 @@
-"""Pages for those who build apps: how signing in works, with ready code, and the check of a metadata document."""
+"""Pages for app developers: how sign-in works, with ready code, and a checker for metadata documents."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ _CONTENTS = (
     ("#errors", "When it is refused"),
 )
 _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
-# Scope, what it adds to the ID token, what it adds to userinfo; first what is there whatever the scopes.
+# Scope, claims it adds to the ID token, claims it adds to userinfo; the first row is independent of scopes.
 _CLAIMS = [("", idtoken.ALWAYS, userinfo.ALWAYS)] + [
     (scope, idtoken.OF_SCOPE.get(scope, ()), claims) for scope, claims in userinfo.OF_SCOPE.items()
 ]
@@ -81,7 +81,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         return pages.page(request, _TEMPLATE, url=request.query().get("url", ""), findings=None)
 
     async def check(request: HubRequest, _: Caller) -> Response:
-        """For users alone: the hub fetches what they name, and shows what it found."""
+        """For users only: the hub fetches the document they name and shows what it found."""
         url = request.form_fields.get("url").strip()
         if not url:
             errors = {"url": "Give the address of the document."}
@@ -90,7 +90,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             findings = await oauth.documents.examine(url, caller=request.client_ip)
         except TooManyRequests as error:
             return pages.mend(request, _TEMPLATE, error, "url", url=url, findings=None)
-        # What has to be mended comes first.
+        # Failed checks come first.
         ordered = sorted(findings, key=lambda finding: finding.holds)
         found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in ordered]
         return pages.page(request, _TEMPLATE, url=url, findings=found)
@@ -121,14 +121,14 @@ def _lifetimes(app: App) -> list[tuple[str, str]]:
     ]
 
 
-def _span(time: int) -> str:
-    """In the largest unit that fits; whole seconds at least."""
-    unit, name = next((unit, name) for unit, name in _UNITS if time % unit == 0)
-    return f"{time // unit:,} {name}{'' if time == unit else 's'}"
+def _span(duration: int) -> str:
+    """Format a duration in the largest unit that divides it."""
+    unit, name = next((unit, name) for unit, name in _UNITS if duration % unit == 0)
+    return f"{duration // unit:,} {name}{'' if duration == unit else 's'}"
 
 
 async def _apps(oauth: OAuth, person: Person) -> Sequence[App]:
-    """Those the user looks after, alone or as an admin."""
+    """The apps that the user owns or administers."""
     found = list(await owning.of_owner(oauth, Owner(user_id=person.user.id)))
     for membership in person.memberships:
         if membership.role is Role.ADMIN and len(found) < MOST_APPS:

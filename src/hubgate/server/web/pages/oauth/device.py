@@ -1,7 +1,7 @@
-"""`/oauth/device`: where the user of a device without a browser types its code, and says yes or no.
+"""`/oauth/device`: where the user of a device without a browser types its code and allows or denies access.
 
-A link with the code in it only fills the field in: nothing is decided without a press here, for whoever sends such a
-link would get into the account (RFC 8628, section 5.4).
+A link with the code only fills in the field. Nothing is decided without pressing a button here, because the sender of
+such a link would gain access to the account (RFC 8628, section 5.4).
 """
 
 import re
@@ -42,7 +42,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
 
 def _route(method: str, path: str, handler: PublicHandler, summary: str) -> Route:
-    # leads_away as at every step of a sign-in: Chromium holds form-action against where the app goes on to.
+    # leads_away as at every step of a sign-in: Chromium applies form-action to later redirects by the app.
     return Route(
         method,
         path,
@@ -78,7 +78,7 @@ class DevicePages:
             return await self._decided(request, caller, waiting)
         except (NoSuchDevice, TooManyRequests) as error:
             if isinstance(error, AlreadyDecided) and form.get("decision"):
-                return _went(denied=error.denied)
+                return _redirect_to_result(denied=error.denied)
             return self.refuse(request, error, typed[:_LONGEST_SHOWN])
 
     def refuse(self, request: HubRequest, error: HubError, typed: str) -> Response:
@@ -93,17 +93,17 @@ class DevicePages:
         decision = form.get("decision")
         if decision == "deny":
             await deny(self.oauth, waiting, person, signed_in_at)
-            return _went(denied=True)
+            return _redirect_to_result(denied=True)
         if decision != "approve":
             raise Unprocessable("Allow or deny.")
         ticked = Ticked(form.all("scopes"), form.all("orgs"))
         if not shown.is_as_shown(form.get(shown.FIELD), waiting.wish, person.user.id, self.oauth.secret):
             return await self.ask(request, caller, waiting, ticked)
         await approve(self.oauth, waiting, person, ticked, signed_in_at)
-        return _went(denied=False)
+        return _redirect_to_result(denied=False)
 
     async def ask(self, request: HubRequest, caller: Caller, waiting: Waiting, given: Ticked | None = None) -> Response:
-        """`given` is what was ticked on a page that no longer holds."""
+        """Show the confirmation page. `given` is the user's selection on a page that is no longer valid."""
         person, wish, code = caller.signed_in, waiting.wish, waiting.code
         before = await consent_store.find(self.oauth.db, person.user.id, wish.app.client_id)
         return self.pages.page(
@@ -121,7 +121,7 @@ class DevicePages:
         )
 
 
-def _went(*, denied: bool) -> Response:
+def _redirect_to_result(*, denied: bool) -> Response:
     return RedirectResponse(f"{DONE}?denied" if denied else DONE, 303)
 
 
@@ -135,5 +135,5 @@ def _another_account(typed: str) -> str:
 
 
 def _sign_in(typed: str) -> Response:
-    """And back here, with the code still in the field."""
+    """Redirect to sign-in and back, with the code still in the field."""
     return RedirectResponse(going_on("/login", _with_code(typed)), 303)

@@ -1,4 +1,4 @@
-"""`/oauth/explain/{id}`: what an app sent beside what is registered, for its owner. Anyone else learns nothing."""
+"""`/oauth/explain/{id}`: what an app sent compared with its registration, for its owner. Others learn nothing."""
 
 from starlette.responses import Response
 
@@ -26,8 +26,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         refusal = await reading.find(oauth, request.param("id"))
         app = await app_store.find(oauth.db, refusal.client_id) if refusal else None
         if refusal is None or app is None or not _may_see(caller_of(request), app):
-            # Public, with a page of its own for everyone else: the same for an id that is nobody's, one that is too old
-            # and one of another's app.
+            # The same page for an unknown id, an expired id and the id of another owner's app.
             return pages.page(request, "oauth/not_explained.html", 403)
         return pages.page(
             request,
@@ -35,10 +34,10 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             refusal=refusal,
             app=app,
             lines=compared(refusal, app),
-            edit=f"{await _root(app)}/{app.client_id}",
+            edit=f"{await _app_list_path(app)}/{app.client_id}",
         )
 
-    async def _root(app: App) -> str:
+    async def _app_list_path(app: App) -> str:
         if app.org_id is None:
             return APPLICATIONS.path
         organization = await account_store.organization(oauth.db, app.org_id)

@@ -1,6 +1,6 @@
-"""The address of an authorization request, as a browser takes it along to the sign-in page and back.
+"""The address of an authorization request, passed through the sign-in page and back.
 
-A long one is packed: encoded once more inside `next`, an app's state would outgrow the addresses that proxies take.
+A long address is compressed: encoded again inside `next`, an app's state would exceed the length that proxies accept.
 """
 
 import base64
@@ -24,7 +24,7 @@ Pairs = list[tuple[str, str]]
 
 
 def address_of(pairs: Iterable[tuple[str, str]]) -> str:
-    """With what the checks read, and nothing else."""
+    """Return the address with only the parameters that the checks read."""
     query = urlencode([pair for pair in pairs if pair[0] in PARAMETERS or pair[0] == mark.PARAMETER])
     if len(query) > _LONGEST_PLAIN:
         packed = base64.urlsafe_b64encode(zlib.compress(query.encode(), 9)).rstrip(b"=").decode()
@@ -33,7 +33,7 @@ def address_of(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def pairs_in(next_page: str) -> Pairs | None:
-    """The parameters in such an address; None if it leads elsewhere."""
+    """Return the parameters in such an address; None if the address is another."""
     path, _, query = next_page.partition("?")
     return unpacked(parse_fields(query.encode()).pairs) if path == PATH else None
 

@@ -1,1 +1,1 @@
-"""The operator's pages. The operator flag opens these and nothing else; no token opens them."""
+"""The operator's pages. The operator flag grants access to these pages only, and no token does."""

@@ -1,4 +1,4 @@
-"""Every organization, for the operator: plan and billing flag."""
+"""All organizations, for the operator: plan and billing flag."""
 
 from starlette.responses import Response
 
@@ -36,7 +36,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         organization = await organization_named(accounts, request, Surface.PAGE)
         given, actor = request.form_fields, actor_of(request)
         plan, can_pay = given.get("plan"), given.get("can_pay")
-        # Only what was changed here: the rest may have changed elsewhere since this list was shown.
+        # Only fields changed on this form are saved: others may have changed since the list was shown.
         if plan != given.get("had_plan"):
             await settings.set_plan(accounts, organization, plan, actor)
         if can_pay != given.get("could_pay"):

@@ -1,4 +1,4 @@
-"""The operator's first page: how many of what, and whether mail is stuck."""
+"""The operator's start page: counts, and whether mail is stuck."""
 
 from starlette.responses import Response
 
@@ -6,13 +6,17 @@ from hubgate.server.accounts import oversight
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.requests import deciding
 from hubgate.server.web.pages.operator.desk import operator_route
 from hubgate.server.web.rendering import Pages
 
 
-def routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest) -> Response:
-        counts = await oversight.counts(accounts)
-        return pages.page(request, "operator/overview.html", section="/operator", counts=counts)
+        counts, waiting = await oversight.counts(accounts), await deciding.count_waiting(oauth)
+        return pages.page(
+            request, "operator/overview.html", section="/operator", counts=counts, waiting_requests=waiting
+        )
 
     return [operator_route("GET", "/operator", show, "The hub in numbers")]

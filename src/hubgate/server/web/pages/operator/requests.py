@@ -1,4 +1,4 @@
-"""What app owners ask for: granted or refused here."""
+"""Requests of app owners, which the operator grants or refuses."""
 
 from typing import Any
 
@@ -23,20 +23,22 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest) -> Response:
         return pages.page(request, "operator/requests.html", **await values())
 
-    def deciding_by(granted: bool) -> PublicHandler:
+    def decision_handler(granted: bool) -> PublicHandler:
         async def decide(request: HubRequest) -> Response:
-            asked = await deciding.get(oauth, request.param("id"))
+            app_request = await deciding.get(oauth, request.param("id"))
             try:
-                await deciding.decide(oauth, asked, granted, actor_of(request))
+                await deciding.decide(oauth, app_request, granted, actor_of(request))
             except (Conflict, Unprocessable) as error:
-                return pages.mend(request, "operator/requests.html", error, f"request-{asked.id}", **await values())
+                return pages.mend(
+                    request, "operator/requests.html", error, f"request-{app_request.id}", **await values()
+                )
             word = "Granted" if granted else "Refused"
-            return pages.see(_PATH, f"{word}: {asked.what} for {asked.app_name}.")
+            return pages.see(_PATH, f"{word}: {app_request.what} for {app_request.app_name}.")
 
         return decide
 
     return [
         operator_route("GET", _PATH, show, "What app owners ask for"),
-        operator_route("POST", _PATH + "/{id}/grant", deciding_by(True), "Grant what an app owner asks for"),
-        operator_route("POST", _PATH + "/{id}/refuse", deciding_by(False), "Refuse what an app owner asks for"),
+        operator_route("POST", _PATH + "/{id}/grant", decision_handler(True), "Grant what an app owner asks for"),
+        operator_route("POST", _PATH + "/{id}/refuse", decision_handler(False), "Refuse what an app owner asks for"),
     ]

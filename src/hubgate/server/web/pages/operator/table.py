@@ -1,4 +1,4 @@
-"""All of them."""
+"""All routes of the operator's pages."""
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route
@@ -9,7 +9,7 @@ from hubgate.server.web.rendering import Pages
 
 def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     return [
-        *overview.routes(pages, accounts),
+        *overview.routes(pages, accounts, oauth),
         *users.routes(pages, accounts),
         *organizations.routes(pages, accounts),
         *requests.routes(pages, oauth),

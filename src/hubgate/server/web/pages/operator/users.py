@@ -1,10 +1,10 @@
-"""Every user, for the operator: vouch for an address, switch an account off and on, send a reset link."""
+"""All users, for the operator: verify an address, disable or enable an account, send a reset link."""
 
 from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
-from hubgate.server.access.caller import caller_of
+from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.accounts import by_operator, oversight
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.limits import RESET_MAILS_BY_OPERATOR
@@ -19,8 +19,8 @@ from hubgate.server.web.rendering import Pages
 
 _PATH = "/operator/users"
 
-# What a button does to a user; returns what to say afterwards.
-_Deed = Callable[[HubRequest, User], Awaitable[str]]
+# The effect of a button on a user; returns the message to show.
+_ButtonAction = Callable[[HubRequest, User], Awaitable[str]]
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
@@ -42,7 +42,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def disable(request: HubRequest, user: User) -> str:
         if user.id == caller_of(request).user.id:
             raise Conflict("You cannot disable your own account. Another operator can.")
-        await by_operator.disable(accounts, user)
+        await by_operator.disable(accounts, user, actor_of(request))
         return f"Disabled {user.name}. Sign-ins and tokens stopped working."
 
     async def enable(_: HubRequest, user: User) -> str:
@@ -54,10 +54,10 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         await by_operator.send_reset(accounts, user)
         return f"A reset link is on its way to {user.email}."
 
-    def button(deed: _Deed) -> PublicHandler:
+    def button(act: _ButtonAction) -> PublicHandler:
         async def press(request: HubRequest) -> Response:
             user = await user_named(accounts, request.param("user"))
-            return pages.see(way_back(request, _PATH), await deed(request, user))
+            return pages.see(way_back(request, _PATH), await act(request, user))
 
         return press
 

@@ -1,1 +1,1 @@
-"""An organization's own pages: founding, members, settings, deletion. One file per page; the profile is public."""
+"""An organization's pages: creation, members, settings, deletion. One file per page; the public profile is separate."""

@@ -1,4 +1,4 @@
-"""The audit log for an organization's admins: filter, table, whether the chain holds, download."""
+"""The audit log for an organization's admins: filter, table, state of the chain, download."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _OLDER, _NEWER = "older", "newer"
 
 @dataclass(frozen=True)
 class Shown:
-    """One page of the log; a cursor leads on where there is more."""
+    """One page of the log, with cursors if there is more."""
 
     entries: list[Listed]
     newer: str | None = None
@@ -88,7 +88,7 @@ async def _page(accounts: Accounts, organization: Organization, only: Filter, cu
         if len(found) > ROWS:
             entries = found[1:]
             return Shown(entries, _cursor(_NEWER, entries[0]), _cursor(_OLDER, entries[-1]))
-        # The top is reached: shown whole, with what came in meanwhile.
+        # The top is reached: show a full page, including entries added since then.
         at, cursor = read.NOW, ""
     found = await read.older(accounts.db, organization.id, only, at, ROWS + 1)
     entries = found[:ROWS]
@@ -103,8 +103,8 @@ def _cursor(way: str, listed: Listed) -> str:
 def _values(here: str, only: Filter, shown: Shown, total: int) -> dict[str, Any]:
     def address(only: Filter, cursor: str | None = None, path: str = "") -> str:
         query = {"q": str(only), "cursor": cursor}
-        kept = urlencode({name: value for name, value in query.items() if value})
-        return here + path + (f"?{kept}" if kept else "")
+        encoded = urlencode({name: value for name, value in query.items() if value})
+        return here + path + (f"?{encoded}" if encoded else "")
 
     return {
         "entries": [_row(listed, address) for listed in shown.entries],
@@ -119,7 +119,7 @@ def _values(here: str, only: Filter, shown: Shown, total: int) -> dict[str, Any]
 
 def _row(listed: Listed, address: Callable[[Filter], str]) -> dict[str, Any]:
     entry, app_id = listed.entry, _acting_app(listed.entry)
-    # An app's name may have spaces in it, and anybody may give theirs the same.
+    # App names can contain spaces and are not unique, so the filter uses the id.
     author = Term("app", app_id) if app_id else Term("author", entry.author_name)
     app = _app(entry)
     return {
@@ -131,14 +131,14 @@ def _row(listed: Listed, address: Callable[[Filter], str]) -> dict[str, Any]:
         "by_author": address(Filter((author,))),
         "refused": _is_refused(entry),
         "message": clean(entry.message),
-        # Once is enough where the app itself is the author.
+        # Omitted if the app itself is the author.
         "app": "" if app_id and app == entry.author_name else clean(app),
         "ip": entry.ip or "",
     }
 
 
 def _acting_app(entry: Entry) -> str:
-    """The id of the app, where it acted for itself and not for somebody."""
+    """The id of the app if it acted on its own behalf, not for a user."""
     return str(_app_used(entry).get("clientId", "")) if entry.author_id is None else ""
 
 

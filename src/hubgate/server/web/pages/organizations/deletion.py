@@ -1,4 +1,4 @@
-"""Deleting an organization: what goes with it, then its name as proof that it is meant."""
+"""Deleting an organization: the page lists the consequences and asks for its name as confirmation."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Founding an organization."""
+"""Creating an organization."""
 
 from starlette.responses import Response
 

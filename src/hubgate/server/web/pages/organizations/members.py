@@ -1,4 +1,4 @@
-"""The members page of an organization's admins: list, roles, invitations."""
+"""The members page for an organization's admins: list, roles, invitations."""
 
 from typing import Any
 
@@ -53,8 +53,8 @@ class MembersPage:
     async def _values(self, request: HubRequest, organization: Organization, **given: str) -> dict[str, Any]:
         query, here = request.query(), address_of(PATH, organization.name)
         asked, invited = Asked(query, here), Asked(query, here, "invited")
-        sought = {"email": email_key(asked.search)} if "@" in asked.search else {"search": asked.search}
-        found = await members.listed(self._accounts, organization, asked.page(members.CURSOR), **sought)
+        criteria = {"email": email_key(asked.search)} if "@" in asked.search else {"search": asked.search}
+        found = await members.listed(self._accounts, organization, asked.page(members.CURSOR), **criteria)
         waiting = await invitations.of_organization(self._accounts, organization, invited.page(invitations.CURSOR))
         return {
             "organization": organization,
@@ -87,7 +87,7 @@ class MembersPage:
             values = await self._values(request, organization)
             return self._pages.mend(request, _TEMPLATE, error, f"role-{user.name}", **values)
         if user.id == caller_of(request).user.id and role is not Role.ADMIN:
-            # This page is closed to them from now on.
+            # The user is no longer an admin and cannot see this page.
             return self._pages.see(f"/{organization.name}", f"Your role in {organization.name} is now {role.label}.")
         back = way_back(request, address_of(PATH, organization.name))
         return self._pages.see(back, f"{user.name} now has the role {role.label}.")

@@ -1,4 +1,4 @@
-"""An organization's profile as its admins change it: full name, website, billing flag, name."""
+"""An organization's profile, for its admins: full name, website, billing flag, name."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _CHANGE = Action.ORG_WRITE_SETTINGS
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     def values(organization: Organization, **given: str) -> dict[str, Any]:
-        """What stands in the fields: what was typed, if it has to be corrected."""
+        """Values of the fields; rejected input is shown again."""
         return {
             "organization": organization,
             "section": address_of(_PROFILE, organization.name),

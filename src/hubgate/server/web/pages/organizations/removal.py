@@ -1,4 +1,4 @@
-"""Removing a member, on a page of its own that says what it does."""
+"""Removing a member, on a separate page that explains the effect."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         except Conflict as error:
             return pages.mend(request, _TEMPLATE, error, "remove", **values(organization, user))
         if user.id == caller_of(request).user.id:
-            # The members page is closed to them from now on.
+            # The user is no longer a member and cannot see the members page.
             return pages.see(f"/{organization.name}", f"You left {organization.name}.")
         return pages.see(address_of(MEMBERS, organization.name), f"Removed {user.name}.")
 

@@ -1,4 +1,4 @@
-"""The members of an organization as every member sees them."""
+"""The members of an organization, as shown to every member."""
 
 from starlette.responses import Response
 

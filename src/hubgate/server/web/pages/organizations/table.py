@@ -1,4 +1,4 @@
-"""All of them."""
+"""All routes of the pages about organizations."""
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route

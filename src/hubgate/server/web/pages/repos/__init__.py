@@ -1,1 +1,1 @@
-"""The pages of repos: card, files, history, settings, new ones, lists of them. Programs use the API instead."""
+"""The pages of repos: card, files, history, settings, creation and lists. Programs use the API instead."""

@@ -1,4 +1,4 @@
-"""A repo's front page: what its README says, or how to put something into it."""
+"""A repo's front page: its README, or instructions for adding files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ from hubgate.server.web.pages.repos.frame import Frame
 MOST_FACTS = 20
 LONGEST_FACT = 200
 MOST_TAGS = 24
-# What a repo begins with (hub/repos/creating.py).
-_FIRST = {".gitattributes", README}
+# Files that every new repo has (hub/repos/creating.py).
+_INITIAL_FILES = {".gitattributes", README}
 
 
 @dataclass(frozen=True)
 class Readme:
     text: Markup
-    # The front matter: names and values as texts.
+    # Names and values of the front matter, as text.
     facts: list[tuple[str, list[str]]]
-    # What is wrong with it, for who can mend it.
+    # The error in the front matter, for users who can fix it.
     problem: str = ""
 
 
@@ -63,7 +63,7 @@ def routes(frame: Frame) -> list[Route]:
 
 
 async def read(frame: Frame, repo: Repo) -> Readme | None:
-    """At the head; None if there is none, or none to be shown."""
+    """Read the README at the head; None if it is missing or cannot be shown."""
     if repo.head_sha is None:
         return None
     folder = frame.repos.folders.of(repo.id)
@@ -84,26 +84,26 @@ def _readme(text: str, place: Place) -> Readme:
 
 
 def facts_of(data: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """As many as help; what is nested is left to README.md."""
+    """Return the first facts of the front matter; nested values are omitted."""
     facts = []
     for name, value in list(data.items())[:MOST_FACTS]:
         words = value if isinstance(value, list) else [value]
-        said = [_said(word) for word in words[:MOST_FACTS] if isinstance(word, (str, int, float))]
-        if said:
-            facts.append((clean(name)[:LONGEST_FACT], said))
+        texts = [_fact_text(word) for word in words[:MOST_FACTS] if isinstance(word, (str, int, float))]
+        if texts:
+            facts.append((clean(name)[:LONGEST_FACT], texts))
     return facts
 
 
-def _said(value: Any) -> str:
+def _fact_text(value: Any) -> str:
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     text = clean(" ".join(text.split()))
     return text if len(text) <= LONGEST_FACT else text[:LONGEST_FACT] + "…"
 
 
 async def _is_empty(frame: Frame, repo: Repo) -> bool:
-    """Whether nobody has put anything into it yet."""
+    """Whether the repo contains only its initial files."""
     if repo.head_sha is None:
         return True
-    folder, most = frame.repos.folders.of(repo.id), len(_FIRST) + 1
+    folder, most = frame.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
     found = await trees.listed(folder, repo.head_sha, "", recursive=False, after="", most=most)
-    return {entry.path for entry in found or []} <= _FIRST
+    return {entry.path for entry in found or []} <= _INITIAL_FILES

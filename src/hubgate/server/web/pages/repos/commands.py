@@ -1,4 +1,4 @@
-"""What to type to get a repo's files, or to put some into it, with the real address of this hub."""
+"""Shell commands that download or upload a repo's files, with the address of this hub."""
 
 from dataclasses import dataclass
 from shlex import quote

@@ -1,4 +1,4 @@
-"""`/commits/{rev}` and `/commit/{sha}`: the history, and one step of it."""
+"""`/commits/{rev}` and `/commit/{sha}`: the history, and one commit."""
 
 from urllib.parse import urlencode
 

@@ -1,4 +1,4 @@
-"""Deleting a repo: what goes with it, then its name as proof that it is meant."""
+"""Deleting a repo: the page lists the consequences and asks for the repo's name as confirmation."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""`/blob/{rev}/{path}`: one file. Text is shown as text, whatever it would do in a browser (attack O60)."""
+"""`/blob/{rev}/{path}`: one file. Text is always shown as text, never run or rendered as HTML (attack O60)."""
 
 import re
 import unicodedata
@@ -25,18 +25,18 @@ from hubgate.server.web.pages.repos.frame import Frame, Spot
 
 LARGEST_TEXT = 256 * 1024
 MOST_LINES = 5_000
-# They turn the text around, so that it reads otherwise than it runs.
-_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Bidirectional controls, which make code read differently from how it runs.
+_BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
 class View:
-    """What there is to see of a file; nothing, where all of these are empty."""
+    """The visible content of a file; all fields are empty if nothing is shown."""
 
     image: str = ""
     markdown: Markup | None = None
     lines: tuple[str, ...] = ()
-    # It holds characters that turn text around; they are spelled out.
+    # The text contains bidirectional controls, which are spelled out.
     turning: bool = False
     # Why nothing is shown.
     reason: str = ""
@@ -68,7 +68,7 @@ def routes(frame: Frame) -> list[Route]:
             view=view,
             may_read=may_read,
             plain=plain,
-            is_markdown=_ends(spot.path, ENDINGS),
+            is_markdown=_has_ending(spot.path, ENDINGS),
             change=changes.get(spot.path),
             **await frame.picker(spot),
         )
@@ -96,20 +96,20 @@ def _view(content: bytes, spot: Spot, plain: bool) -> View:
         return View(reason="Not text.")
     if not text:
         return View(reason="Empty.")
-    if _ends(spot.path, ENDINGS) and not plain:
+    if _has_ending(spot.path, ENDINGS) and not plain:
         place = Place(spot.repo.path, spot.rev, spot.path.rpartition("/")[0])
         return View(markdown=rendered(split_readme(text)[1], place))
-    lines = re.split(r"\r\n|\n|\r", _TURNING.sub(_spelled, text))
+    lines = re.split(r"\r\n|\n|\r", _BIDI_CONTROLS.sub(_spelled, text))
     if lines and not lines[-1]:
         lines.pop()
     if len(lines) > MOST_LINES:
         return View(reason=f"More than {MOST_LINES:,} lines: too many to show here.")
-    return View(lines=tuple(lines), turning=_TURNING.search(text) is not None)
+    return View(lines=tuple(lines), turning=_BIDI_CONTROLS.search(text) is not None)
 
 
 def _spelled(match: re.Match[str]) -> str:
     return f"[{unicodedata.name(match[0])}]"
 
 
-def _ends(path: str, endings: tuple[str, ...]) -> bool:
+def _has_ending(path: str, endings: tuple[str, ...]) -> bool:
     return path.lower().endswith(endings)

@@ -1,4 +1,4 @@
-"""`/tree/{rev}/{path}`: what is in a folder."""
+"""`/tree/{rev}/{path}`: the content of a folder."""
 
 from starlette.responses import RedirectResponse, Response
 
@@ -13,14 +13,14 @@ from hubgate.server.web.pages.repos.frame import Frame, Spot, address
 from hubgate.server.web.pages.repos.turning import turned
 
 ROWS = 100
-# For each row its last change is looked for among this many commits; further back costs more than it tells.
+# The last change of each row is searched in this many commits; a deeper search is too expensive.
 DEEPEST = 100
 _VERBS = ("tree", "commits")
 
 
 def routes(frame: Frame) -> list[Route]:
     async def pick(request: HubRequest, repo: Repo) -> Response:
-        """The form of the picker, which cannot write an address itself."""
+        """Redirect from the picker's form, which cannot construct an address itself."""
         query = request.query()
         verb, rev = query.get("to", "tree"), query.get("rev", "main")
         if verb not in _VERBS:
@@ -32,7 +32,7 @@ def routes(frame: Frame) -> list[Route]:
         number, folder = turned(request), frame.repos.folders.of(repo.id)
         found = await shelf(folder, spot.sha, spot.path, (number - 1) * ROWS, ROWS)
         if found is None:
-            return await _elsewhere(spot)
+            return await _redirect_to_file(spot)
         if not found.entries and number > 1:
             raise NotFound("The list has no such page.")
         paths = [entry.path for entry in found.entries]
@@ -54,7 +54,7 @@ def routes(frame: Frame) -> list[Route]:
             **await frame.picker(spot),
         )
 
-    async def _elsewhere(spot: Spot) -> Response:
+    async def _redirect_to_file(spot: Spot) -> Response:
         entry = await objects.entry_at(frame.repos.folders.of(spot.repo.id), spot.sha, spot.path)
         if entry is None:
             raise NotFound(f"There is no folder {spot.path[:200]} at {spot.rev[:100]}.")

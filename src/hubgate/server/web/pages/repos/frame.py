@@ -1,4 +1,4 @@
-"""What the pages of one repo share: who may open them, the head with its tabs, the picker of revisions."""
+"""What the pages of one repo share: permissions, the head with its tabs, the revision picker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.web.repo_routes import ForType, at_repo, first_of_rest
 
-# More branches or tags than anyone looks through; the others are reached by their address.
+# The picker lists this many branches and tags; others are reached by address.
 MOST_REFS = 200
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A place in a repo: its revision as the address names it, the commit, the path."""
+    """A place in a repo: the revision as named in the address, the commit, the path."""
 
     repo: Repo
     rev: str
@@ -41,7 +41,7 @@ class Spot:
 
     @property
     def crumbs(self) -> list[tuple[str, str]]:
-        """Each folder on the way, and where it is listed."""
+        """The folders of the path, each with the address of its page."""
         parts = self.path.split("/") if self.path else []
         return [(part, self.to("tree", "/".join(parts[: at + 1]))) for at, part in enumerate(parts)]
 
@@ -50,7 +50,7 @@ class Spot:
 
 
 def address(repo: Repo, verb: str, rev: str, path: str = "") -> str:
-    """A slash in the revision is encoded: it ends where the path begins."""
+    """Return an address in a repo. Slashes in the revision are encoded, to separate it from the path."""
     return f"{repo.path}/{verb}/{quote(rev, safe='')}{'/' if path else ''}{quote(path)}"
 
 
@@ -60,7 +60,7 @@ class Frame:
     repos: Repos
 
     def routes(self, method: str, tail: str, endpoint: ForType, summary: str) -> list[Route]:
-        """One for every type."""
+        """Create a route per repo type."""
         routes = []
         for kind in RepoType:
             path = f"/{kind.folder}{{namespace}}/{{repo}}{tail}"
@@ -69,7 +69,7 @@ class Frame:
         return routes
 
     def views(self, tail: str, handler: Handler[Repo], summary: str) -> list[Route]:
-        """Pages for those who may see the repo."""
+        """Create pages for callers who may see the repo."""
         return self.routes("GET", tail, at_repo(self.repos, Action.REPO_SEE, handler), summary)
 
     def show(
@@ -82,7 +82,7 @@ class Frame:
         status: int | None = None,
         **values: Any,
     ) -> Response:
-        """`tab` is "card", "files" or "settings"."""
+        """Render a page. `tab` is "card", "files" or "settings"."""
         tabs = [("card", "Card", repo.path), ("files", "Files", address(repo, "tree", "main"))]
         if self.may(request, repo, Action.REPO_CONFIGURE):
             tabs.append(("settings", "Settings", f"{repo.path}/settings"))
@@ -94,7 +94,7 @@ class Frame:
         return decide(caller_of(request).identity, action, repo.judged()).allowed
 
     async def spot(self, request: HubRequest, repo: Repo) -> Spot:
-        """What the end of an address means."""
+        """Parse revision and path from the end of the address."""
         first = first_of_rest(request)
         rev, path = await finding.split_revision(self.repos, repo, request.param("rest"), first=first)
         return Spot(repo, rev, await self.revision(repo, rev), path.strip("/"))
@@ -106,7 +106,7 @@ class Frame:
             raise NotFound(f"{repo.full_name} has no branch, tag or commit {rev[:200]}.") from None
 
     async def picker(self, spot: Spot) -> dict[str, Any]:
-        """For parts.html: what there is to choose from; the present one always is."""
+        """Values for the picker in parts/repos.html: the branches and tags, and always the present revision."""
 
         async def read(tx: Tx) -> tuple[list[str], list[str]]:
             branches = await store.ref_names(tx, spot.repo.id, "heads", MOST_REFS)

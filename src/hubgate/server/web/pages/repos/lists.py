@@ -1,4 +1,4 @@
-"""`/models`, `/datasets`, `/spaces`: all that the visitor may see, searched, sorted, page by page."""
+"""`/models`, `/datasets`, `/spaces`: repos that the visitor may see, with search, sorting and paging."""
 
 from starlette.responses import Response
 
@@ -27,8 +27,8 @@ def routes(frame: Frame) -> list[Route]:
             sort = query.get("sort", "")
             sort = sort if sort in dict(SORTS) else SORTS[0][0]
             tag = query.get("filter", "").strip()[:LONGEST_SEARCH]
-            kept = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
-            asked = Asked(query, path, kept=kept)
+            other_parameters = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
+            asked = Asked(query, path, kept=other_parameters)
             searched = [asked.search[:LONGEST_SEARCH]] if asked.search else []
             wanted = Wanted(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
             identity = caller_of(request).identity

@@ -1,4 +1,4 @@
-"""`/new`, `/new-dataset`, `/new-space`: a new repo."""
+"""`/new`, `/new-dataset`, `/new-space`: the forms that create a repo."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ SDKS = (("static", "Static files"), ("gradio", "Gradio"), ("streamlit", "Streaml
 
 @dataclass(frozen=True)
 class Draft:
-    """What the form says."""
+    """The values in the form."""
 
     owner: str
     name: str = ""
@@ -84,31 +84,31 @@ def routes(frame: Frame) -> list[Route]:
         try:
             repo = await creating.create(frame.repos, caller_of(request).user, owner, wanted, actor_of(request))
         except creating.NameTaken as taken:
-            said = taken.message if taken.is_redirect else f"{owner.name}/{draft.name} is taken."
-            return show(request, kind, draft, {"name": said})
+            message = taken.message if taken.is_redirect else f"{owner.name}/{draft.name} is taken."
+            return show(request, kind, draft, {"name": message})
         except Unprocessable as error:
             return show(request, kind, draft, {"name": error.message})
         return frame.pages.see(repo.path, f"Created {repo.full_name}.")
 
     def routes_for(kind: RepoType, path: str) -> list[Route]:
-        asking = own(Action.REPO_CREATE, partial(ask, kind=kind))
-        making = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place), partial(create, kind=kind))
+        form = own(Action.REPO_CREATE, partial(ask, kind=kind))
+        creation = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place), partial(create, kind=kind))
         return [
-            Route("GET", path, asking, Surface.PAGE, f"The form for a new {kind.value}"),
-            Route("POST", path, making, Surface.PAGE, f"Make a {kind.value}", body_cap=16 * KIB),
+            Route("GET", path, form, Surface.PAGE, f"The form for a new {kind.value}"),
+            Route("POST", path, creation, Surface.PAGE, f"Make a {kind.value}", body_cap=16 * KIB),
         ]
 
     return [route for kind, path in PATHS.items() for route in routes_for(kind, path)]
 
 
 def _owner_name(request: HubRequest) -> str:
-    """Under the caller's own name unless the form says otherwise; a visitor is asked to sign in."""
+    """The owner in the form, by default the caller. A visitor is asked to sign in."""
     own_name = caller_of(request).user.name
     return request.form_fields.get("owner") or own_name
 
 
 def _one_of(choices: tuple[tuple[str, str], ...], given: str) -> str:
-    """A choice the form does not have was not made on it."""
+    """Reject a value that the form does not offer."""
     if given not in (value for value, _ in choices):
         raise Unprocessable(f"Choose one of {', '.join(label for _, label in choices)}.")
     return given

@@ -1,4 +1,4 @@
-"""The repos of one user or organization, on its profile: counted by type, one type at a time."""
+"""The repos of a user or an organization on the profile page: counts by type, and a list of one type."""
 
 from typing import Any
 
@@ -17,19 +17,25 @@ ROWS = 20
 
 
 async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) -> dict[str, Any]:
-    """For profile/repos.html."""
+    """Values for profile/repos.html."""
     identity, query = caller_of(request).identity, request.query()
     counts = await listing.counted(repos, identity, owner.id)
     by_kind = dict(zip(RepoType, (counts.models, counts.datasets, counts.spaces), strict=True))
-    fullest = next((kind for kind, count in by_kind.items() if count), RepoType.MODEL)
-    kind = next((kind for kind in RepoType if kind.plural == query.get("show")), fullest)
+    first_with_repos = next((kind for kind, count in by_kind.items() if count), RepoType.MODEL)
+    kind = next((kind for kind in RepoType if kind.plural == query.get("show")), first_with_repos)
     path = f"/{name}"
     asked = Asked(query, path, kept={"show": kind.plural if "show" in query else ""})
     wanted = Wanted(type=kind.value, owner_id=owner.id)
     page = await listing.listed(repos, identity, wanted, asked.page(listing.CURSOR, ROWS))
     return {
         "kinds": [
-            (one.plural.capitalize(), f"{path}?show={one.plural}", by_kind[one], one is kind) for one in RepoType
+            (
+                listed_kind.plural.capitalize(),
+                f"{path}?show={listed_kind.plural}",
+                by_kind[listed_kind],
+                listed_kind is kind,
+            )
+            for listed_kind in RepoType
         ],
         "kind": kind,
         "total": sum(by_kind.values()),

@@ -1,4 +1,4 @@
-"""`/settings` of a repo: who sees it, its gate, discussions, where it is."""
+"""`/settings` of a repo: visibility, gate, discussions, name and owner."""
 
 from collections.abc import Mapping
 
@@ -57,13 +57,13 @@ def routes(frame: Frame) -> list[Route]:
 
     async def gate(request: HubRequest, repo: Repo) -> Response:
         given = request.form_fields.get("gated")
-        said = "is gated now" if given else "has no gate now"
-        return await configured(request, repo, Changes(gated=given), f"{repo.full_name} {said}.")
+        state = "is gated now" if given else "has no gate now"
+        return await configured(request, repo, Changes(gated=given), f"{repo.full_name} {state}.")
 
     async def discussions(request: HubRequest, repo: Repo) -> Response:
         disabled = request.form_fields.get("discussions") != "on"
-        said = "off" if disabled else "on"
-        return await configured(request, repo, Changes(discussions_disabled=disabled), f"Discussions are {said} now.")
+        state = "off" if disabled else "on"
+        return await configured(request, repo, Changes(discussions_disabled=disabled), f"Discussions are {state} now.")
 
     async def repo_to_move(request: HubRequest, repo: Repo) -> Target[Move]:
         form = request.form_fields
@@ -80,12 +80,12 @@ def routes(frame: Frame) -> list[Route]:
                 frame.repos, repo, owner, name, actor_of(request), leave_redirect=wanted.leave_redirect
             )
         except (Conflict, Unprocessable) as error:
-            said = error.message if isinstance(error, Unprocessable) else f"{owner.name}/{name} is taken."
+            message = error.message if isinstance(error, Unprocessable) else f"{owner.name}/{name} is taken."
             ticked = request.form_fields.get("leave_redirect")
-            return shown(request, repo, {"name": said}, owner=to, name=name, leave_redirect=ticked)
-        leads = "lead here" if wanted.redirects else "lead nowhere now"
+            return shown(request, repo, {"name": message}, owner=to, name=name, leave_redirect=ticked)
+        redirect_note = "lead here" if wanted.redirects else "lead nowhere now"
         return frame.pages.see(
-            f"{moved.path}/settings", f"Moved to {moved.full_name}. Links to {repo.full_name} {leads}."
+            f"{moved.path}/settings", f"Moved to {moved.full_name}. Links to {repo.full_name} {redirect_note}."
         )
 
     def manages(handler: Handler[Repo]) -> ForType:
@@ -94,11 +94,11 @@ def routes(frame: Frame) -> list[Route]:
     def configures(handler: Handler[Repo]) -> ForType:
         return at_repo(frame.repos, Action.REPO_CONFIGURE, handler)
 
-    moving_away = at_repo_needing(frame.repos, _MOVES, repo_to_move, move)
+    move_endpoint = at_repo_needing(frame.repos, _MOVES, repo_to_move, move)
     return [
         *frame.routes("GET", "/settings", configures(show), "The settings of a repo"),
         *frame.routes("POST", "/settings/visibility", manages(visibility), "Make a repo public or private"),
         *frame.routes("POST", "/settings/gate", manages(gate), "Gate a repo, or open it"),
         *frame.routes("POST", "/settings/discussions", configures(discussions), "Discussions of a repo on or off"),
-        *frame.routes("POST", "/settings/move", moving_away, "Rename or hand over a repo"),
+        *frame.routes("POST", "/settings/move", move_endpoint, "Rename or hand over a repo"),
     ]

@@ -1,4 +1,4 @@
-"""All of them."""
+"""All routes of the pages about repos."""
 
 from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos

@@ -1,9 +1,9 @@
-"""Which page of a list `?page=` asks for, where a list is counted and not too long."""
+"""Page numbers from `?page=`, for lists that are counted and not too long."""
 
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 
-# So far a list may be turned page by page; further on it costs more than anyone reads.
+# Later pages are too expensive to compute.
 LAST = 1_000
 
 

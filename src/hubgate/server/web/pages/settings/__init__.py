@@ -1,4 +1,4 @@
-"""The pages on which users look after their own account, one file for each.
+"""The pages on which users manage their account, one file each.
 
-Every one is judged on the caller's own account (`web/own_account.py`); a visitor is sent to sign in.
+Every page is about the caller's own account (`edge.routes.own`); a visitor is redirected to sign-in.
 """

@@ -1,4 +1,4 @@
-"""The end of an account: what goes, what stays, then name and password."""
+"""Deleting the account: what is deleted, what stays, then name and password as confirmation."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _ACTION = Action.ACCOUNT_CREDENTIALS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    async def going(person: Person) -> dict[str, Any]:
+    async def consequences(person: Person) -> dict[str, Any]:
         return {
             "section": _PROFILE,
             "going": await own_deletion.consequences(accounts, person),
@@ -32,7 +32,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         }
 
     async def ask(request: HubRequest, caller: Caller) -> Response:
-        return pages.page(request, _TEMPLATE, typed="", **await going(caller.signed_in))
+        return pages.page(request, _TEMPLATE, typed="", **await consequences(caller.signed_in))
 
     async def delete(request: HubRequest, caller: Caller) -> Response:
         person, form = caller.signed_in, request.form_fields
@@ -40,9 +40,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await own_deletion.delete_own(accounts, person.user, typed, form.get("password"), actor)
         except (FieldErrors, TooManyRequests) as error:
-            return pages.mend(request, _TEMPLATE, error, "password", typed=typed, **await going(person))
+            return pages.mend(request, _TEMPLATE, error, "password", typed=typed, **await consequences(person))
         except Conflict as error:
-            return pages.page(request, _TEMPLATE, error.status, typed=typed, **await going(person))
+            return pages.page(request, _TEMPLATE, error.status, typed=typed, **await consequences(person))
         response = pages.see("/", "Your account is deleted.")
         session_cookie.forget(response, pages.settings)
         return response

@@ -1,4 +1,4 @@
-"""The account as one JSON file to take away."""
+"""The account as a JSON download."""
 
 from typing import Any
 
@@ -37,13 +37,13 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
         return {
             **await export(accounts, person),
             "connectedApps": [connected_apps.described(app) for app in connected],
-            "exchangedTokens": [exchanged.described(token) for token in await taken(user_id)],
+            "exchangedTokens": [exchanged.described(token) for token in await exchanged_tokens(user_id)],
             "apps": [application_shapes.described(app, None) for app in built],
             "repos": [{"type": repo.type, **repos.described(repo)} for repo in owned],
         }
 
-    async def taken(user_id: str) -> list[Alive]:
-        """By organizations, for this user."""
+    async def exchanged_tokens(user_id: str) -> list[Alive]:
+        """Tokens that organizations exchanged for this user."""
         found: list[Alive] = []
         asked = PageRequest(MAX_LIMIT)
         while True:
@@ -56,7 +56,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def download(_: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in
         text = msgspec.json.format(msgspec.json.encode(await everything(person)), indent=2)
-        # A name is ASCII without quotes, so it needs no escaping here.
+        # Names are ASCII without quotes, so no escaping is needed.
         headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
         return Response(text, media_type="application/json", headers=headers)
 

@@ -1,4 +1,4 @@
-"""Organizations: where you belong and as what, invitations, and leaving."""
+"""The user's organizations and roles, invitations, and leaving."""
 
 from starlette.responses import Response
 

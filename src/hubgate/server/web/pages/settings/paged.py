@@ -1,4 +1,4 @@
-"""A list that is short enough to be read whole, cut into pages for the eye."""
+"""A list that is read as a whole and displayed in pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ T = TypeVar("T")
 class Shown(Generic[T]):
     items: Sequence[T]
     total: int
-    # Queries that lead there; empty at either end.
+    # Queries of the adjacent pages; empty at either end.
     back: str
     on: str
 
 
 def shown_of(request: HubRequest, rows: Sequence[T]) -> Shown[T]:
-    """The page that `?page=` asks for."""
-    # A bad page must not cost the one look at a new secret.
+    """Return the page that `?page=` requests."""
+    # A new secret is shown only once, so an invalid page number must not fail that response.
     asked = request.query().get("page", "1") if request.method != "POST" else "1"
     last = max(1, -(-len(rows) // ROWS))
-    # Python refuses to read a number of thousands of digits.
+    # Python does not parse numbers with thousands of digits.
     number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
     if not 1 <= number <= last:
         raise NotFound("The list has no such page.")

@@ -1,4 +1,4 @@
-"""Password: with the present one; every other browser and every app is signed out."""
+"""Changing the password with the present one, which signs out every other browser and every app."""
 
 from starlette.responses import Response
 

@@ -1,4 +1,4 @@
-"""Profile: what others see, the name, the e-mail address."""
+"""The profile: public details, the name, the e-mail address."""
 
 from starlette.responses import Response
 
@@ -23,10 +23,10 @@ _READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     def values_for(user: User, **given: str) -> dict[str, str]:
-        """What stands in the fields: what was typed, if it has to be mended."""
+        """Values of the fields; rejected input is shown again."""
         return {"fullname": user.fullname, "website": user.website, "username": user.name, "email": "", **given}
 
-    def mend(request: HubRequest, user: User, error: HubError, at: str, **given: str) -> Response:
+    def show_errors(request: HubRequest, user: User, error: HubError, at: str, **given: str) -> Response:
         return pages.mend(request, _TEMPLATE, error, at, section=PATH, values=values_for(user, **given))
 
     async def profile(request: HubRequest, caller: Caller) -> Response:
@@ -38,7 +38,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await own_account.set_profile(accounts, user, fullname, website)
         except FieldErrors as error:
-            return mend(request, user, error, "fullname", fullname=fullname, website=website)
+            return show_errors(request, user, error, "fullname", fullname=fullname, website=website)
         return pages.see(PATH, "Profile saved.")
 
     async def rename(request: HubRequest, caller: Caller) -> Response:
@@ -46,7 +46,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await own_account.rename(accounts, user, name)
         except (FieldErrors, TooManyRequests) as error:
-            return mend(request, user, error, "username", username=name)
+            return show_errors(request, user, error, "username", username=name)
         return pages.see(PATH, f"Your name is now {name}.")
 
     async def change_email(request: HubRequest, caller: Caller) -> Response:
@@ -55,7 +55,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await addresses.ask_change(accounts, user, email, form.get("password"))
         except (FieldErrors, TooManyRequests) as error:
-            return mend(request, user, error, "email", email=email)
+            return show_errors(request, user, error, "email", email=email)
         return pages.see(PATH, f"A link is on its way to {email}. Open it there: until then nothing changes.")
 
     async def confirm_again(_: HubRequest, caller: Caller) -> Response:

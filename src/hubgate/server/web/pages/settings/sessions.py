@@ -1,4 +1,4 @@
-"""Sessions: the browsers that are signed in, and signing them out."""
+"""Sessions: the signed-in browsers, and signing them out."""
 
 from starlette.responses import Response
 

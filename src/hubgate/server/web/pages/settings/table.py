@@ -1,4 +1,4 @@
-"""All of them."""
+"""All routes of the account settings."""
 
 from starlette.responses import RedirectResponse, Response
 

@@ -1,4 +1,4 @@
-"""One access token: its name, a new secret, its end."""
+"""One access token: renaming, replacing its secret, revoking."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
-"""Access tokens: one's own, making one, and those that organizations took for one.
+"""Access tokens: the user's own, creating one, and those that organizations exchanged for the user.
 
-The secret is in the answer to the form and nowhere else.
+The secret is only in the response to the form.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         )
 
     async def issued(request: HubRequest, user: User) -> dict[str, Any]:
-        # A bad place in the list must not cost the one look at a new secret.
+        # A new secret is shown only once, so an invalid cursor must not fail that response.
         asked = Asked(request.query() if request.method != "POST" else {}, PATH, "issued")
         found = await live.of_member(oauth, user.id, asked.page(live.CURSOR))
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
@@ -64,12 +64,12 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         try:
             use = form_once.check_number(accounts, user, form.get(form_once.FIELD))
             name, role = form.get("name"), _role(form)
-            secret, made = await personal.create(accounts, user, name, role, request.client_ip, use)
+            secret, created = await personal.create(accounts, user, name, role, request.client_ip, use)
         except FieldErrors as error:
             return await show(request, user, error.fields, name=form.get("name"), role=form.get("role"))
         except AlreadyUsed as error:
             return await show(request, user, already=error.message)
-        return await show(request, user, secret=secret, made=made)
+        return await show(request, user, secret=secret, made=created)
 
     page = Surface.PAGE
     return [

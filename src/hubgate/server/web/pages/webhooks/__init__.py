@@ -1,1 +1,1 @@
-"""Webhooks on pages: one's own and an organization's, what they sent and what came back, and every kind of event."""
+"""Pages about webhooks of a user or an organization: settings, deliveries with their responses, kinds of events."""

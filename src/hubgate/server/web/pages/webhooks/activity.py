@@ -1,4 +1,4 @@
-"""What a webhook sent: its state, every delivery, one of them with its tries; a test, and one delivery again."""
+"""Deliveries of a webhook: its state, the list, one delivery with its tries, sending a test, and replay."""
 
 import json
 import shlex
@@ -38,8 +38,8 @@ from hubgate.server.webhooks.model import (
 )
 
 _DELIVERY = f"{ONE}/deliveries/{{delivery}}"
-# For the answer of a receiver to a test or a replay; what takes longer is looked at again.
-_WAITS_SECONDS = 3.0
+# How long to wait for the receiver's response to a test or a replay.
+_WAIT_SECONDS = 3.0
 _MOST_SHOWN = 16 * 1024
 _OLDER, _NEWER = "older", "newer"
 _LONGEST_NAME = 200
@@ -57,31 +57,31 @@ def routes(frame: Frame) -> list[Route]:
     webhooks = frame.webhooks
 
     async def one(request: HubRequest, context: OwnerContext) -> Response:
-        kept, query = await frame.kept(request, context), request.query()
-        at, webhook = context.at(kept.webhook.id), kept.webhook
+        stored, query = await frame.kept(request, context), request.query()
+        at, webhook = context.at(stored.webhook.id), stored.webhook
         wanted = Filter(*(query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")))
-        values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "wanted": wanted, **await standing(kept)}
+        values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "wanted": wanted, **await health(stored)}
         try:
             reading.check_filter(wanted)
         except FieldErrors as error:
             return frame.show_one(
-                request, context, kept, "activity.html", error.fields, **_listed(at, Filter(), _Rows([]), 0), **values
+                request, context, stored, "activity.html", error.fields, **_listed(at, Filter(), _Rows([]), 0), **values
             )
         rows = await page(webhook, wanted, query.get("cursor", ""))
         count = await reading.count(webhooks, webhook, wanted)
-        return frame.show_one(request, context, kept, "activity.html", **_listed(at, wanted, rows, count), **values)
+        return frame.show_one(request, context, stored, "activity.html", **_listed(at, wanted, rows, count), **values)
 
-    async def standing(kept: Kept) -> dict[str, Any]:
-        """How the webhook fares, for the banner."""
-        webhook, now = kept.webhook, webhooks.clock()
+    async def health(stored: Kept) -> dict[str, Any]:
+        """The state of the webhook, for the banner."""
+        webhook, now = stored.webhook, webhooks.clock()
         since, suspended = webhook.failing_since, webhook.suspended_at
         return {
             "is_lapsed": suspended is not None and await grants.is_lapsed(webhooks, webhook),
             "missed": await resuming.missed(webhooks, webhook),
-            # Suspended at once by a receiver that said it is gone for good.
+            # Suspended at once because the receiver answered that it is permanently gone.
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
             "days": SUSPENDED_AFTER // DAY,
-            # A day that has passed was one without any try.
+            # The time has passed if there was no attempt since then.
             "suspension": None if since is None or since + SUSPENDED_AFTER <= now else since + SUSPENDED_AFTER,
             "closed_until": webhook.closed_until if webhook.closed_until > now else None,
         }
@@ -93,7 +93,7 @@ def routes(frame: Frame) -> list[Route]:
             if len(found) > ROWS:
                 items = found[1:]
                 return _Rows(items, _cursor(_NEWER, items[0]), _cursor(_OLDER, items[-1]))
-            # The top is reached: shown whole, with what came in meanwhile.
+            # The top is reached: show a full page, including deliveries added since then.
             place = None
         asked = PageRequest(ROWS, None if place is None else (place,))
         older = await reading.page(webhooks, webhook, wanted, asked)
@@ -101,50 +101,52 @@ def routes(frame: Frame) -> list[Route]:
         return _Rows(older.items, newer, _cursor(_OLDER, older.items[-1]) if older.next_cursor else None)
 
     async def delivery(request: HubRequest, context: OwnerContext) -> Response:
-        kept = await frame.kept(request, context)
-        full = await reading.one(webhooks, kept.webhook, request.param("delivery"))
+        stored = await frame.kept(request, context)
+        full = await reading.one(webhooks, stored.webhook, request.param("delivery"))
         return frame.show_one(
             request,
             context,
-            kept,
+            stored,
             "delivery.html",
             full=full,
             logged=full.logged,
             tries=[_shown_try(row) for row in full.tries],
-            reason=_reason(full.logged, kept.webhook, webhooks.quota),
+            reason=_reason(full.logged, stored.webhook, webhooks.quota),
             next_at=full.logged.due_at if full.logged.state in ALIVE else None,
             payload=_readable(full.payload),
             curl=_curl(full),
         )
 
     async def payload(request: HubRequest, context: OwnerContext) -> Response:
-        kept = await frame.kept(request, context)
-        full = await reading.one(webhooks, kept.webhook, request.param("delivery"))
+        stored = await frame.kept(request, context)
+        full = await reading.one(webhooks, stored.webhook, request.param("delivery"))
         if full.payload is None:
             raise NotFound("There is no payload to show: it is no longer kept, or it may not be read any more.")
         name = f"attachment; filename={full.logged.id}.json"
         return Response(full.payload, media_type="application/json", headers={"content-disposition": name})
 
     async def replay(request: HubRequest, context: OwnerContext) -> Response:
-        kept, repeated = await frame.kept(request, context), request.param("delivery")
+        stored, repeated = await frame.kept(request, context), request.param("delivery")
         try:
-            new = await again.replay(webhooks, kept.webhook, repeated)
+            new = await again.replay(webhooks, stored.webhook, repeated)
         except (Conflict, Forbidden) as error:
-            return frame.pages.see(f"{context.at(kept.webhook.id)}/deliveries/{repeated}", f"Not sent. {error.message}")
-        return await sent(context, kept, new, "Replayed")
+            return frame.pages.see(
+                f"{context.at(stored.webhook.id)}/deliveries/{repeated}", f"Not sent. {error.message}"
+            )
+        return await show_delivery(context, stored, new, "Replayed")
 
     async def test(request: HubRequest, context: OwnerContext) -> Response:
-        kept = await frame.kept(request, context)
+        stored = await frame.kept(request, context)
         try:
-            new = await again.test(webhooks, kept)
+            new = await again.test(webhooks, stored)
         except Conflict as error:
-            return frame.pages.see(context.at(kept.webhook.id), f"Not sent. {error.message}")
-        return await sent(context, kept, new, "Sent a test" if kept.webhook.url else "Kept a test")
+            return frame.pages.see(context.at(stored.webhook.id), f"Not sent. {error.message}")
+        return await show_delivery(context, stored, new, "Sent a test" if stored.webhook.url else "Kept a test")
 
-    async def sent(context: OwnerContext, kept: Kept, new: str, deed: str) -> Response:
-        logged = await again.awaited(webhooks, kept.webhook, new, _WAITS_SECONDS)
+    async def show_delivery(context: OwnerContext, stored: Kept, new: str, done: str) -> Response:
+        logged = await again.awaited(webhooks, stored.webhook, new, _WAIT_SECONDS)
         return frame.pages.see(
-            f"{context.at(kept.webhook.id)}/deliveries/{new}", f"{deed}. {_answered(logged)}".strip()
+            f"{context.at(stored.webhook.id)}/deliveries/{new}", f"{done}. {_outcome(logged)}".strip()
         )
 
     return [
@@ -163,8 +165,8 @@ def _cursor(way: str, logged: Logged) -> str:
 def _listed(at: str, wanted: Filter, rows: _Rows, count: int) -> dict[str, Any]:
     def address(only: Filter, cursor: str | None = None) -> str:
         query = {"state": only.state, "repo": only.repo, "scope": only.scope, "cursor": cursor}
-        kept = urlencode({name: value for name, value in query.items() if value})
-        return f"{at}?{kept}" if kept else at
+        encoded = urlencode({name: value for name, value in query.items() if value})
+        return f"{at}?{encoded}" if encoded else at
 
     chips = [
         (text, address(without))
@@ -184,7 +186,7 @@ def _listed(at: str, wanted: Filter, rows: _Rows, count: int) -> dict[str, Any]:
     }
 
 
-def _answered(logged: Logged | None) -> str:
+def _outcome(logged: Logged | None) -> str:
     if logged is not None and logged.state == PARKED and logged.attempts == 0:
         return "It waits, for the webhook pauses after failures. A test that arrives ends the pause."
     if logged is None or (logged.attempts == 0 and logged.state in ALIVE):
@@ -202,7 +204,7 @@ def _shown_try(row: Any) -> dict[str, Any]:
         "duration_ms": row["duration_ms"],
         "error": row["error"],
         "ok": row["status"] is not None and 200 <= row["status"] < 300,
-        # As text, whatever it says it is (attack W34).
+        # Shown as text, regardless of its content type (attack W34).
         "response": _lines(bytes(row["response"]).decode("utf-8", "replace")),
     }
 
@@ -230,7 +232,7 @@ def _readable(payload: bytes | None) -> dict[str, Any] | None:
 
 
 def _curl(full: InFull) -> str:
-    """The last request once more by hand, without the secret."""
+    """A curl command that repeats the last request, without the secret."""
     if full.request.url is None or full.payload is None:
         return ""
     headers = [(name, value) for name, value in full.request.headers.items() if value != reading.MASK]

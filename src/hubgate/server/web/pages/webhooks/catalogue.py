@@ -1,4 +1,4 @@
-"""`/docs/webhooks`: what a receiver is sent, how it makes sure who sent it, and every kind of event."""
+"""`/docs/webhooks`: what a receiver gets, how it verifies the sender, and every kind of event."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,7 +38,7 @@ _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 
 
 def routes(pages: Pages) -> list[Route]:
-    # `event` says which kind it is, and that stands in its heading.
+    # `event` identifies the kind, which is in the heading already.
     every = _members({name: schema for name, schema in members_of(Kind.REPO_CREATE).items() if name != "event"})
     kinds = [
         (kind, _members({name: EXTRAS[name] for name in kind.extras}), f"{SCHEMAS}/{kind.full_name}") for kind in Kind
@@ -62,7 +62,7 @@ def routes(pages: Pages) -> list[Route]:
 
 
 def _members(schemas: Mapping[str, Schema]) -> list[tuple[str, str, bool]]:
-    """Every member by its path, what it means, and whether it is always there."""
+    """Every member by its path, its meaning, and whether it is always present."""
     found: list[tuple[str, str, bool]] = []
 
     def walk(path: str, schema: Schema, always: bool) -> None:
@@ -80,12 +80,12 @@ def _members(schemas: Mapping[str, Schema]) -> list[tuple[str, str, bool]]:
 
 
 def _value(schema: Schema) -> str:
-    said = str(schema["description"])
+    description = str(schema["description"])
     if "const" in schema:
-        return f"{str(schema['const']).lower()}. {said}"
-    return f"{', '.join(schema['enum'])}. {said}" if "enum" in schema else said
+        return f"{str(schema['const']).lower()}. {description}"
+    return f"{', '.join(schema['enum'])}. {description}" if "enum" in schema else description
 
 
-def _span(time: int) -> str:
-    unit, name = next((unit, name) for unit, name in _UNITS if time % unit == 0)
-    return f"{time // unit} {name}"
+def _span(duration: int) -> str:
+    unit, name = next((unit, name) for unit, name in _UNITS if duration % unit == 0)
+    return f"{duration // unit} {name}"

@@ -1,4 +1,4 @@
-"""One webhook's settings: address, what it watches, its secret; switched on and off; its kinds of events."""
+"""One webhook's settings: address, watched repos, secret, enabling and disabling; its kinds of events; deletion."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,62 +38,62 @@ def routes(frame: Frame) -> list[Route]:
     webhooks = frame.webhooks
 
     def show(
-        request: HubRequest, context: OwnerContext, kept: Kept, draft: Draft, errors: Mapping[str, str] = NO_ERRORS
+        request: HubRequest, context: OwnerContext, stored: Kept, draft: Draft, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
         now = webhooks.clock()
-        until = kept.webhook.old_secret_until
+        until = stored.webhook.old_secret_until
         return frame.show_one(
             request,
             context,
-            kept,
+            stored,
             "settings.html",
             errors,
             draft=draft,
-            seen=meanwhile.seen(drafted(kept)),
+            seen=meanwhile.seen(drafted(stored)),
             domain_words=DOMAIN_WORDS,
             overlap_until=until if until is not None and until > now else None,
         )
 
     async def settings(request: HubRequest, context: OwnerContext) -> Response:
-        kept = await frame.kept(request, context)
-        return show(request, context, kept, drafted(kept))
+        stored = await frame.kept(request, context)
+        return show(request, context, stored, drafted(stored))
 
     async def save(request: HubRequest, context: OwnerContext) -> Response:
         while True:
             try:
                 return await save_over(request, context, await frame.kept(request, context))
             except ChangedMeanwhile:
-                # Looked at again with what it is now.
+                # Retry with the present settings.
                 continue
 
-    async def save_over(request: HubRequest, context: OwnerContext, kept: Kept) -> Response:
+    async def save_over(request: HubRequest, context: OwnerContext, stored: Kept) -> Response:
         form = request.form_fields
-        now, seen = drafted(kept), form.get(meanwhile.FIELD)
+        now, seen = drafted(stored), form.get(meanwhile.FIELD)
         draft = meanwhile.merged(sent(form), now, seen)
         try:
-            asked = wanted(draft, webhooks.egress, pull=kept.webhook.url is None)
+            asked = wanted(draft, webhooks.egress, pull=stored.webhook.url is None)
             asked = meanwhile.changes(asked, draft, now, seen)
-            await managing.update(webhooks, context.owner, kept.webhook.id, asked, context.actor, as_of=kept)
+            await managing.update(webhooks, context.owner, stored.webhook.id, asked, context.actor, as_of=stored)
         except FieldErrors as error:
-            return show(request, context, kept, draft, error.fields)
-        return frame.pages.see(f"{context.at(kept.webhook.id)}/settings", "Saved.")
+            return show(request, context, stored, draft, error.fields)
+        return frame.pages.see(f"{context.at(stored.webhook.id)}/settings", "Saved.")
 
     async def events(request: HubRequest, context: OwnerContext) -> Response:
-        kept = await frame.kept(request, context)
-        domains = kept.webhook.domains.split()
+        stored = await frame.kept(request, context)
+        domains = stored.webhook.domains.split()
         kinds = [(kind, kind.domain in domains) for kind in Kind]
-        return frame.show_one(request, context, kept, "events.html", kinds=kinds)
+        return frame.show_one(request, context, stored, "events.html", kinds=kinds)
 
     async def switch(request: HubRequest, context: OwnerContext, *, on: bool) -> Response:
-        kept = await frame.kept(request, context)
-        if on and kept.webhook.state == SUSPENDED:
-            resumed = await resuming.resume(webhooks, context.owner, kept.webhook.id, context.actor)
+        stored = await frame.kept(request, context)
+        if on and stored.webhook.state == SUSPENDED:
+            resumed = await resuming.resume(webhooks, context.owner, stored.webhook.id, context.actor)
             events = f"{resumed.queued:,} event{'' if resumed.queued == 1 else 's'}"
-            said = f"Enabled. {events} on the way again." if resumed.queued else "Enabled."
+            message = f"Enabled. {events} on the way again." if resumed.queued else "Enabled."
         else:
-            await managing.switch(webhooks, context.owner, kept.webhook.id, context.actor, on=on)
-            said = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
-        return frame.pages.see(context.at(kept.webhook.id), said)
+            await managing.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
+            message = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
+        return frame.pages.see(context.at(stored.webhook.id), message)
 
     async def enable(request: HubRequest, context: OwnerContext) -> Response:
         return await switch(request, context, on=True)
@@ -102,12 +102,12 @@ def routes(frame: Frame) -> list[Route]:
         return await switch(request, context, on=False)
 
     async def show_secret(
-        request: HubRequest, context: OwnerContext, kept: Kept, errors: Mapping[str, str] = NO_ERRORS, **values: Any
+        request: HubRequest, context: OwnerContext, stored: Kept, errors: Mapping[str, str] = NO_ERRORS, **values: Any
     ) -> Response:
         return frame.show_one(
             request,
             context,
-            kept,
+            stored,
             "secret.html",
             errors,
             overlaps=OVERLAPS,
@@ -119,42 +119,42 @@ def routes(frame: Frame) -> list[Route]:
         return await show_secret(request, context, await frame.kept(request, context))
 
     async def set_secret(request: HubRequest, context: OwnerContext) -> Response:
-        kept, form = await frame.kept(request, context), request.form_fields
+        stored, form = await frame.kept(request, context), request.form_fields
         kind, overlap = form.get("secretKind", MAKE), form.get("overlapSeconds", "0")
         try:
             use = form_once.check_number(frame.accounts, context.user, form.get(form_once.FIELD))
             asked = new_secret(kind, form.get("secret"), overlap)
-            await managing.update(webhooks, context.owner, kept.webhook.id, asked, context.actor, use)
+            await managing.update(webhooks, context.owner, stored.webhook.id, asked, context.actor, use)
         except FieldErrors as error:
-            return await show_secret(request, context, kept, error.fields, kind=kind, overlap=overlap)
+            return await show_secret(request, context, stored, error.fields, kind=kind, overlap=overlap)
         except AlreadyUsed as error:
-            return await show_secret(request, context, kept, already=error.message)
+            return await show_secret(request, context, stored, already=error.message)
         if kind == MAKE:
-            return await show_secret(request, context, kept, secret=asked.secret, overlap=overlap)
-        return frame.pages.see(f"{context.at(kept.webhook.id)}/settings", "The secret is set.")
+            return await show_secret(request, context, stored, secret=asked.secret, overlap=overlap)
+        return frame.pages.see(f"{context.at(stored.webhook.id)}/settings", "The secret is set.")
 
     async def ask_remove(request: HubRequest, context: OwnerContext) -> Response:
         return frame.show_one(request, context, await frame.kept(request, context), "secret_remove.html")
 
     async def remove(request: HubRequest, context: OwnerContext) -> Response:
-        kept = await frame.kept(request, context)
-        await managing.update(webhooks, context.owner, kept.webhook.id, Wanted(secret=""), context.actor)
-        said = "The secret is removed. Deliveries are signed with the webhook's own key."
-        return frame.pages.see(f"{context.at(kept.webhook.id)}/settings", said)
+        stored = await frame.kept(request, context)
+        await managing.update(webhooks, context.owner, stored.webhook.id, Wanted(secret=""), context.actor)
+        message = "The secret is removed. Deliveries are signed with the webhook's own key."
+        return frame.pages.see(f"{context.at(stored.webhook.id)}/settings", message)
 
     async def ask_delete(
         request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
-        kept = await frame.kept(request, context)
-        deliveries = await reading.count(webhooks, kept.webhook, Filter())
-        return frame.show_one(request, context, kept, "delete.html", errors, deliveries=deliveries, typed=typed)
+        stored = await frame.kept(request, context)
+        deliveries = await reading.count(webhooks, stored.webhook, Filter())
+        return frame.show_one(request, context, stored, "delete.html", errors, deliveries=deliveries, typed=typed)
 
     async def delete(request: HubRequest, context: OwnerContext) -> Response:
-        kept, typed = await frame.kept(request, context), request.form_fields.get("name").strip()
-        name = name_of(kept.webhook)
+        stored, typed = await frame.kept(request, context), request.form_fields.get("name").strip()
+        name = name_of(stored.webhook)
         if typed != name:
             return await ask_delete(request, context, {"name": f"Type {name}, as it is written here."}, typed)
-        await removing.delete(webhooks, context.owner, kept.webhook.id, context.actor)
+        await removing.delete(webhooks, context.owner, stored.webhook.id, context.actor)
         return frame.pages.see(context.root, f"Deleted the webhook to {name}.")
 
     return [

@@ -1,4 +1,4 @@
-"""A webhook's settings as a form, and a posted form as what is wanted. Its fields have the names of the API."""
+"""A webhook's settings as a form, and a posted form as a change request. Fields are named as in the API."""
 
 import base64
 import secrets
@@ -28,7 +28,7 @@ _RANDOM_BYTES = 32
 
 @dataclass(frozen=True)
 class Draft:
-    """As it stands in the form, right or wrong."""
+    """The values in the form, valid or not."""
 
     url: str = ""
     watched: str = ""
@@ -37,9 +37,9 @@ class Draft:
     secret_kind: str = MAKE
 
 
-def drafted(kept: Kept) -> Draft:
-    webhook = kept.webhook
-    lines = "\n".join(f"{watch.type}:{watch.name}" for watch in kept.watched)
+def drafted(stored: Kept) -> Draft:
+    webhook = stored.webhook
+    lines = "\n".join(f"{watch.type}:{watch.name}" for watch in stored.watched)
     return Draft(webhook.url or "", lines, tuple(webhook.domains.split()), bool(webhook.ordered))
 
 
@@ -54,7 +54,7 @@ def sent(form: Fields) -> Draft:
 
 
 def wanted(draft: Draft, egress: Egress, *, pull: bool = False) -> Wanted:
-    """`pull` is of a webhook that has no address: it may go on without. Refuses with a sentence for each field."""
+    """Validate the draft. `pull` webhooks need no address. Raises with a message for each invalid field."""
     watched: list[tuple[str, str]] = []
 
     def read_watched() -> None:
@@ -63,31 +63,31 @@ def wanted(draft: Draft, egress: Egress, *, pull: bool = False) -> Wanted:
 
     def check_address() -> None:
         if draft.url or not pull:
-            _given_url(draft.url, egress)
+            _required_url(draft.url, egress)
 
     _check_each(check_address, read_watched, lambda: check_domains(draft.domains))
     return Wanted(url=draft.url or None, watched=watched, domains=draft.domains, ordered=draft.ordered)
 
 
 def wanted_anew(draft: Draft, given_secret: str, egress: Egress) -> Wanted:
-    """Of a webhook that is not there yet."""
+    """Validate the draft of a new webhook."""
 
-    def with_it(asked: Wanted) -> Wanted:
+    def with_secret(asked: Wanted) -> Wanted:
         return _with_secret(asked, draft.secret_kind, given_secret)
 
-    _check_each(lambda: wanted(draft, egress), lambda: with_it(Wanted()))
-    return with_it(wanted(draft, egress))
+    _check_each(lambda: wanted(draft, egress), lambda: with_secret(Wanted()))
+    return with_secret(wanted(draft, egress))
 
 
 def new_secret(kind: str, given: str, overlap: str) -> Wanted:
-    """In place of the one before; that there is none any more is another form."""
+    """Replace the secret; removing it is another form."""
     if overlap not in dict(OVERLAPS):
         raise Mend("overlapSeconds", "Choose one of the list.")
     return _with_secret(Wanted(overlap_seconds=int(overlap)), MAKE if kind == MAKE else OWN, given)
 
 
 def made_secret() -> str:
-    """As Standard Webhooks wants it, so that its libraries take it as it is."""
+    """Create a secret in the format of Standard Webhooks, which its libraries accept unchanged."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode()
 
 
@@ -97,13 +97,14 @@ def _with_secret(asked: Wanted, kind: str, given: str) -> Wanted:
             raise Mend("secret", "Write the secret, or have one made.")
         return replace(asked, secret=check_secret(given))
     if given.strip():
-        # Whoever typed it has told the receiver, too: another in its place would be noticed only when nothing arrives.
+        # The user has probably configured the receiver with it: another secret would go unnoticed until deliveries
+        # fail.
         raise Mend("secret", _NOT_CHOSEN)
     return replace(asked, secret=made_secret()) if kind == MAKE else asked
 
 
 def _check_each(*checks: Callable[[], object]) -> None:
-    """Refuses with what all of them say."""
+    """Run all checks and raise their errors together."""
     errors: dict[str, str] = {}
     for check in checks:
         try:
@@ -114,28 +115,28 @@ def _check_each(*checks: Callable[[], object]) -> None:
         raise FieldErrors(errors)
 
 
-def _given_url(url: str, egress: Egress) -> str:
+def _required_url(url: str, egress: Egress) -> str:
     if not url:
         raise Mend("url", "Write the address of the receiver.")
     return check_url(url, egress)
 
 
 def _watched(text: str) -> list[tuple[str, str]]:
-    """What stands on each line. Refuses with every line that cannot be watched."""
+    """Parse one watch per line. Raises with every invalid line."""
     found: list[tuple[str, str]] = []
-    wrong: dict[str, list[str]] = {}
+    invalid: dict[str, list[str]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         try:
             found.append(_watch(line))
         except Mend as error:
-            wrong.setdefault(error.fields["watched"], []).append(line[:_MOST_OF_LINE])
-    if wrong:
-        raise Mend("watched", " ".join(f"{_named(lines)}: {why}" for why, lines in wrong.items()))
+            invalid.setdefault(error.fields["watched"], []).append(line[:_MOST_OF_LINE])
+    if invalid:
+        raise Mend("watched", " ".join(f"{_named(lines)}: {why}" for why, lines in invalid.items()))
     return found
 
 
 def _watch(line: str) -> tuple[str, str]:
-    """`type:name`, or the end of a repo's address."""
+    """Parse `type:name`, or the path of a repo's address."""
     kind, colon, name = line.partition(":")
     if not colon:
         kind, name = _by_path(line)

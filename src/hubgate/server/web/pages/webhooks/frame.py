@@ -1,4 +1,4 @@
-"""What the pages share: they stand in the settings of a user or of an organization, at both addresses."""
+"""What the pages of webhooks share: routes in the settings of users and of organizations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _TABS = (("", "Activity"), ("/settings", "Settings"), ("/events", "Events"))
 
 
 def name_of(webhook: Webhook) -> str:
-    """What people call it: the host it sends to, whole; of one that only keeps events, its id."""
+    """The displayed name: the receiver's host, or the id of a webhook without an address."""
     return webhook.host or webhook.id
 
 
@@ -35,11 +35,11 @@ class Frame:
     accounts: Accounts
 
     def views(self, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
-        """A page that shows how things stand."""
+        """Create routes for a page that only shows a state."""
         return self._routes("GET", path, handler, summary)
 
     def forms(self, method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
-        """Looking at a form that changes something takes the right to change it."""
+        """Create routes for a form: viewing it requires the permission to submit it."""
         return self._routes(method, path, handler, summary, form=True)
 
     def _routes(
@@ -65,23 +65,23 @@ class Frame:
         self,
         request: HubRequest,
         context: OwnerContext,
-        kept: Kept,
+        stored: Kept,
         template: str,
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        """A page about one webhook. Its tab is named by the template."""
-        at = context.at(kept.webhook.id)
+        """Render a page about one webhook. The template determines the tab."""
+        at = context.at(stored.webhook.id)
         tabs = [(at + path, label, f"{label.lower()}.html" == template) for path, label in _TABS]
         return self.show(
             request,
             context,
             template,
             errors,
-            webhook=kept.webhook,
-            watched=kept.watched,
-            name=name_of(kept.webhook),
-            app=shown(kept.app).strip() or kept.webhook.client_id,
+            webhook=stored.webhook,
+            watched=stored.watched,
+            name=name_of(stored.webhook),
+            app=shown(stored.app).strip() or stored.webhook.client_id,
             at=at,
             tabs=tabs,
             **values,

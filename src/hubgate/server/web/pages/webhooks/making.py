@@ -1,4 +1,4 @@
-"""The list of webhooks, and a new one. A secret that the hub made is in the answer to the form."""
+"""The list of webhooks, and the form for a new one. A generated secret is only in the response to the form."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ def routes(frame: Frame) -> list[Route]:
     async def every(request: HubRequest, context: OwnerContext) -> Response:
         found = await managing.every(frame.webhooks, context.owner)
         latest = await reading.latest(frame.webhooks, context.owner)
-        rows = [(kept, name_of(kept.webhook), latest.get(kept.webhook.id)) for kept in found]
+        rows = [(stored, name_of(stored.webhook), latest.get(stored.webhook.id)) for stored in found]
         return frame.show(request, context, "list.html", shown=shown_of(request, rows), most=frame.webhooks.per_owner)
 
     def show(
@@ -46,9 +46,9 @@ def routes(frame: Frame) -> list[Route]:
         )
 
     async def begin(request: HubRequest, context: OwnerContext) -> Response:
-        """What to watch may be in the address, so that other pages can lead here."""
+        """Show the form. Other pages link here with the repo to watch in the query."""
         watch = request.query().get("watch", "")[:_LONGEST_WATCH]
-        return show(request, context, Draft(watched=watch or _own_watch(context)))
+        return show(request, context, Draft(watched=watch or _default_watch(context)))
 
     async def create(request: HubRequest, context: OwnerContext) -> Response:
         form = request.form_fields
@@ -56,17 +56,17 @@ def routes(frame: Frame) -> list[Route]:
         try:
             use = form_once.check_number(frame.accounts, context.user, form.get(form_once.FIELD))
             asked = wanted_anew(draft, form.get("secret"), frame.webhooks.egress)
-            kept = await managing.create(frame.webhooks, context.owner, asked, context.actor, use)
+            stored = await managing.create(frame.webhooks, context.owner, asked, context.actor, use)
         except FieldErrors as error:
             return show(request, context, draft, error.fields)
         except AlreadyUsed as error:
             return show(request, context, Draft(), already=error.message)
         except Unprocessable as error:
             return show(request, context, draft, {"form": error.message})
-        at = context.at(kept.webhook.id)
+        at = context.at(stored.webhook.id)
         if draft.secret_kind != MAKE:
             return frame.pages.see(at, "Saved. Send a test to see whether the receiver answers.")
-        return frame.show_one(request, context, kept, "made.html", secret=asked.secret)
+        return frame.show_one(request, context, stored, "made.html", secret=asked.secret)
 
     return [
         *frame.views("", every, "Webhooks"),
@@ -75,6 +75,6 @@ def routes(frame: Frame) -> list[Route]:
     ]
 
 
-def _own_watch(context: OwnerContext) -> str:
-    """What most watch first: themselves."""
+def _default_watch(context: OwnerContext) -> str:
+    """The default watch: all repos of the owner."""
     return f"org:{context.organization.name}" if context.organization else f"user:{context.user.name}"

@@ -1,5 +1,5 @@
-"""Two who change one webhook's settings at the same time: what each did not touch is left as the other set it, and of
-what both did the second is told before anything is lost.
+"""Concurrent changes of one webhook's settings: fields that a user did not change stay as another user set them. If
+both changed a field, the second user is warned before anything is overwritten.
 """
 
 import hashlib
@@ -16,39 +16,45 @@ _MOST_SHOWN = 200
 
 
 def seen(shown: Draft) -> str:
-    """For the form: what it was made from, a short mark for each field."""
-    return " ".join(_marks(shown).values())
+    """A hidden form value: a short hash of each field as first shown."""
+    return " ".join(_hashes(shown).values())
 
 
 def merged(typed: Draft, now: Draft, seen_before: str) -> Draft:
-    """`now` is what is kept, `seen_before` what came with the form; without it nobody else is known of."""
-    at_first, wish = _read(seen_before), _marks(typed)
-    untouched: dict[str, Any] = {name: getattr(now, name) for name in _FIELDS if wish[name] == at_first.get(name)}
+    """Merge the form into `now`, the stored settings. `seen_before` is the value sent with the form; without it, no
+    concurrent change is detected.
+    """
+    original, typed_hashes = _read(seen_before), _hashes(typed)
+    untouched: dict[str, Any] = {
+        name: getattr(now, name) for name in _FIELDS if typed_hashes[name] == original.get(name)
+    }
     return replace(typed, **untouched)
 
 
 def changes(asked: Wanted, draft: Draft, now: Draft, seen_before: str) -> Wanted:
-    """Only what is to become another; of the merged draft. Refuses what would be lost."""
-    at_first, wish, kept = _read(seen_before), _marks(draft), _marks(now)
-    touched = [name for name in _FIELDS if wish[name] != kept[name]]
-    lost = [name for name in touched if at_first.get(name, kept[name]) != kept[name]]
-    if lost:
-        raise FieldErrors({name: _told(name, now) for name in lost})
-    # Untouched, each name stays bound to what it was: one that was taken anew is not watched by accident.
-    nothing: dict[str, Any] = dict.fromkeys(set(_FIELDS).difference(touched))
-    return replace(asked, **nothing)
+    """Return only the fields of the merged draft that differ from the stored ones. Rejects overwriting a concurrent
+    change.
+    """
+    original, wanted_hashes, stored = _read(seen_before), _hashes(draft), _hashes(now)
+    touched = [name for name in _FIELDS if wanted_hashes[name] != stored[name]]
+    conflicts = [name for name in touched if original.get(name, stored[name]) != stored[name]]
+    if conflicts:
+        raise FieldErrors({name: _conflict_message(name, now) for name in conflicts})
+    # Unchanged names stay bound to their repos: a name that another repo took since then is not watched by accident.
+    unset: dict[str, Any] = dict.fromkeys(set(_FIELDS).difference(touched))
+    return replace(asked, **unset)
 
 
 def _read(seen_before: str) -> dict[str, str]:
     return dict(zip(_FIELDS, seen_before.split(" "), strict=False)) if seen_before else {}
 
 
-def _marks(draft: Draft) -> dict[str, str]:
+def _hashes(draft: Draft) -> dict[str, str]:
     alike = replace(draft, watched=draft.watched.strip(), domains=tuple(sorted(draft.domains)))
     return {name: hashlib.sha256(repr(getattr(alike, name)).encode()).hexdigest()[:16] for name in _FIELDS}
 
 
-def _told(name: str, now: Draft) -> str:
+def _conflict_message(name: str, now: Draft) -> str:
     value = {
         "url": now.url or "none",
         "watched": ", ".join(now.watched.split("\n")),

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Each, Params, as_params
-from hubgate.server.webhooks.delivering.store import ALIVE
-from hubgate.server.webhooks.entitled.store import may_know
-from hubgate.server.webhooks.model import BREAK_LONGEST, ENABLED, NOBODY, RETRYING
+from hubgate.server.webhooks.delivering.store import ABOUT, ALIVE, MAY_GO
+from hubgate.server.webhooks.model import BREAK_LONGEST, ENABLED, RETRYING
 
 MOST_WEBHOOKS = 128
 # Of a webhook's backlog, and of its repos, for what need not wait.
@@ -37,8 +36,6 @@ async def due_webhooks(tx: Tx, now: int, most: int) -> Sequence[Row]:
     return await tx.all(sql, {"now": now, "most": most})
 
 
-_KNOWN = may_know("COALESCE(r.private, e.private)", "COALESCE(r.owner_id, e.owner_id)", "d.repo_id")
-_MAY_GO = f"(d.repo_id = '{NOBODY}' OR {_KNOWN})"
 # What is in the air counts against the cap, whoever sent it.
 _ROOM = """
     SELECT CASE WHEN :cap > count(*) THEN CAST(:cap AS bigint) - count(*) ELSE 0 END FROM deliveries f
@@ -56,7 +53,7 @@ def _leaving(candidates: str) -> Each:
         f"""
         SELECT d.id, d.webhook_id, d.state, d.repo_seq, d.attempts, d.depth, d.is_test,
             COALESCE(d.body, e.body) AS body, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
-            CASE WHEN {_MAY_GO} THEN 1 ELSE 0 END AS known
+            CASE WHEN {MAY_GO} THEN 1 ELSE 0 END AS known
         FROM (
             SELECT c.id FROM ({candidates}) c
             WHERE c.attempts > 0 OR c.replay_of <> '' OR NOT EXISTS (
@@ -69,8 +66,7 @@ def _leaving(candidates: str) -> Each:
                     AND p.repo_seq < c.repo_seq AND p.{ALIVE} AND p.tried_at IS NOT NULL AND p.replay_of = ''
             )
             ORDER BY c.due_at, c.seq LIMIT ({_ROOM})
-        ) leaving JOIN deliveries d ON d.id = leaving.id JOIN webhooks w ON w.id = d.webhook_id
-        LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
+        ) leaving JOIN deliveries d ON d.id = leaving.id {ABOUT}
         ORDER BY d.due_at, d.seq
         """,
         {"webhook_id": "text", "cap": "bigint", "held_since": "bigint"},
@@ -190,9 +186,8 @@ async def is_still_wanted(db: Database, delivery_id: str, token: str) -> bool:
     """Whether it is ours, its webhook enabled and the owner of that may still know of it."""
     row = await db.one(
         f"""
-        SELECT 1 FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
-        LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
-        WHERE d.id = :id AND d.lease_token = :token AND w.state = '{ENABLED}' AND {_MAY_GO}
+        SELECT 1 FROM deliveries d {ABOUT}
+        WHERE d.id = :id AND d.lease_token = :token AND w.state = '{ENABLED}' AND {MAY_GO}
         """,
         {"id": delivery_id, "token": token},
     )

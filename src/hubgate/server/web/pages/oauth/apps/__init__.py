@@ -1,1 +1,1 @@
-"""The apps one builds, and those of an organization: one set of pages for both owners."""
+"""A developer's own apps and those of an organization: one set of pages for both owners."""

@@ -1,4 +1,4 @@
-"""Asking the operator: for token exchange, which an organization's app needs, and for a scope of the operator's."""
+"""Requests to the operator: for token exchange, for an organization's app, and for an operator-defined scope."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _EXCHANGE, _SCOPE = f"{ONE}/ask/{EXCHANGE}", f"{ONE}/ask/scope"
 
 
 def routes(frame: Frame) -> list[Route]:
-    exchange, scope = _Asking(frame, "exchange"), _Asking(frame, "scope")
+    exchange, scope = _RequestForm(frame, "exchange"), _RequestForm(frame, "scope")
     return [
         frame.organization_route("GET", _EXCHANGE, exchange.begin, "The form that asks for token exchange"),
         frame.organization_route("POST", _EXCHANGE, exchange.ask, "Ask for token exchange"),
@@ -28,7 +28,7 @@ def routes(frame: Frame) -> list[Route]:
 
 
 @dataclass(frozen=True)
-class _Asking:
+class _RequestForm:
     frame: Frame
     what: str
 

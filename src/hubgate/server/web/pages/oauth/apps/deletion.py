@@ -1,4 +1,4 @@
-"""Deleting an app: what goes with it, then its name as proof that it is meant."""
+"""Deleting an app: the page lists the consequences and asks for the app's name as confirmation."""
 
 from collections.abc import Mapping
 

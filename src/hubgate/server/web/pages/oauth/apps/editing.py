@@ -1,4 +1,4 @@
-"""One app: its settings, who uses it, what it was refused."""
+"""One app: its settings, its users, its rejected requests."""
 
 from collections.abc import Mapping
 

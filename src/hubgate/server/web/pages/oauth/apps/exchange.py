@@ -1,4 +1,4 @@
-"""Token exchange of an organization's app: whether it works, its limits, a dry run, and whom it has tokens for."""
+"""Token exchange of an organization's app: its state, its limits, a dry run, and the members it has tokens for."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,12 +65,12 @@ def routes(frame: Frame) -> list[Route]:
         app, form = await frame.app(request, context), request.form_fields
         subject, scope, ip = (form.get(name).strip() for name in ("subjectToken", "scope", "ip"))
         given: dict[str, Any] = {"subject": subject, "scope": scope, "ip": ip}
-        if errors := _wrong(subject, ip):
+        if errors := _field_errors(subject, ip):
             return await show(request, context, app, errors, **given)
         verdict = await dry_run(frame.oauth, app, subject, scope or None, check_ip(ip) if ip else None)
-        return await show(request, context, app, verdict=_said(verdict), **given)
+        return await show(request, context, app, verdict=_verdict_values(verdict), **given)
 
-    def _said(verdict: Any) -> dict[str, Any]:
+    def _verdict_values(verdict: Any) -> dict[str, Any]:
         if isinstance(verdict, Given):
             return {"member": verdict.member, "scopes": verdict.scopes}
         return {"member": None, "why": verdict.why, "error": verdict.error.code}
@@ -82,7 +82,7 @@ def routes(frame: Frame) -> list[Route]:
     ]
 
 
-def _wrong(subject: str, ip: str) -> dict[str, str]:
+def _field_errors(subject: str, ip: str) -> dict[str, str]:
     errors = {} if subject else {"subjectToken": "Write the e-mail address of a member."}
     try:
         check_ip(ip or "::")

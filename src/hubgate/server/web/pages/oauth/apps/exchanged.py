@@ -1,4 +1,4 @@
-"""Exchanged tokens that are alive: a member's, and the end of one, of a member's, of those made in some time."""
+"""Live exchanged tokens: those of a member, and revoking one, a member's, or those created in a time span."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ from hubgate.server.web.pages.oauth.apps.exchange import PATH
 from hubgate.server.web.pages.oauth.apps.frame import Frame
 from hubgate.server.web.rendering import NO_ERRORS
 
-_LIMITS = ("user", "since", "until")
+_FILTERS = ("user", "since", "until")
 
 
 def routes(frame: Frame) -> list[Route]:
@@ -40,8 +40,8 @@ def routes(frame: Frame) -> list[Route]:
         return frame.pages.see(way_back(request, f"{context.at(app.client_id)}/exchange"), "Revoked the token.")
 
     async def ask(request: HubRequest, context: OwnerContext) -> Response:
-        """For which ones is in the address, as the form that leads here wrote it."""
-        app, given = await frame.app(request, context), _given(request.query())
+        """Ask for confirmation. The filters are in the query, written by the form that leads here."""
+        app, given = await frame.app(request, context), _filters(request.query())
         try:
             which = await which_of(frame.accounts, given)
         except FieldErrors as error:
@@ -56,7 +56,7 @@ def routes(frame: Frame) -> list[Route]:
         which: Which,
         errors: Mapping[str, str] = NO_ERRORS,
     ) -> Response:
-        values: dict[str, Any] = {name: given.get(name, "") for name in _LIMITS}
+        values: dict[str, Any] = {name: given.get(name, "") for name in _FILTERS}
         if which.user_id is not None:
             user = await account_store.user(frame.oauth.db, which.user_id)
             values["user"] = user.name if user else ""
@@ -68,13 +68,17 @@ def routes(frame: Frame) -> list[Route]:
 
     async def revoke(request: HubRequest, context: OwnerContext) -> Response:
         app, form = await frame.app(request, context), request.form_fields
-        given = _given({name: form.get(name) for name in _LIMITS})
+        given = _filters({name: form.get(name) for name in _FILTERS})
         try:
             which = await which_of(frame.accounts, given)
         except FieldErrors as error:
             return await show(request, context, app, given, Which(), error.fields)
-        ended = await live.end(frame.oauth, app, which, context.actor)
-        done = f"Revoked {ended:,} token{'' if ended == 1 else 's'}." if ended else "There was nothing left to revoke."
+        revoked = await live.end(frame.oauth, app, which, context.actor)
+        done = (
+            f"Revoked {revoked:,} token{'' if revoked == 1 else 's'}."
+            if revoked
+            else "There was nothing left to revoke."
+        )
         return frame.pages.see(f"{context.at(app.client_id)}/exchange", done)
 
     route, one = frame.organization_route, f"{PATH}/tokens/{{id}}/revoke"
@@ -86,6 +90,6 @@ def routes(frame: Frame) -> list[Route]:
     ]
 
 
-def _given(fields: Mapping[str, str]) -> dict[str, str]:
-    """An empty field of the form sets no limit; the page says how many that are before it happens."""
-    return {name: fields[name].strip() for name in _LIMITS if fields.get(name, "").strip()}
+def _filters(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the filters that are set: an empty field does not limit. The page shows the number of tokens first."""
+    return {name: fields[name].strip() for name in _FILTERS if fields.get(name, "").strip()}

@@ -1,4 +1,4 @@
-"""An app's settings as a form, and a posted form as an app. Its fields have the names of the API: errors fit both."""
+"""An app's settings as a form, and a posted form as an app. Fields are named as in the API, so errors fit both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ MATCHES = (
     (EXACT, "Exactly as registered"),
     (ORIGIN, "Any path and query under the same origin, for hosted apps"),
 )
-# What most apps ask for. The rest is behind "More scopes".
+# Scopes that most apps request. The others are under "More scopes".
 _COMMON = frozenset({"openid", "profile", "email", "read-repos", "write-repos"})
 ROLES = tuple((role.label, role.label.capitalize()) for role in Role)
 _HOUR, _DAY = 60 * 60, 24 * 60 * 60
@@ -33,7 +33,7 @@ class ScopeLine:
     scope: Scope
     ticked: bool
     required: bool
-    # Nobody signs in without it, so it need not be marked.
+    # Every sign-in includes it, so it is not marked as required.
     always: bool
 
 
@@ -42,16 +42,16 @@ Groups = Sequence[tuple[Risk, Sequence[ScopeLine]]]
 
 @dataclass(frozen=True)
 class ScopeChoice:
-    """Every scope the app may have, the riskiest group first."""
+    """Every scope that the app may have, the riskiest group first."""
 
     common: Groups
     rare: Groups
-    # One of the rare is ticked, so they are not hidden.
+    # Open if one of the rare scopes is ticked.
     opened: bool
 
 
 def scope_choice(app: App, extra: Sequence[Scope]) -> ScopeChoice:
-    # The operator's own are there because somebody asked for them.
+    # Operator-defined scopes were requested by the app's owner.
     own = [_line(scope, app) for scope in extra if scope.name in app.extra_scopes]
     common = [_line(scope, app) for scope in BUILT_IN if scope.name in _COMMON]
     rare = [_line(scope, app) for scope in BUILT_IN if scope.name not in _COMMON]
@@ -69,7 +69,7 @@ def _line(scope: Scope, app: App) -> ScopeLine:
 
 
 def lifetimes(seconds: int) -> list[tuple[str, str]]:
-    """To choose from, with the present one, which the API may have set to anything."""
+    """Lifetimes to choose from, including the present one, which the API may have set to any value."""
     return [(str(value), in_words(value)) for value in sorted({*_LIFETIMES, seconds})]
 
 
@@ -78,7 +78,7 @@ def in_words(seconds: int) -> str:
 
 
 def filled(app: App, form: Fields) -> App:
-    """What the form says; whether it may be so is judged when it is saved. Required scopes are asked for too."""
+    """Return the app with the form applied; validation happens on save. Required scopes are requested too."""
     required = form.all("requiredScopes")
     return replace(
         app,
@@ -95,19 +95,19 @@ def filled(app: App, form: Fields) -> App:
 
 
 def limitable_scopes(app: App) -> list[tuple[str, bool]]:
-    """To choose from, and whether the app has it. One it has lost stays: were the last of them not ticked any more,
-    saving the form would lift the limit.
+    """Scopes to choose from, and whether the app has each. A scope that the app lost stays in the list: if the last
+    ticked scope were missing, saving the form would remove the limit.
     """
     own = (*app.scopes, *app.extra_scopes)
     return [(name, name in own) for name in dict.fromkeys((*own, *(app.exchange.scopes or ())))]
 
 
 def limited(app: App, form: Fields) -> App:
-    """What an organization's admins allow its app to exchange tokens for."""
+    """Return the app with the limits of token exchange that an organization's admins set."""
     quota = form.get("dailyQuota").strip()
     paused = form.get("paused") == "on"
     if paused == (form.get("wasPaused") == "on"):
-        # Not touched on this form. Somebody else may have pulled the brake since it was opened.
+        # Unchanged on this form: another admin may have paused the app since it was opened.
         paused = app.exchange.paused
     limits = replace(
         app.exchange,
@@ -126,6 +126,6 @@ def _lines(text: str) -> tuple[str, ...]:
 
 
 def _number(form: Fields, name: str) -> int:
-    """What is no number is 0, which no field takes."""
+    """Parse a number; anything else is 0, which no field accepts."""
     given = form.get(name).strip()
     return int(given) if given.isascii() and given.isdigit() and len(given) <= 12 else 0

@@ -1,4 +1,4 @@
-"""What the pages share: they stand in the settings of a user or of an organization, at both addresses."""
+"""What the pages of apps share: routes in the settings of users and of organizations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 ONE = "/{client_id}"
 _CAP = 256 * KIB
-# Pages that show how things stand; looking at any other is looking at a form.
+# Pages that only show a state; all others are forms, and viewing them requires write permission.
 _VIEWS = ("", ONE, f"{ONE}/exchange", f"{ONE}/exchange/members/{{user}}")
 
 

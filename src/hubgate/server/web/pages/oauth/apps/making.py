@@ -1,4 +1,4 @@
-"""The list of apps, and a new one. Its secret is in the answer to the form and nowhere else."""
+"""The list of apps, and the form for a new one. The secret is only in the response to the form."""
 
 from collections.abc import Mapping
 from dataclasses import replace

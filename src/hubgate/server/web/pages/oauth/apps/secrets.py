@@ -1,4 +1,4 @@
-"""A new secret for an app, the end of an old one, and none at all."""
+"""Client secrets of an app: a new secret, ending an old one, and removing all of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -53,9 +53,9 @@ def routes(frame: Frame) -> list[Route]:
 
         try:
             use = form_once.check_number(frame.accounts, context.user, form.get(form_once.FIELD))
-            along = end_tokens if ending and context.organization else None
+            in_same_transaction = end_tokens if ending and context.organization else None
             seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
-            secret = await owning.refresh_secret(frame.oauth, app, seconds, context.actor, use, along)
+            secret = await owning.refresh_secret(frame.oauth, app, seconds, context.actor, use, in_same_transaction)
         except FieldErrors as error:
             return await show(request, context, error.fields, overlap=overlap, ending=ending)
         except AlreadyUsed as error:

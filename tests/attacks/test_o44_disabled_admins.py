@@ -1,0 +1,62 @@
+"""O44: an admin whom the operator disables leaves no way into the organization behind."""
+
+import re
+
+import httpx
+from tests.bed.people import (
+    api,
+    browser_of,
+    link_in,
+    mails_to,
+    make_organization,
+    make_token,
+    make_user,
+    post,
+    submit,
+)
+from tests.bed.running import RunningHub
+
+from hubgate.server.accounts import by_operator
+
+MEMBERS = "/organizations/acme/settings/members"
+LOG = "/api/organizations/acme/audit-log/export"
+
+
+def invite(browser: httpx.Client, invitee: str) -> None:
+    assert submit(browser, MEMBERS, MEMBERS, invitee=invitee, role="admin").status_code == 303
+
+
+def test_o44_invitations_of_a_disabled_admin_are_withdrawn(hub: RunningHub) -> None:
+    ada, eve, sock, oper = (make_user(hub, name, operator=name == "oper") for name in ("ada", "eve", "sock", "oper"))
+    make_organization(hub, "acme", ada, eve="admin")
+    with browser_of(hub, eve) as attacker, browser_of(hub, ada) as admin:
+        invite(attacker, "sock")
+        invite(attacker, "new@example.org")
+        invite(admin, "honest@example.org")
+    with (
+        browser_of(hub, sock) as accomplice,
+        browser_of(hub, oper) as operator,
+        api(hub, make_token(hub, ada)) as script,
+    ):
+        (waits,) = re.findall(r"invitations/([0-9a-f]{24})/accept", accomplice.get("/settings/organizations").text)
+        assert submit(operator, "/operator/users", "/operator/users/eve/disable").status_code == 303
+        accepted = post(accomplice, f"/settings/organizations/invitations/{waits}/accept")
+        assert accepted.status_code == 404
+        links = [link_in(mails_to(hub, f"{name}@example.org")[-1]) for name in ("new", "honest")]
+        assert [accomplice.get(link).status_code for link in links] == [404, 200], "those of others stay"
+        assert {one["user"] for one in script.get("/api/organizations/acme/members").json()} == {"ada", "eve"}
+        entries = script.get(LOG, params={"q": "type:org.revoke_invitation"}).json()
+    said = {one["message"] for one in entries}
+    assert said == {"withdrew the invitation of sock", "withdrew the invitation of new@example.org"}
+    assert {one["author"]["user"] for one in entries} == {"oper"}
+
+
+def test_o44_invitations_do_not_return_with_an_enabled_account(hub: RunningHub) -> None:
+    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
+    make_organization(hub, "acme", ada, eve="admin")
+    with browser_of(hub, eve) as attacker:
+        invite(attacker, "new@example.org")
+    hub.call(lambda opened: by_operator.disable(opened.accounts, eve))
+    hub.call(lambda opened: by_operator.enable(opened.accounts, eve))
+    with hub.client() as visitor:
+        assert visitor.get(link_in(mails_to(hub, "new@example.org")[-1])).status_code == 404

@@ -1,0 +1,40 @@
+"""O72: what guests brought is looked at in every repo, also beside repos where that fails."""
+
+import shutil
+from pathlib import Path
+
+from tests.bed.engines import Engine
+from tests.bed.git import cloned
+from tests.bed.guests import API, guests
+from tests.bed.repos import make_repo
+
+from hubgate.server.hub.limits import Limits
+
+
+def test_o72_repos_that_cannot_be_looked_at_do_not_stop_the_sweep(engine: Engine, tmp_path: Path) -> None:
+    with guests(engine, tmp_path, Limits(swept_repos=1), guest_bytes="1000000") as scene:
+        scene.proposed({"1.txt": b"1" * 100_000})
+        # Repos are looked at in the order in which they were created.
+        scene.hub.clock.advance(1)
+        make_repo(scene.ada, "other")
+        assert scene.propose({"2.txt": b"2" * 800_000}, repo="ada/other").status_code == 200
+        work = cloned(scene.hub, "ada/other", tmp_path / "adas", scene.ada_token)
+        work.git("fetch", "-q", "origin", "refs/pr/1")
+        work.git("push", "-q", "origin", "FETCH_HEAD:main")
+        # Git fails in the first repo, which comes first in every round.
+        (oldest, _) = sorted((tmp_path / "data/repos").glob("??/*.git"), key=lambda folder: folder.stem)
+        away = oldest / "objects-away"
+        (oldest / "objects").rename(away)
+        (oldest / "objects").mkdir()
+        scene.tidy()
+        assert scene.propose({"3.txt": b"3" * 800_000}, repo="ada/other").status_code == 200
+        assert "are looked at later" in scene.hub.log
+        shutil.rmtree(oldest / "objects")
+        away.rename(oldest / "objects")
+        assert scene.ada.get(f"{API}/revision/main").status_code == 200
+        adas = scene.clone("tiny", scene.ada_token)
+        adas.git("fetch", "-q", "origin", "refs/pr/1")
+        adas.git("push", "-q", "origin", "FETCH_HEAD:main")
+        assert scene.propose({"4.txt": b"4" * 180_000}).status_code == 403
+        scene.tidy()
+        assert scene.propose({"4.txt": b"4" * 180_000}).status_code == 200, "a repo that failed is tried again"

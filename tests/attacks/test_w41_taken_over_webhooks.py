@@ -1,0 +1,170 @@
+"""W41: what an app learns from a webhook it takes over, and how the owner gets it back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.bed.app_webhooks import OF_ACME, PATH, REPOS, WATCHED, Stage
+from tests.bed.engines import Engine, settings_for
+from tests.bed.organizations import entries_of
+from tests.bed.people import api, browser_of, submit
+from tests.bed.running import RunningHub, running
+from tests.bed.watching import Receiver, make_webhook, receiving, secret_of
+
+MINE = "https://example.org/mine"
+MANAGED = "The app <bdi>Notebook</bdi> changed this webhook and manages it now."
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as started:
+        yield started
+
+
+def test_w41_names_of_repos_that_are_gone_are_not_shown_to_apps(hub: RunningHub) -> None:
+    """They may have been private, and a name that nobody has yet may be a plan."""
+    stage = Stage(hub)
+    watched = ("user:ada", "model:ada/secret", "model:acme/secret", "model:ada/open", "dataset:ada/unborn")
+    with api(hub, stage.token) as owner:
+        mine = make_webhook(owner, MINE, *watched)
+        gone = make_webhook(owner, MINE, "model:ada/secret")
+        assert owner.request("DELETE", "/api/repos/delete", json={"name": "secret"}).status_code == 200
+        assert len(owner.get(f"{PATH}/{mine['id']}").json()["webhook"]["watched"]) == 5, "its owner sees all"
+    path = f"{PATH}/{mine['id']}"
+    with api(hub, stage.grant("openid webhooks")) as app:
+        shown = [one for one in app.get(PATH).json() if one["id"] == mine["id"]]
+        shown += [app.get(path).json()["webhook"]]
+        shown += [app.post(f"{path}/{how}").json()["webhook"] for how in ("disable", "enable")]
+        shown += [app.post(path, json={"domains": ["repo"]}).json()["webhook"], app.get(path).json()["webhook"]]
+        assert [[one["name"] for one in said["watched"]] for said in shown] == [["ada", "ada/open"]] * 6
+        assert app.get(f"{PATH}/{gone['id']}").json()["webhook"]["watched"] == []
+        refused = app.post(f"{PATH}/{gone['id']}", json={"domains": ["repo"]})
+        assert (refused.status_code, "Name what to watch" in refused.text) == (422, True)
+
+
+def test_w41_an_apps_own_watches_stay_as_it_named_them(hub: RunningHub) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.grant("openid webhooks")) as app:
+        made = make_webhook(app, MINE, "model:ada/unborn", "model:ada/SECRET")
+        changed = app.post(f"{PATH}/{made['id']}", json={"domains": ["repo"]}).json()["webhook"]
+    assert [one["name"] for one in changed["watched"]] == ["ada/unborn", "ada/SECRET"]
+
+
+def test_w41_a_webhook_whose_address_the_app_left_alone_is_the_owners_with_the_next_change(
+    hub: RunningHub, receiver: Receiver
+) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.token) as owner:
+        mine = make_webhook(owner, receiver.url, *WATCHED)
+    path, page = f"{PATH}/{mine['id']}", f"/settings/webhooks/{mine['id']}/settings"
+    with api(hub, stage.grant("openid webhooks")) as app, browser_of(hub, stage.ada) as browser:
+        taken = app.post(path, json={"domains": ["repo"], "secret": "known-to-the-app"})
+        assert taken.status_code == 200
+        assert stage.heard(receiver) == {"ada/open"}
+        shown = browser.get(page).text
+        assert MANAGED in shown
+        assert "It is yours again once you save a change." in shown
+        watched = [{"type": kind, "name": name} for kind, _, name in (one.partition(":") for one in WATCHED)]
+        with api(hub, stage.token) as owner:
+            said = owner.post(path, json={"watched": watched}).json()["webhook"]
+        assert said["hasSecret"] is False, "the app knew it"
+        assert "Notebook" not in browser.get(page).text
+        assert stage.heard(receiver) == set(REPOS)
+        assert app.get(f"{path}/logs").status_code == 403
+    assert stage.connected("DELETE").status_code == 204
+    stage.follow()
+    assert stage.state(mine) is False, "what becomes of the app is nothing to it"
+
+
+def test_w41_a_webhook_that_sends_to_the_apps_address_is_the_owners_with_another_address(
+    hub: RunningHub, receiver: Receiver
+) -> None:
+    """Any other change leaves it the app's: it would send all that its owner may read to the app."""
+    stage = Stage(hub)
+    with api(hub, stage.token) as owner:
+        mine = make_webhook(owner, MINE, *WATCHED)
+    path, page = f"{PATH}/{mine['id']}", f"/settings/webhooks/{mine['id']}"
+    with api(hub, stage.grant("openid webhooks")) as app:
+        assert app.post(path, json={"url": receiver.url, "secret": "known-to-the-app"}).status_code == 200
+        assert app.post(path, json={"domains": ["repo"]}).status_code == 200, "the address stays the app's"
+    watched = [{"type": "org", "name": "acme"}, {"type": "user", "name": "ada"}]
+    with api(hub, stage.token) as owner, browser_of(hub, stage.ada) as browser:
+        changes = ({"ordered": True}, {"watched": watched}, {"secret": "another"}, {"url": receiver.url})
+        for change in changes:
+            assert owner.post(path, json=change).status_code == 200
+            assert stage.heard(receiver) == {"ada/open"}, change
+        shown = browser.get(f"{page}/settings").text
+        assert MANAGED in shown
+        assert "It is yours again once you save another address." in shown
+        receiver.received.clear()
+        with receiving() as own:
+            form = {"url": own.url, "watched": "user:ada\norg:acme", "domains": ["repo", "discussion"]}
+            assert submit(browser, f"{page}/settings", **form).status_code == 303
+            assert "Notebook" not in browser.get(f"{page}/settings").text
+            assert stage.heard(own) == {"ada/open", "ada/secret", "acme/secret"}
+            assert secret_of(hub, mine["id"]) is None
+            assert "another" not in str([one.headers for one in own.received])
+            assert receiver.received == []
+
+
+def test_w41_a_secret_set_with_the_change_that_takes_a_webhook_back_is_stored(hub: RunningHub) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.token) as owner, api(hub, stage.grant("openid webhooks")) as app:
+        mine = make_webhook(owner, MINE, "user:ada")
+        app.post(f"{PATH}/{mine['id']}", json={"url": "https://app.example/hook", "secret": "known-to-the-app"})
+        owner.post(f"{PATH}/{mine['id']}", json={"url": MINE, "secret": "the-owners", "overlapSeconds": 600})
+        assert secret_of(hub, mine["id"]) == "the-owners"
+        row = hub.call(lambda opened: opened.db.one("SELECT client_id, old_secret, reach FROM webhooks"))
+        assert row is not None
+        assert tuple(row) == (None, None, None)
+
+
+def test_w41_what_an_app_created_stays_the_apps(hub: RunningHub, receiver: Receiver) -> None:
+    """Whoever changes it: what a token creates never sees more than its grant. Another app that changes it as well."""
+    stage = Stage(hub)
+    with api(hub, stage.grant("openid webhooks")) as app:
+        made = make_webhook(app, "https://app.example/hook", *WATCHED)
+    with api(hub, stage.token) as owner, browser_of(hub, stage.ada) as browser:
+        assert owner.post(f"{PATH}/{made['id']}", json={"url": receiver.url}).status_code == 200
+        assert stage.heard(receiver) == {"ada/open"}
+        shown = browser.get(f"/settings/webhooks/{made['id']}").text
+        assert "Created by the app <bdi>Notebook</bdi>. It sends only what that app may read." in shown
+
+
+def test_w41_a_suspended_webhook_can_be_taken_back_and_enabled(hub: RunningHub, receiver: Receiver) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.token) as owner:
+        mine = make_webhook(owner, MINE, "user:ada")
+        path = f"{PATH}/{mine['id']}"
+        with api(hub, stage.grant("openid webhooks")) as app:
+            app.post(path, json={"url": "https://app.example/hook"})
+        stage.connected("DELETE")
+        assert stage.state(mine) == "suspended-after-failure"
+        refused = owner.post(f"{path}/enable")
+        assert (refused.status_code, "set another address" in refused.json()["error"]) == (409, True)
+        assert owner.post(path, json={"url": receiver.url}).status_code == 200
+        assert owner.post(f"{path}/enable").status_code == 200
+    assert stage.heard(receiver) == {"ada/open", "ada/secret"}
+
+
+def test_w41_taking_a_webhook_over_and_back_is_in_the_audit_log(hub: RunningHub) -> None:
+    stage = Stage(hub)
+    with api(hub, stage.token) as admin, api(hub, stage.grant("openid webhooks", stage.acme)) as app:
+        watched = [{"type": "org", "name": "acme"}]
+        made = admin.post(OF_ACME, json={"url": MINE, "watched": watched}).json()["webhook"]
+        hub.clock.advance(1)
+        assert app.post(f"{OF_ACME}/{made['id']}", json={"ordered": False}).status_code == 200
+        hub.clock.advance(1)
+        assert admin.post(f"{OF_ACME}/{made['id']}", json={"ordered": True}).status_code == 200
+    log = [entry for entry in entries_of(hub, stage.acme) if entry["type"] == "webhook.update"]
+    assert {entry["message"]: entry["data"].get("app") for entry in log} == {
+        "took over the webhook to example.org with the app Notebook": stage.app.id,
+        "took back the webhook to example.org from the app Notebook": stage.app.id,
+        "changed the webhook to example.org: ordered": None,
+    }

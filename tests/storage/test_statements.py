@@ -1,0 +1,54 @@
+"""Tests that run on SQLite alone still notice what PostgreSQL would refuse (`tests/bed/statements.py`)."""
+
+from pathlib import Path
+
+import pytest
+from tests.bed import statements
+from tests.bed.engines import Engine, SqliteEngine, opened
+
+from hubgate.server.storage.database import Tx, Unit
+from hubgate.server.storage.sqltext import Each
+
+on_postgres = pytest.mark.parametrize("storage", ["postgres 16", "postgres 18"], indirect=True)
+_NAMED = "SELECT id FROM users WHERE name = :name AND created_at > :since"
+_EACH = Each("SELECT id FROM users WHERE name = :name", {"name": "text"})
+
+
+async def _refused(storage: Engine, template: Path, folder: Path, unit: Unit[object]) -> str:
+    """What the check says of a unit that succeeds on SQLite; empty if it has no objections."""
+    try:
+        with statements.checked([storage.fresh_url()]):
+            async with opened(SqliteEngine(template, folder).fresh_url()) as db:
+                await db.read(unit)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+@on_postgres
+async def test_statements_of_one_engine_are_refused(storage: Engine, sqlite_template: Path, tmp_path: Path) -> None:
+    async def function_of_sqlite(tx: Tx) -> object:
+        return await tx.all("SELECT strftime('%s', 'now') AS now")
+
+    async def grouping_of_sqlite(tx: Tx) -> object:
+        return await tx.one("SELECT id, COUNT(*) AS many FROM users")
+
+    for unit, named in ((function_of_sqlite, "strftime"), (grouping_of_sqlite, "GROUP BY")):
+        assert named in await _refused(storage, sqlite_template, tmp_path, unit)
+
+
+@on_postgres
+async def test_values_of_another_type_are_refused(storage: Engine, sqlite_template: Path, tmp_path: Path) -> None:
+    async def text_for_a_number(tx: Tx) -> object:
+        return await tx.one(_NAMED, {"name": "ada", "since": "yesterday"})
+
+    async def number_for_a_text(tx: Tx) -> object:
+        return await tx.each(_EACH, [{"name": "ada"}, {"name": 5}])
+
+    async def as_it_should_be(tx: Tx) -> object:
+        await tx.each(_EACH, [{"name": "ada"}])
+        return await tx.one(_NAMED, {"name": "ada", "since": 5})
+
+    assert ":since is int8" in await _refused(storage, sqlite_template, tmp_path, text_for_a_number)
+    assert ":name is text" in await _refused(storage, sqlite_template, tmp_path, number_for_a_text)
+    assert await _refused(storage, sqlite_template, tmp_path, as_it_should_be) == ""
