@@ -6,6 +6,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -117,7 +118,34 @@ def test_a_signal_during_the_start_ends_it_quietly(tmp_path: Path, how: signal.S
         os.killpg(starting.pid, how)
         _, errors = starting.communicate(timeout=15)
         assert "Traceback" not in errors
-        assert starting.returncode in (0, 130, -how)
+        assert starting.returncode in (0, 130, -how), errors
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_group_does_not_look_like_a_broken_git(tmp_path: Path, how: signal.Signals) -> None:
+    program, gate, asked = tmp_path / "bin/git", tmp_path / "gate", tmp_path / "asked"
+    program.parent.mkdir()
+    # Not a shell script: a shell unblocks the signals that git leaves blocked.
+    script = f"open({str(asked)!r}, 'w').close(); open({str(gate)!r}).readline(); print('git version 2.47.0')"
+    program.write_text(f"#!{sys.executable} -IS\n{script}\n")
+    program.chmod(0o755)
+    os.mkfifo(gate)
+    starting = subprocess.Popen(
+        [*HUBGATE, "serve", "--port", "0"],
+        cwd=tmp_path,
+        env=environment(PATH=f"{program.parent}:{os.environ['PATH']}"),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until(asked.exists)
+    os.killpg(starting.pid, how)
+    # Opened for both, so that this does not wait for a git that the signal has ended.
+    with os.fdopen(os.open(gate, os.O_RDWR), "w") as answer:
+        answer.write("go on\n")
+        answer.flush()
+        _, errors = starting.communicate(timeout=30)
+    assert starting.returncode == 0, errors
 
 
 def _is_ours(pid: int) -> bool:
