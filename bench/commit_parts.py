@@ -20,19 +20,19 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import Person
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.commits.committing import attributes_at, commit
-from hubgate.server.hub.commits.model import AddFile, Content, Request
+from hubgate.server.hub.commits.commit import attributes_at, commit
+from hubgate.server.hub.commits.model import AddFile, CommitRequest, Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.objects import prepare, repository, tree_of
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writing import Author, Draft, Put, write_blob, write_commit
-from hubgate.server.hub.repos import creating, store
+from hubgate.server.hub.git.writes import Author, Draft, Put, write_blob, write_commit
+from hubgate.server.hub.repos import creation, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, NO_CARD, Owner, Repo, RepoType
 from hubgate.server.hub.repos.refs import moved_in
-from hubgate.server.opened import Hub
-from hubgate.server.running import opened_for_operator
+from hubgate.server.resources import Hub
 from hubgate.server.settings import load
+from hubgate.server.startup import opened_for_operator
 
 TURN = 0.4
 WHOLE = "the whole commit"
@@ -70,8 +70,8 @@ class _Setup:
 async def _set_up(hub: Hub) -> _Setup:
     user = await account_store.user_by_name(hub.db, USER)
     assert user is not None
-    new_repo = creating.NewRepo(RepoType.MODEL, f"parts-{secrets.token_hex(4)}", license="mit")
-    repo = await creating.create(hub.repos, user, Owner("user", user.id, user.name), new_repo, SYSTEM)
+    new_repo = creation.NewRepo(RepoType.MODEL, f"parts-{secrets.token_hex(4)}", license="mit")
+    repo = await creation.create(hub.repos, user, Owner("user", user.id, user.name), new_repo, SYSTEM)
     first = repo.head_sha
     assert first is not None
     folder = hub.repos.folders.of(repo.id)
@@ -90,7 +90,7 @@ def _steps(setup: _Setup) -> dict[str, Step]:
         return AddFile("notes.txt", Content(len(content), content))
 
     async def whole() -> None:
-        await commit(repos, repo, setup.caller, "refs/heads/parts", Request("A change", operations=[operation()]))
+        await commit(repos, repo, setup.caller, "refs/heads/parts", CommitRequest("A change", operations=[operation()]))
 
     async def objects() -> None:
         put = Put("notes.txt", await write_blob(folder, secrets.token_bytes(1024)))

@@ -17,10 +17,10 @@ from hubgate.server.accounts.model import Owner, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.exchange.exchanging import exchange
-from hubgate.server.opened import Hub
+from hubgate.server.oauth.exchange.exchange import exchange
+from hubgate.server.resources import Hub
 
 SCOPES = ("openid", "profile", "email", "read-repos")
 # Exchanged tokens, each with an audit log entry, that are stored before measuring.
@@ -79,10 +79,10 @@ def measure(ground: Ground) -> list[Table]:
 
 async def _prepared(hub: Hub, stored: int) -> Exchanger:
     users = await some_at_once(partial(made_user, hub), [f"user-{number}" for number in range(PEOPLE)])
-    acme = await settings.found(hub.accounts, users[0], "acme", "", SYSTEM, "enterprise")
+    acme = await settings.create(hub.accounts, users[0], "acme", "", SYSTEM, "enterprise")
     await some_at_once(lambda user: members.add(hub.accounts, acme, user, Role.WRITE, SYSTEM), users[1:])
     draft = App("", "Bridge", scopes=SCOPES, confidential=True)
-    app, secret = await owning.create(hub.oauth, Owner(org_id=acme.id), draft, SYSTEM)
+    app, secret = await management.create(hub.oauth, Owner(org_id=acme.id), draft, SYSTEM)
     assert secret is not None
     app = await privileges.set_exchange(hub.oauth, app.client_id, True, SYSTEM)
     turns = [users[number % len(users)] for number in range(stored)]

@@ -5,7 +5,7 @@ from bench.harness import Table
 from bench.load import ONCE, REPEAT, ROTATE
 from bench.operations import TURN, Operation, Subject, compared
 from bench.sign_ins import SignIns, signed_in
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 # Pairs of access and refresh tokens that are stored before measuring.
 STORED_PAIRS = 5_000

@@ -16,9 +16,9 @@ from bench.ground import Ground
 from bench.harness import Line, Table, interleaved, line, warmed_up
 from bench.load import REPEAT, Request
 from bench.serving import BARE, CONNECTIONS, Contestant, Server, answer_to, bare_process, medians
-from hubgate.server.opened import Hub
-from hubgate.server.running import opened_for_operator
+from hubgate.server.resources import Hub
 from hubgate.server.settings import load
+from hubgate.server.startup import opened_for_operator
 
 TURN = 1.0
 SQLITE, POSTGRES = "SQLite", "PostgreSQL"

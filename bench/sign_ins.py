@@ -19,19 +19,19 @@ from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import QUERY, AuthorizationRequest, ReturnAddress
-from hubgate.server.oauth.consent import deciding
+from hubgate.server.oauth.consent import approval
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.oauth.consent.deciding import Ticked
+from hubgate.server.oauth.consent.approval import Selection
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.grants import authorization_code, refresh_token
-from hubgate.server.oauth.grants.asking import Asking, Grant
+from hubgate.server.oauth.grants.request import Grant, GrantRequest
 from hubgate.server.oauth.parameters import Parameters
-from hubgate.server.oauth.tokens import issuing, refreshing
-from hubgate.server.oauth.tokens.issuing import Wanted
-from hubgate.server.opened import Hub
+from hubgate.server.oauth.tokens import issuance, rotation
+from hubgate.server.oauth.tokens.issuance import TokenDetails
+from hubgate.server.resources import Hub
 from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.postgres import CONNECTIONS
@@ -97,9 +97,9 @@ class SignIns:
         for number in range(pairs):
             family = f"{consent.id}-{number}"
             ids = (self.app.client_id, consent.user_id, consent.id)
-            await refreshing.add_first(tx, *ids, scopes, "", now, family, now)
-            token_request = Wanted(*ids, None, scopes, family, None, self.app.token_lifetime)
-            await issuing.add_access_token(tx, token_request, now)
+            await rotation.add_first(tx, *ids, scopes, "", now, family, now)
+            token_request = TokenDetails(*ids, None, scopes, family, None, self.app.token_lifetime)
+            await issuance.add_access_token(tx, token_request, now)
 
     async def _codes(self, most: int) -> list[dict[str, str]]:
         loop = asyncio.get_running_loop()
@@ -108,7 +108,7 @@ class SignIns:
 
         async def mint(consent: Consent) -> None:
             if loop.time() < deadline:
-                code = await deciding.give_code(self.hub.oauth, self.request, consent, self.hub.clock(), None)
+                code = await approval.issue_code(self.hub.oauth, self.request, consent, self.hub.clock(), None)
                 assert code is not None
                 found.append({"code": code, "code_verifier": self.verifier})
 
@@ -125,7 +125,7 @@ class SignIns:
         return await some_at_once(sign_in, await self._codes(len(self.consents)))
 
     async def _granted(self, grant: Grant, **parameters: str) -> dict[str, str]:
-        asking = Asking(self.hub.oauth, Parameters(parameters.items()), self.app, None, _HERE)
+        asking = GrantRequest(self.hub.oauth, Parameters(parameters.items()), self.app, None, _HERE)
         answer: dict[str, str] = await grant(asking)
         return answer
 
@@ -137,10 +137,10 @@ class SignIns:
 async def signed_in(hub: Hub) -> SignIns:
     users = await some_at_once(partial(made_user, hub), [f"user-{number}" for number in range(PEOPLE)])
     for name in ORGANIZATIONS:
-        organization = await settings.found(hub.accounts, users[0], name, "", SYSTEM)
+        organization = await settings.create(hub.accounts, users[0], name, "", SYSTEM)
         await some_at_once(partial(_join, hub, organization), users[1:])
     draft = App("", "Notebook", redirect_uris=(REDIRECT,), scopes=SCOPES, confidential=True, refresh_tokens=True)
-    app, secret = await owning.create(hub.oauth, Owner(user_id=users[0].id), draft, SYSTEM)
+    app, secret = await management.create(hub.oauth, Owner(user_id=users[0].id), draft, SYSTEM)
     assert secret is not None
     verifier, challenge = proof()
     request = AuthorizationRequest(
@@ -173,7 +173,7 @@ async def _join(hub: Hub, organization: Organization, user: User) -> None:
 async def _consent(hub: Hub, request: AuthorizationRequest, user: User) -> Consent:
     person: Person | None = await account_store.person(hub.db, user.id)
     assert person is not None
-    await deciding.approve(hub.oauth, request, person, Ticked(request.scopes, list(person.roles)), hub.clock())
+    await approval.approve(hub.oauth, request, person, Selection(request.scopes, list(person.roles)), hub.clock())
     consent = await consent_store.find(hub.db, user.id, request.app.client_id)
     assert consent is not None
     return consent

@@ -20,18 +20,18 @@ from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.repos import creating
+from hubgate.server.hub.repos import creation
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.creating import NewRepo
+from hubgate.server.hub.repos.creation import NewRepo
 from hubgate.server.hub.repos.model import Owner as RepoOwner
 from hubgate.server.hub.repos.model import Repo, RepoType
-from hubgate.server.opened import Hub
-from hubgate.server.running import opened_for_operator
+from hubgate.server.resources import Hub
 from hubgate.server.settings import load
+from hubgate.server.startup import opened_for_operator
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.managing import managing
-from hubgate.server.webhooks.managing.managing import Wanted
+from hubgate.server.webhooks.management import lifecycle
+from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 SQLITE, POSTGRES = "hubgate deliver, SQLite", "hubgate deliver, PostgreSQL"
 # Many repos, because a webhook receives the next event of a repo only after the first attempt of the previous one.
@@ -121,15 +121,15 @@ async def watched(
         fan_out = FanOut(hub.webhooks, lambda: None)
         while await fan_out.step():
             continue
-        settings = Wanted(url=url, watched=[("user", user.name)], secret=SECRET)
+        settings = WebhookRequest(url=url, watched=[("user", user.name)], secret=SECRET)
         owner = Owner(user_id=user.id)
-        await some_at_once(lambda _: managing.create(hub.webhooks, owner, settings, SYSTEM), range(webhooks))
+        await some_at_once(lambda _: lifecycle.create(hub.webhooks, owner, settings, SYSTEM), range(webhooks))
         yield Watching(hub, created)
 
 
 async def _repo(hub: Hub, user: User, name: str) -> Repo:
     owner = RepoOwner("user", user.id, user.name)
-    return await creating.create(hub.repos, user, owner, NewRepo(RepoType.MODEL, name), SYSTEM)
+    return await creation.create(hub.repos, user, owner, NewRepo(RepoType.MODEL, name), SYSTEM)
 
 
 @contextlib.contextmanager

@@ -19,11 +19,11 @@ MOST_LINES = 500
 # From the top down. A layer may import those below it; neighbours on one layer never import one another.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
-    ("server.doctor", "server.running"),
+    ("server.doctor", "server.startup"),
     ("server.worker",),
     ("server.app",),
     ("server.web",),
-    ("server.opened",),
+    ("server.resources",),
     ("server.oauth", "server.hub", "server.webhooks"),
     ("server.edge",),
     ("server.access",),

@@ -13,13 +13,13 @@ from tests.bed.watching import settle
 
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.resource import Account, Organization, Repo
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import Organization as OrganizationRow
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.scopes import NAMES
 
 Roles = Mapping[str, Role]
@@ -151,7 +151,7 @@ def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, car
     yield Sender("disabled user's token", Identity.anonymous(), _bearer(make_token(hub, dora)), works=False)
 
     async def take_away(opened: Hub) -> None:
-        await by_operator.disable(opened.accounts, dora)
+        await operator_actions.disable(opened.accounts, dora)
         await members.remove(opened.accounts, acme, fred, SYSTEM)
 
     hub.call(take_away)

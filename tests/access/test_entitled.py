@@ -19,15 +19,15 @@ from hubgate.server.access.resource import Account, Organization
 from hubgate.server.accounts.roles import Role
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import Tx
-from hubgate.server.webhooks.entitled.store import may_know
+from hubgate.server.webhooks.permissions.store import may_read
 
 SCOPES = ("webhooks", "read-repos", "write-repos", "manage-repos", "contribute-repos", "write-discussions", "jobs")
 scope_sets = st.frozensets(st.sampled_from(SCOPES))
 ORGS = ("acme", "club", "foreign")
-KNOWN = f"SELECT r.id FROM webhooks w JOIN repos r ON {may_know('r.private', 'r.owner_id', 'r.id')} WHERE w.id = :id"
+KNOWN = f"SELECT r.id FROM webhooks w JOIN repos r ON {may_read('r.private', 'r.owner_id', 'r.id')} WHERE w.id = :id"
 
 
 def test_a_webhook_of_an_app_reports_on_what_the_policy_lets_the_app_see(hub: RunningHub) -> None:

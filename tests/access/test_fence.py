@@ -17,7 +17,7 @@ from hubgate.server.access.decision import Outcome
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account, Collection, Hub, Organization, Post, Repo, Resource
-from hubgate.server.access.sight import sight_of
+from hubgate.server.access.visibility import visible_repos
 from hubgate.server.accounts.roles import Role
 from hubgate.server.scopes import NAMES
 
@@ -212,7 +212,7 @@ def test_what_else_the_member_is_never_matters(one: Try, others: dict[str, Role]
 @given(tries())
 def test_lists_show_no_more_than_may_be_seen(one: Try) -> None:
     """What a statement asks for is the organization's alone, and nothing where no scope reads."""
-    sight = sight_of(one.token)
+    sight = visible_repos(one.token)
     assert {*sight.owners, *sight.creators} <= {BOUND}
     if sight.owners:
         assert one.scopes & REPO_SCOPES_THAT_READ

@@ -10,7 +10,7 @@ from hubgate.server.accounts.names import check_name
 from hubgate.server.app import build_app
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unprocessable
-from hubgate.server.opened import open_hub
+from hubgate.server.resources import open_hub
 
 GUARDED_BY = {
     "DELETE /api/organizations/{name}/members/{user}": "org.write_members account.write_settings",

@@ -10,12 +10,12 @@ from tests.bed.running import RunningHub
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
-from hubgate.server.access.sight import sight_of
+from hubgate.server.access.visibility import visible_repos
 from hubgate.server.hub.listing import store as listing
-from hubgate.server.hub.listing.store import Wanted
+from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 OWNERS = [*(("user", user) for user in USERS), *(("org", org) for org in ORGS)]
@@ -63,8 +63,8 @@ def test_a_list_shows_what_the_policy_lets_see(hub: RunningHub) -> None:
     @given(identity=callers, owner=st.sampled_from(["", *USERS, *ORGS]))
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     def holds(identity: Identity, owner: str) -> None:
-        sight = sight_of(identity)
-        wanted = Wanted(type="model", owner_id=owner)
+        sight = visible_repos(identity)
+        wanted = RepoFilter(type="model", owner_id=owner)
 
         async def listed(tx: Tx) -> set[str]:
             return {repo.id for repo in await listing.page(tx, wanted, sight, None, 1000)}

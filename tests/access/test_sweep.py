@@ -18,7 +18,7 @@ from hubgate.server.access.decision import Decision
 from hubgate.server.app import build_app
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 # The time of the last use is noted in these; of the others, every column counts.

@@ -13,9 +13,9 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.grants.registry import GRANTS
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_o19_an_app_with_a_secret_by_its_id_alone(hub: RunningHub, client: Clien
 
 def test_o20_a_deleted_secret_fails_at_once(hub: RunningHub, client: Client, ada: User) -> None:
     async def forget(opened: Hub) -> None:
-        await owning.delete_secret(opened.oauth, client.app, SYSTEM)
+        await management.delete_secret(opened.oauth, client.app, SYSTEM)
 
     hub.call(forget)
     response = refresh(client, "hf_refresh_x")

@@ -16,7 +16,7 @@ from tests.bed.running import RunningHub, running
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import privileges
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.scopes import Risk, Scope
 
 pytestmark = pytest.mark.one_engine

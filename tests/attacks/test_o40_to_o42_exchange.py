@@ -15,16 +15,16 @@ from tests.bed.exchange import GRANT, USER_EMAIL, exchange, exchanged, make_exch
 from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import by_operator, own_account, store
+from hubgate.server.accounts import operator_actions, own_account, store
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.tokens import issuing
-from hubgate.server.oauth.tokens.issuing import Wanted
-from hubgate.server.opened import Hub
+from hubgate.server.oauth.tokens import issuance
+from hubgate.server.oauth.tokens.issuance import TokenDetails
+from hubgate.server.resources import Hub
 
 NOT_THE_CLIENT, NO_MEMBER = (401, "invalid_client"), (400, "invalid_grant")
 
@@ -60,7 +60,7 @@ def limit(client: Client, **limits: Any) -> None:
     def change(app: App) -> App:
         return replace(app, exchange=replace(app.exchange, **limits))
 
-    client.hub.call(lambda opened: owning.update(opened.oauth, client.app, change, SYSTEM))
+    client.hub.call(lambda opened: management.update(opened.oauth, client.app, change, SYSTEM))
 
 
 def test_o40_apps_that_may_not(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
@@ -151,8 +151,8 @@ def test_o40_what_was_taken_back_while_an_exchange_ran(
 
 def _slipped_in(client: Client, user: User) -> Callable[[Hub], Awaitable[str]]:
     """What an exchange writes, though by now it may not."""
-    wanted = Wanted(client.id, user.id, None, client.app.org_id, "read-repos", "family", None, 3600)
-    return lambda opened: opened.db.write(lambda tx: issuing.add_access_token(tx, wanted, opened.clock()))
+    wanted = TokenDetails(client.id, user.id, None, client.app.org_id, "read-repos", "family", None, 3600)
+    return lambda opened: opened.db.write(lambda tx: issuance.add_access_token(tx, wanted, opened.clock()))
 
 
 def test_o41_a_former_member(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
@@ -204,7 +204,7 @@ def test_o42_who_exists_elsewhere_is_not_told(hub: RunningHub, acme: Organizatio
     hub.call(_join(acme, "carol"))
     hub.call(_join(acme, "dora"))
     dora = hub.call(lambda opened: _named(opened, "dora"))
-    hub.call(lambda opened: by_operator.disable(opened.accounts, dora))
+    hub.call(lambda opened: operator_actions.disable(opened.accounts, dora))
     limit(client, roles=("admin",))
     told = {}
     for name in ("nobody", "eve", "carol", "dora", "bob"):

@@ -16,7 +16,7 @@ from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 SCOPES = ("openid", "read-repos", "write-repos", "manage-repos", "contribute-repos", "gated-repos", "write-discussions")
 OID = {"oid": "0" * 64, "size": 1}

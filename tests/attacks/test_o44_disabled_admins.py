@@ -16,7 +16,7 @@ from tests.bed.people import (
 )
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 
 MEMBERS = "/organizations/acme/settings/members"
 LOG = "/api/organizations/acme/audit-log/export"
@@ -56,7 +56,7 @@ def test_o44_invitations_do_not_return_with_an_enabled_account(hub: RunningHub) 
     make_organization(hub, "acme", ada, eve="admin")
     with browser_of(hub, eve) as attacker:
         invite(attacker, "new@example.org")
-    hub.call(lambda opened: by_operator.disable(opened.accounts, eve))
-    hub.call(lambda opened: by_operator.enable(opened.accounts, eve))
+    hub.call(lambda opened: operator_actions.disable(opened.accounts, eve))
+    hub.call(lambda opened: operator_actions.enable(opened.accounts, eve))
     with hub.client() as visitor:
         assert visitor.get(link_in(mails_to(hub, "new@example.org")[-1])).status_code == 404

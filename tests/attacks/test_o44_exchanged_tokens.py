@@ -16,14 +16,14 @@ from tests.bed.people import api, make_organization, make_token, make_user
 from tests.bed.repos import commit, make_repo
 from tests.bed.running import RunningHub, running
 
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 SCOPES = ("openid", "profile", "write-repos")
 Change = Callable[[Hub, Organization, User, Client], Awaitable[object]]
@@ -35,13 +35,13 @@ def _paused(app: App) -> App:
 
 ENDS: dict[str, Change] = {
     "removed": lambda opened, acme, bob, _: members.remove(opened.accounts, acme, bob, SYSTEM),
-    "disabled": lambda opened, acme, bob, _: by_operator.disable(opened.accounts, bob),
+    "disabled": lambda opened, acme, bob, _: operator_actions.disable(opened.accounts, bob),
     "privilege taken": lambda opened, acme, bob, client: privileges.set_exchange(
         opened.oauth, client.id, False, SYSTEM
     ),
     "off the plan": lambda opened, acme, bob, _: settings.set_plan(opened.accounts, acme, "team", SYSTEM),
-    "paused": lambda opened, acme, bob, client: owning.update(opened.oauth, client.app, _paused, SYSTEM),
-    "app deleted": lambda opened, acme, bob, client: owning.delete(opened.oauth, client.app, SYSTEM),
+    "paused": lambda opened, acme, bob, client: management.update(opened.oauth, client.app, _paused, SYSTEM),
+    "app deleted": lambda opened, acme, bob, client: management.delete(opened.oauth, client.app, SYSTEM),
     "organization deleted": lambda opened, acme, bob, client: settings.delete(opened.accounts, acme, SYSTEM),
 }
 
@@ -100,7 +100,7 @@ def test_o44_an_exchanged_token_follows_the_role(scene: Scene) -> None:
 
 def test_o44_a_new_secret_ends_no_token(scene: Scene) -> None:
     token = exchanged(scene.client, "bob@example.org")["access_token"]
-    scene.change(lambda opened, acme, bob, client: owning.refresh_secret(opened.oauth, client.app, 0, SYSTEM))
+    scene.change(lambda opened, acme, bob, client: management.refresh_secret(opened.oauth, client.app, 0, SYSTEM))
     assert scene.try_all(token) == [200] * 4
 
 

@@ -12,7 +12,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 SETTINGS = "/organizations/acme/settings/members"
 MEMBERS = "/api/organizations/acme/members"

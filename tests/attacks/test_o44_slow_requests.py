@@ -13,7 +13,7 @@ from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub
 from tests.bed.slow_requests import SlowRequest, slow_json
 
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -90,7 +90,7 @@ def test_disabled_users_form_is_refused(hub: RunningHub) -> None:
         fields = {**Page(browser.get("/acme/secret/settings")).hidden(action), "visibility": "public"}
         cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
         begun = SlowRequest(hub, f"POST {action}", urlencode(fields).encode(), cookie=cookies, content_type=FORM)
-        hub.call(lambda opened: by_operator.disable(opened.accounts, eve))
+        hub.call(lambda opened: operator_actions.disable(opened.accounts, eve))
         assert begun.status() in (403, 404)
         begun.close()
         assert owner.get("/api/models/acme/secret").json()["private"] is True

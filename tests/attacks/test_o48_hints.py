@@ -16,7 +16,7 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.clock import SECOND
 from hubgate.server.oauth.keys.model import LEAD, OVERLAP
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

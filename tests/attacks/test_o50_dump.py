@@ -23,7 +23,7 @@ from hubgate.server.accounts.tokens.text import derived_token, read_token
 from hubgate.server.mail import store as mail_store
 from hubgate.server.mail.message import Message
 from hubgate.server.oauth.keys.model import SigningKey
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.secret import CannotOpen
 
 

@@ -17,7 +17,7 @@ from tests.bed.secrets_given import secrets_given
 
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.grants.registry import GRANTS
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

@@ -10,7 +10,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.app import build_app
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.surface import Surface
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

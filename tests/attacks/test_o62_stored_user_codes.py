@@ -13,7 +13,7 @@ from tests.bed.people import browser_of, make_user
 from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts.tokens.text import read_token
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 
 def spellings(code: str) -> list[bytes]:

@@ -14,7 +14,7 @@ from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members, store
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 
 def add(hub: RunningHub, organization: Organization, user: User, role: Role) -> None:

@@ -18,7 +18,7 @@ from hubgate.server.accounts.organizations import members, settings, store
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import privileges
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 ALL_READ = {"ada/open", "ada/secret", "acme/secret"}
 

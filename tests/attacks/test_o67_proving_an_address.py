@@ -29,13 +29,13 @@ from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Unauthorized
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.deciding import Ticked, allow
-from hubgate.server.oauth.consent.wish import Wish
-from hubgate.server.opened import Hub
-from hubgate.server.webhooks.managing import managing
-from hubgate.server.webhooks.managing.managing import Wanted
+from hubgate.server.oauth.consent.access_request import AccessRequest
+from hubgate.server.oauth.consent.approval import Selection, allow
+from hubgate.server.resources import Hub
+from hubgate.server.webhooks.management import lifecycle
+from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 NEW = "another horse battery"
 NO_PASSWORD = "Type the password of eve."
@@ -207,14 +207,14 @@ def test_o67_what_was_under_way_during_the_reset_is_rejected(hub: RunningHub) ->
         await personal.create(opened.accounts, eve, "left", TokenRole.WRITE, HOME.ip)
 
     async def app(opened: Hub) -> None:
-        await owning.create(opened.oauth, Owner(user_id=eve.id), draft, actor)
+        await management.create(opened.oauth, Owner(user_id=eve.id), draft, actor)
 
     async def webhook(opened: Hub) -> None:
-        wanted = Wanted(url="https://left.example/hook", watched=[("user", "eve")])
-        await managing.create(opened.webhooks, Owner(user_id=eve.id), wanted, actor)
+        wanted = WebhookRequest(url="https://left.example/hook", watched=[("user", "eve")])
+        await lifecycle.create(opened.webhooks, Owner(user_id=eve.id), wanted, actor)
 
     async def consent(opened: Hub) -> None:
-        wish, ticked = Wish(elsewhere.app, elsewhere.app.scopes), Ticked(elsewhere.app.scopes, ())
+        wish, ticked = AccessRequest(elsewhere.app, elsewhere.app.scopes), Selection(elsewhere.app.scopes, ())
         await opened.db.write(lambda tx: allow(tx, wish, Person(eve, (), {}), ticked, opened.clock()))
 
     for under_way in (token, app, webhook, consent):

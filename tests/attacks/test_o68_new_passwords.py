@@ -11,7 +11,7 @@ from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Unauthorized
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 NEW = "another horse battery"
 

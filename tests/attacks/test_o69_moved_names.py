@@ -16,9 +16,9 @@ from tests.bed.watching import Receiver, make_webhook, receiving, settle
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Forbidden
-from hubgate.server.hub.repos import moving, store
+from hubgate.server.hub.repos import store, transfer
 from hubgate.server.hub.repos.model import Owner
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 OF_ACME = "/api/organizations/acme/settings/redirects"
 OWN = "/api/settings/redirects"
@@ -326,7 +326,7 @@ def test_o69_admin_who_was_demoted_meanwhile_leaves_no_redirect(scene: Scene) ->
         assert repo is not None
         to, actor = Owner("user", scene.eve.id, "eve"), Actor("eve", scene.eve.id)
         with pytest.raises(Forbidden, match="no longer an admin of acme"):
-            await moving.move(opened.repos, repo, to, "evil", actor, leave_redirect=True)
+            await transfer.move(opened.repos, repo, to, "evil", actor, leave_redirect=True)
 
     scene.hub.call(work)
     assert scene.anyone.get("/api/models/acme/model").status_code == 200

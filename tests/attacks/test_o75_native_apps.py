@@ -12,8 +12,8 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.apps import owning
-from hubgate.server.opened import Hub
+from hubgate.server.oauth.apps import management
+from hubgate.server.resources import Hub
 
 PKCE: dict[str, Any] = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
 
@@ -92,7 +92,7 @@ def test_o75_deleted_secret_is_as_none(hub: RunningHub, ada: User) -> None:
         approve(browser, client.address(redirect_uri="http://127.0.0.1:4711/cb", **PKCE))
 
         async def delete(opened: Hub) -> None:
-            await owning.delete_secret(opened.oauth, client.app, SYSTEM)
+            await management.delete_secret(opened.oauth, client.app, SYSTEM)
 
         hub.call(delete)
         assert silent(browser, client, "http://127.0.0.1:4711/cb") == "consent_required"

@@ -17,7 +17,7 @@ from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts import store as accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
@@ -25,7 +25,7 @@ from hubgate.server.accounts.organizations import store as organizations
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import privileges
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 
 @pytest.fixture
@@ -191,10 +191,10 @@ def test_w41_a_disabled_account_is_silent_and_goes_on_afterwards(hub: RunningHub
     bob = make_user(hub, "bob")
     with api(hub, tokens_for(stage.app, bob, scope="openid webhooks")["access_token"]) as app:
         make_webhook(app, receiver.url, "user:ada")
-    hub.call(lambda opened: by_operator.disable(opened.accounts, bob))
+    hub.call(lambda opened: operator_actions.disable(opened.accounts, bob))
     assert stage.heard(receiver) == set()
     stage.follow()
-    hub.call(lambda opened: by_operator.enable(opened.accounts, bob))
+    hub.call(lambda opened: operator_actions.enable(opened.accounts, bob))
     assert stage.heard(receiver) == {"ada/open"}
 
 

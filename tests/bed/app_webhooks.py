@@ -10,8 +10,8 @@ from tests.bed.running import RunningHub
 from tests.bed.watching import Receiver, settle
 
 from hubgate.server.accounts.model import Organization
-from hubgate.server.opened import Hub
-from hubgate.server.webhooks.managing.grants import FollowGrants
+from hubgate.server.resources import Hub
+from hubgate.server.webhooks.management.grants import FollowGrants
 
 PATH, OF_ACME = "/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"
 SCOPES = ("openid", "profile", "webhooks", "read-repos", "contribute-repos")

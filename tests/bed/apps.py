@@ -12,9 +12,9 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import Organization, Owner, User
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 REDIRECT = "https://app.example/callback"
 SCOPES = ("openid", "profile", "email", "read-repos")
@@ -74,7 +74,7 @@ def make_app(
     app_owner = Owner(org_id=organization.id) if organization else Owner(user_id=owner.id if owner else None)
 
     async def work(opened: Hub) -> tuple[App, str | None]:
-        return await owning.create(opened.oauth, app_owner, draft, SYSTEM)
+        return await management.create(opened.oauth, app_owner, draft, SYSTEM)
 
     app, secret = hub.call(work)
     return Client(hub, app, secret)

@@ -13,7 +13,7 @@ from hubgate.server.audit.retention import Retention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.audit.verify import Report, verify
 from hubgate.server.clock import Clock
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 

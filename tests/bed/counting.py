@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.bed.running import RunningHub
 
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.clock import HOUR
 from hubgate.server.oauth.cimd import store
 from hubgate.server.oauth.cimd.rules import check_document
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 URL = "https://notes.example/.well-known/oauth-cimd"
 ANSWERED_AT = "https://notes.example/callback"

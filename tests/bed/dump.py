@@ -1,6 +1,6 @@
 """All values in a hub's database, as an attacker with a copy would read them."""
 
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 

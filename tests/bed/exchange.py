@@ -10,7 +10,7 @@ from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.apps import privileges
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 USER_EMAIL = "urn:service:token-type:user-email"

@@ -17,7 +17,7 @@ from tests.bed.watching import make_webhook, worked_off
 from tests.egress.farend import Names
 
 from hubgate.server.egress.client import Egress
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.webhooks.delivering.sending import Sender
 
 LOOPBACK = ("127.0.0.0/8",)

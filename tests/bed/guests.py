@@ -19,7 +19,7 @@ from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
 from hubgate.server.hub.limits import Limits
 from hubgate.server.hub.repos.housekeeping import Housekeeping
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 REPO = "ada/tiny"
 API = f"/api/models/{REPO}"

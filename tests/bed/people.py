@@ -25,7 +25,7 @@ from hubgate.server.accounts.signup import Candidate, setup_path
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.mail import store as mail_store
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 PASSWORD = "correct horse battery"
 HOME = Visitor("127.0.0.1", "tests")
@@ -56,7 +56,7 @@ def make_organization(hub: RunningHub, name: str, admin: User, plan: str = "free
     """Create an organization. `others` are additional members with their roles: `bob="write"`."""
 
     async def work(opened: Hub) -> Organization:
-        organization = await settings.found(opened.accounts, admin, name, "", SYSTEM, plan)
+        organization = await settings.create(opened.accounts, admin, name, "", SYSTEM, plan)
         for other, role in others.items():
             user = await store.user_by_name(opened.db, other)
             assert user is not None, other

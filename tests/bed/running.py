@@ -16,9 +16,9 @@ from tests.bed.clock import FrozenClock
 from hubgate.server.egress.client import Egress
 from hubgate.server.hub.limits import Limits
 from hubgate.server.logs import JsonFormatter
-from hubgate.server.opened import Hub, open_hub
-from hubgate.server.running import with_actual_port
+from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
+from hubgate.server.startup import with_actual_port
 from hubgate.server.worker.servers import SERVERS
 from hubgate.server.worker.supervise import bind
 

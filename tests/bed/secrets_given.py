@@ -10,7 +10,7 @@ from tests.bed.people import PASSWORD, link_in, mails_to, make_organization, mak
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.organizations import invitations
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 PASSWORDS = ("the first passphrase", "the second passphrase", "a passphrase that is wrong")
 

@@ -16,7 +16,7 @@ from hubgate.server.storage.batching import statement_for_all
 from hubgate.server.storage.database import Batch
 from hubgate.server.storage.sqlite import SqliteDatabase
 from hubgate.server.storage.sqlite_connection import SqliteTx
-from hubgate.server.storage.sqltext import NO_PARAMS, Each, Params, positional, together
+from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, as_single_statement, positional
 
 # The SQL for PostgreSQL, and the names of its parameters in order.
 _Statement = tuple[str, tuple[str, ...]]
@@ -84,7 +84,7 @@ async def _problems(url: str, found: dict[_Statement, set[_ParameterType]]) -> l
 
 def _recording(method: Callable[..., Any], rows_of: Callable[..., Sequence[Params]]) -> Callable[..., Any]:
     @functools.wraps(method)
-    async def recorded(self: object, op: str | Each | Batch, *arguments: Any) -> Any:
+    async def recorded(self: object, op: str | RowStatement | Batch, *arguments: Any) -> Any:
         if not (isinstance(op, str) and any(part in op for part in _ONLY_FOR_SQLITE)):
             _record_statement(_as_prepared(op), rows_of(*arguments))
         return await method(self, op, *arguments)
@@ -92,12 +92,12 @@ def _recording(method: Callable[..., Any], rows_of: Callable[..., Sequence[Param
     return recorded
 
 
-def _as_prepared(op: str | Each | Batch) -> _Statement:
+def _as_prepared(op: str | RowStatement | Batch) -> _Statement:
     match op:
         case str():
             return positional(op)
-        case Each():
-            sql, names = together(op)
+        case RowStatement():
+            sql, names = as_single_statement(op)
             return sql, (*op.columns, *names)
         case Batch():
             return statement_for_all(op), tuple(op.columns)

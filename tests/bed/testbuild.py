@@ -38,11 +38,11 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos.model import Repo, RepoType
-from hubgate.server.opened import Hub
 from hubgate.server.paging import next_link, page_of, parse_page
-from hubgate.server.running import serve
+from hubgate.server.resources import Hub
+from hubgate.server.startup import serve
 from hubgate.server.storage.database import Tx
-from hubgate.server.throttle.limiter import Limit
+from hubgate.server.throttle.rate_limiter import Limit
 from hubgate.server.web.named import organization
 from hubgate.server.web.repo_routes import at_repo
 from hubgate.server.worker.supervise import Modules

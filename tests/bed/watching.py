@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 from tests.bed.running import RunningHub
 
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.claiming import claim
 from hubgate.server.webhooks.delivering.losing import release_lost

@@ -19,7 +19,7 @@ from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import Actor
-from hubgate.server.opened import Hub, open_hub
+from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
 
 LONG = "a-name-of-forty-two-characters-unbreakable"
@@ -87,7 +87,7 @@ async def _user(hub: Hub, name: str, fullname: str, *, verified: bool = True, op
 
 
 async def _organization(hub: Hub, admin: User, name: str, fullname: str) -> Organization:
-    return await organizations.found(hub.accounts, admin, name, fullname, Actor(admin.name, admin.id, PHONE.ip))
+    return await organizations.create(hub.accounts, admin, name, fullname, Actor(admin.name, admin.id, PHONE.ip))
 
 
 async def _session(hub: Hub, user: User, visitor: Visitor) -> str:

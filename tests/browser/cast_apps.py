@@ -9,12 +9,12 @@ from hubgate.server.accounts.organizations import settings as organizations
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import DAY
 from hubgate.server.ids import new_id
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.cimd import store as documents
 from hubgate.server.oauth.cimd.rules import check_document
 from hubgate.server.oauth.consent import store as consents
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.scopes import BUILT_IN
 from hubgate.server.storage.database import Tx
 
@@ -52,7 +52,7 @@ async def add_apps(hub: Hub, ada: User, bob: User, acme: Organization) -> None:
     field = await _keep(hub, FIELD, LONG_ARABIC, ["https://elsewhere.example:8443/callback"])
     await _keep(hub, TOOL, "Command-line tool", ["http://127.0.0.1/callback"])
     names = [*MANY, "an-organization-with-forty-two-characters1"]
-    own = [await organizations.found(hub.accounts, bob, name, "", Actor(bob.name, bob.id, "")) for name in names]
+    own = [await organizations.create(hub.accounts, bob, name, "", Actor(bob.name, bob.id, "")) for name in names]
     await _allow(hub, ada, swift, "Slow Notes", ["openid", "profile"], [acme.id])
     await _allow(hub, ada, field, LONG_ARABIC, [*every[:4], "openid", "profile"], [acme.id])
     await _allow(hub, bob, swift, swift.name, ["openid"], [own[0].id, own[1].id])
@@ -62,7 +62,7 @@ async def _register(
     hub: Hub, owner: Owner, client_id: str, name: str, redirect: str, scopes: tuple[str, ...], actor: Actor
 ) -> App:
     draft = App(client_id, name, redirect_uris=(redirect,), scopes=scopes, confidential=True)
-    app, _ = await owning.create(hub.oauth, owner, draft, actor)
+    app, _ = await management.create(hub.oauth, owner, draft, actor)
     return app
 
 
@@ -86,7 +86,7 @@ async def _allow(hub: Hub, user: User, app: App, name: str, scopes: list[str], o
 
     async def unit(tx: Tx) -> None:
         registered = app.client_id if app.is_registered else None
-        consent = await consents.hold(tx, user.id, app.client_id, registered, new_id(now), now)
+        consent = await consents.lock(tx, user.id, app.client_id, registered, new_id(now), now)
         await consents.allow(tx, replace(consent, scopes=frozenset(scopes)), face, name, now)
         await consents.set_organizations(tx, consent.id, dict.fromkeys(orgs, scopes))
 

@@ -7,14 +7,14 @@ from tests.browser.cast_apps import ATLAS, SWIFT
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import MINUTE
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps import store as apps
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.explain import store as refusals
-from hubgate.server.oauth.explain.model import Refusal, sent_of
-from hubgate.server.oauth.requests import asking, deciding
+from hubgate.server.oauth.explain.model import Refusal, sent_parameters
+from hubgate.server.oauth.requests import decision, submission
 from hubgate.server.oauth.requests.model import EXCHANGE
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 OWN = f"/settings/applications/{SWIFT}"
 ACMES = f"/organizations/acme/settings/applications/{ATLAS}"
@@ -40,9 +40,9 @@ _SAID = [
 
 async def add_builders(hub: Hub, ada: User) -> None:
     atlas, swift = await _app(hub, ATLAS), await _app(hub, SWIFT)
-    await owning.refresh_secret(hub.oauth, atlas, 7 * 24 * 60 * 60, SYSTEM)
+    await management.refresh_secret(hub.oauth, atlas, 7 * 24 * 60 * 60, SYSTEM)
     many = tuple(f"https://preview-{number}.atlas.a-rather-long-name-of-a-host.example/cb" for number in range(4))
-    await owning.update(
+    await management.update(
         hub.oauth, atlas, lambda latest: replace(latest, redirect_uris=latest.redirect_uris + many), SYSTEM
     )
     now = hub.clock()
@@ -54,14 +54,14 @@ async def add_builders(hub: Hub, ada: User) -> None:
             endpoint,
             error,
             description,
-            sent_of(pairs.items(), "body"),
+            sent_parameters(pairs.items(), "body"),
         )
         await hub.db.write(lambda tx, refusal=refusal: refusals.add(tx, refusal, 50))
     reason = "Our portal signs members in.\nIt runs on a server of ours, in the cellar."
-    await asking.ask(hub.oauth, swift, "read-metrics", reason, ada)
-    (first,) = (await deciding.every(hub.oauth)).waiting
-    await deciding.decide(hub.oauth, first, False, SYSTEM)
-    await asking.ask(hub.oauth, atlas, EXCHANGE, reason, ada)
+    await submission.submit(hub.oauth, swift, "read-metrics", reason, ada)
+    (first,) = (await decision.every(hub.oauth)).waiting
+    await decision.decide(hub.oauth, first, False, SYSTEM)
+    await submission.submit(hub.oauth, atlas, EXCHANGE, reason, ada)
 
 
 async def _app(hub: Hub, client_id: str) -> App:

@@ -4,12 +4,12 @@ from tests.browser.cast_apps import ATLAS
 
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.clock import DAY, MINUTE
-from hubgate.server.oauth.apps.finding import find_app
-from hubgate.server.oauth.asked_scopes import scopes_of
+from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import INTERVAL, PENDING, DeviceCode
 from hubgate.server.oauth.device.user_code import stored
-from hubgate.server.opened import Hub
+from hubgate.server.oauth.requested_scopes import scopes_of
+from hubgate.server.resources import Hub
 from hubgate.server.scopes import join_scopes
 
 OF_APP, OF_COMMAND_LINE = "WDJB-MJHT", "BCDF-GHJK"

@@ -8,10 +8,10 @@ from hubgate.server.accounts.model import Organization, Owner, Visitor
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import HubError
-from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.model import App, Exchange
-from hubgate.server.oauth.exchange.exchanging import exchange
-from hubgate.server.opened import Hub
+from hubgate.server.oauth.exchange.exchange import exchange
+from hubgate.server.resources import Hub
 
 PORTAL = "acme-portal"
 AT = f"/organizations/acme/settings/applications/{PORTAL}"
@@ -32,11 +32,11 @@ async def add_exchange(hub: Hub, acme: Organization, actor: Actor, emails: list[
         confidential=True,
         exchange=limits,
     )
-    await owning.create(hub.oauth, Owner(org_id=acme.id), draft, actor)
+    await management.create(hub.oauth, Owner(org_id=acme.id), draft, actor)
     await privileges.set_exchange(hub.oauth, PORTAL, True, SYSTEM)
     asked = [(email, scope, _SERVER) for email in emails for scope in _WISHES]
     asked += [("former.member@example.org", None, _SERVER), (emails[0], "fly", _SERVER), (emails[0], None, _ELSEWHERE)]
-    app = await owning.get(hub.oauth, Owner(org_id=acme.id), PORTAL)
+    app = await management.get(hub.oauth, Owner(org_id=acme.id), PORTAL)
     for number, (email, scope, visitor) in enumerate(asked):
         moment = hub.clock() + number * SECOND
         try:

@@ -10,12 +10,12 @@ from hubgate.server.access.caller import Caller
 from hubgate.server.access.identity import Identity
 from hubgate.server.accounts.model import Organization, Person, User
 from hubgate.server.audit.model import SYSTEM, Actor
-from hubgate.server.hub.commits.committing import commit
-from hubgate.server.hub.commits.model import AddFile, Content, Delete, Request
+from hubgate.server.hub.commits.commit import commit
+from hubgate.server.hub.commits.model import AddFile, CommitRequest, Content, Delete
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.repos import branching, configuring, creating, moving
-from hubgate.server.hub.repos.configuring import Changes
+from hubgate.server.hub.repos import branches, creation, settings, transfer
 from hubgate.server.hub.repos.model import MAIN, Owner, Repo, RepoType
+from hubgate.server.hub.repos.settings import Changes
 
 LONG = "a-repo-with-a-name-of-ninety-six-characters-which-nothing-may-clip-or-push-off-the-edge-of-phones"[:96]
 TINY = "/acme/vision-tiny"
@@ -101,24 +101,24 @@ async def add_repos(repos: Repos, ada: User, bob: User, acme: Organization) -> N
     await _committed(
         repos, tiny, bob, summary, second, "The label was missing.\n\nSigned-off-by: Bob", gone="docs/guide.md"
     )
-    await branching.create_branch(repos, tiny, ada, BRANCH, None, empty=False, overwrite=False)
+    await branches.create_branch(repos, tiny, ada, BRANCH, None, empty=False, overwrite=False)
     await _committed(repos, tiny, bob, "The guide again", {"docs/guide.md": first["docs/guide.md"]})
-    await branching.create_tag(repos, tiny, ada, "v1.0", "main", "")
+    await branches.create_tag(repos, tiny, ada, "v1.0", "main", "")
     await _made(repos, ada, own, "empty-yet", RepoType.DATASET)
     long = await _made(repos, ada, own, LONG, RepoType.DATASET, private=True)
     await _committed(repos, long, ada, "Rows", {"data/train.csv": "a,b\n1,2\n"})
     await _made(repos, ada, own, "demo", RepoType.SPACE)
     gated = await _made(repos, bob, bobs, "gated-model", RepoType.MODEL)
     await _committed(repos, gated, bob, "Files", {"README.md": "# Ask first", "notes.txt": "for those inside\n"})
-    await configuring.configure(repos, gated, Changes(gated="manual"), SYSTEM)
+    await settings.configure(repos, gated, Changes(gated="manual"), SYSTEM)
     draft = await _made(repos, ada, org, LONG, RepoType.MODEL)
-    draft = await moving.move(repos, draft, org, "vision-draft", SYSTEM)
-    await moving.move(repos, draft, bobs, "vision-draft", Actor(ada.name, ada.id), leave_redirect=True)
+    draft = await transfer.move(repos, draft, org, "vision-draft", SYSTEM)
+    await transfer.move(repos, draft, bobs, "vision-draft", Actor(ada.name, ada.id), leave_redirect=True)
 
 
 async def _made(repos: Repos, user: User, owner: Owner, name: str, kind: RepoType, *, private: bool = False) -> Repo:
-    wanted = creating.NewRepo(kind, name, private, sdk="static" if kind is RepoType.SPACE else "")
-    return await creating.create(repos, user, owner, wanted, SYSTEM)
+    wanted = creation.NewRepo(kind, name, private, sdk="static" if kind is RepoType.SPACE else "")
+    return await creation.create(repos, user, owner, wanted, SYSTEM)
 
 
 async def _committed(
@@ -134,7 +134,7 @@ async def _committed(
     added = [AddFile(path, Content(len(text), text)) for path, text in contents.items()]
     removed = [Delete(gone, file=True, folder=False)] if gone else []
     caller = Caller(Identity.session(user.id, {}), Person(user, (), {}))
-    await commit(repos, repo, caller, MAIN, Request(summary, description, None, [*added, *removed]))
+    await commit(repos, repo, caller, MAIN, CommitRequest(summary, description, None, [*added, *removed]))
 
 
 def _picture() -> bytes:

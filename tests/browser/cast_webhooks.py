@@ -6,14 +6,14 @@ from hubgate.server.accounts.model import Organization, User
 from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange, Snapshot, body_of
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.delivering import store as queue
 from hubgate.server.webhooks.delivering.outcome import NO_ANSWER
 from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.delivering.results.store import Attempt
 from hubgate.server.webhooks.delivering.store import NewDelivery
-from hubgate.server.webhooks.managing import store
+from hubgate.server.webhooks.management import store
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
 from hubgate.server.webhooks.sealed import new_key, sealed_secret
 

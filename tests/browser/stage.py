@@ -29,11 +29,11 @@ from hubgate.server.edge.routes import PublicHandler, Route, public
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.device.deciding import NoSuchDevice, find_waiting
-from hubgate.server.opened import Hub
-from hubgate.server.running import serve
+from hubgate.server.oauth.device.decision import DeviceNotFound, find_pending
+from hubgate.server.resources import Hub
 from hubgate.server.settings import load
-from hubgate.server.web.local_path import going_on
+from hubgate.server.startup import serve
+from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.oauth.device import DevicePages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.worker.supervise import Modules
@@ -106,8 +106,8 @@ _CONSENT = {
     "consent-loopback": Scene(cast_apps.LOOPBACK, "newcomer"),
     "consent-other-server": Scene(f"{cast_apps.REGISTERED}&resource=https%3A%2F%2Fmcp.example%2Fmcp", "ada"),
     "consent-again": Scene(cast_apps.RENAMED, "bob"),
-    "login-app": Scene(going_on("/login", cast_apps.LOOPBACK)),
-    "login-again": Scene(going_on("/login?again=1", f"{cast_apps.REGISTERED}&prompt=select_account"), "ada"),
+    "login-app": Scene(continue_to("/login", cast_apps.LOOPBACK)),
+    "login-again": Scene(continue_to("/login?again=1", f"{cast_apps.REGISTERED}&prompt=select_account"), "ada"),
     "settings-connected": Scene("/settings/connected", "ada"),
     "settings-connected-app": Scene(cast_apps.CONNECTED, "ada"),
     "settings-connected-revoke": Scene(f"{cast_apps.CONNECTED}/revoke", "ada"),
@@ -252,8 +252,8 @@ def build(hub: Hub) -> Edge:
         """The page that typing a code leads to, for those who cannot type."""
         device, caller, code = DevicePages(pages, hub.oauth), caller_of(request), request.param("code")
         try:
-            waiting = await find_waiting(hub.oauth, caller.signed_in, code, request.client_ip)
-        except NoSuchDevice as error:
+            waiting = await find_pending(hub.oauth, caller.signed_in, code, request.client_ip)
+        except DeviceNotFound as error:
             return device.refuse(request, error, code)
         return await device.ask(request, caller, waiting)
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 from tests.browser.stage import staged
 
-from hubgate.server.web.pages.api_reading import shapes, subjects
+from hubgate.server.web.pages.api_reference import shapes, subjects
 
 
 @pytest.fixture(scope="module")

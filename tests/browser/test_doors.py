@@ -7,8 +7,8 @@ from playwright.sync_api import Browser, Page, Request, expect
 from tests.bed.people import PASSWORD, link_in, mails_to, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import passwords_changed
-from hubgate.server.opened import Hub
+from hubgate.server.accounts import password_changes
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.browser
 
@@ -28,7 +28,7 @@ def reset_link(hub: RunningHub) -> str:
     make_user(hub, "ada")
 
     async def work(opened: Hub) -> None:
-        await passwords_changed.ask_reset(opened.accounts, "ada@example.org")
+        await password_changes.ask_reset(opened.accounts, "ada@example.org")
 
     hub.call(work)
     return link_in(mails_to(hub, "ada@example.org")[-1])

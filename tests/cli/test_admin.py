@@ -230,7 +230,7 @@ def test_commands_load_neither_git_nor_pages(tmp_path: Path) -> None:
     for arguments in (["migrate"], ["admin", "user", "list"]):
         command = [*HUBGATE[:1], "-X", "importtime", *HUBGATE[1:], *arguments]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, cwd=tmp_path)
-        assert "hubgate.server.running" in done.stderr
+        assert "hubgate.server.startup" in done.stderr
         assert not {"pygit2", "yaml", "jinja2", "starlette.requests"}.intersection(done.stderr.split())
 
 

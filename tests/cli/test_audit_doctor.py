@@ -20,7 +20,7 @@ from hubgate.server.audit import chain, store
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.clock import DAY, system_clock
-from hubgate.server.opened import Hub, open_hub
+from hubgate.server.resources import Hub, open_hub
 from hubgate.server.storage.database import Tx
 
 LOG = "audit log"
@@ -81,8 +81,8 @@ def log(engine: Engine, tmp_path: Path) -> Log:
     async def prepare(hub: Hub) -> None:
         candidate = Candidate("ada", "ada@example.org", "correct horse battery")
         ada = await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
-        made.acme = (await organizations.found(hub.accounts, ada, "acme", "", SYSTEM)).id
-        await organizations.found(hub.accounts, ada, "other", "", SYSTEM)
+        made.acme = (await organizations.create(hub.accounts, ada, "acme", "", SYSTEM)).id
+        await organizations.create(hub.accounts, ada, "other", "", SYSTEM)
         await seal_all(hub)
 
     made.work(prepare)

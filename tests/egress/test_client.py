@@ -17,7 +17,7 @@ from tests.egress.farend import Names, answering, certificate_for, read_request,
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.egress.exchange import LONGEST_ROUND_TRIP, MOST_HEAD_BYTES
-from hubgate.server.egress.resolve import NotReached
+from hubgate.server.egress.resolve import Unreachable
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -57,14 +57,14 @@ async def test_tls_dials_the_checked_address_with_the_name(tmp_path: Path) -> No
 async def test_a_certificate_for_another_name_is_no_answer(tmp_path: Path) -> None:
     for_server, for_client = certificate_for("other.example", tmp_path)
     egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}), tls=for_client)
-    with serving(answering(OK), tls=for_server) as server, pytest.raises(NotReached):
+    with serving(answering(OK), tls=for_server) as server, pytest.raises(Unreachable):
         await get(egress, f"https://hook.example:{server.port}/")
     egress.close()
 
 
 async def test_a_server_that_hangs_in_the_handshake() -> None:
     egress = Egress(LOOPBACK)
-    with serving(silent) as server, pytest.raises(NotReached):
+    with serving(silent) as server, pytest.raises(Unreachable):
         await get(egress, f"https://127.0.0.1:{server.port}/", seconds=0.5)
     egress.close()
 
@@ -76,7 +76,7 @@ async def test_rebinding_between_two_requests_never_reaches_the_private_address(
     with serving(answering(OK)) as server:
         url = f"http://hook.example:{server.port}/"
         assert await get(egress, url) == (200, b"ok")
-        with pytest.raises(NotReached) as refused:
+        with pytest.raises(Unreachable) as refused:
             await get(egress, url)
         assert "blocked" in refused.value.cause
         assert server.connections == 1
@@ -88,7 +88,7 @@ async def test_rebinding_between_two_requests_never_reaches_the_private_address(
 async def test_a_set_with_one_bad_address_is_refused_whole(addresses: list[str]) -> None:
     egress = Egress(resolve=Names({"hook.example": [addresses]}))
     with serving(answering(OK)) as server:
-        with pytest.raises(NotReached) as refused:
+        with pytest.raises(Unreachable) as refused:
             await get(egress, f"http://hook.example:{server.port}/")
         assert server.connections == 0
     assert str(refused.value) == "No answer from the address."
@@ -109,7 +109,7 @@ async def test_blocked_refused_unknown_and_slow_read_alike() -> None:
         ]
         texts = set()
         for url in urls:
-            with pytest.raises(NotReached) as failure:
+            with pytest.raises(Unreachable) as failure:
                 await get(egress, url, seconds=0.5)
             texts.add(str(failure.value))
     assert texts == {"No answer from the address."}
@@ -141,7 +141,7 @@ async def test_a_slow_drip_ends_at_the_deadline(behave: object) -> None:
     egress = Egress(LOOPBACK)
     with serving(behave) as server:  # type: ignore[arg-type]
         started = time.monotonic()
-        with pytest.raises(NotReached):
+        with pytest.raises(Unreachable):
             await get(egress, f"http://127.0.0.1:{server.port}/", seconds=0.5)
         assert time.monotonic() - started < 3
     egress.close()
@@ -176,7 +176,7 @@ async def test_endless_headers_and_interim_answers_are_capped(piece: bytes) -> N
     start = b"" if piece.startswith(b"HTTP") else b"HTTP/1.1 200 OK\r\n"
     egress = Egress(LOOPBACK)
     with serving(endless(start, piece)) as server:  # type: ignore[arg-type]
-        with pytest.raises(NotReached) as failure:
+        with pytest.raises(Unreachable) as failure:
             await get(egress, f"http://127.0.0.1:{server.port}/")
         assert f"{MOST_HEAD_BYTES:,}" in failure.value.cause
     egress.close()
@@ -234,7 +234,7 @@ async def test_what_was_worked_on_is_not_sent_again() -> None:
     with serving(dying) as server:
         url = f"http://127.0.0.1:{server.port}/"
         assert await get(egress, url) == (200, b"ok")
-        with pytest.raises(NotReached):
+        with pytest.raises(Unreachable):
             await get(egress, url)
         assert (server.connections, len(seen)) == (1, 2)
     egress.close()
@@ -278,7 +278,7 @@ async def test_what_is_no_answer(answer: bytes) -> None:
         peer.sendall(answer)
 
     egress = Egress(LOOPBACK)
-    with serving(behave) as server, pytest.raises(NotReached) as failure:
+    with serving(behave) as server, pytest.raises(Unreachable) as failure:
         await get(egress, f"http://127.0.0.1:{server.port}/")
     assert "no complete answer within" not in failure.value.cause, "it is known at once"
     egress.close()
@@ -356,7 +356,7 @@ async def test_slow_names_end_at_their_limit_and_disturb_nobody() -> None:
         assert await get(egress, f"http://quick.example:{server.port}/") == (200, b"ok")
         assert not slow.done()
         slow.cancel()
-        with pytest.raises(NotReached) as failure:
+        with pytest.raises(Unreachable) as failure:
             await get(egress, f"http://slow.example:{server.port}/")
     assert "was not resolved within" in failure.value.cause
     egress.close()
@@ -368,7 +368,7 @@ async def test_the_hub_itself_is_not_dialled() -> None:
         own = frozenset({("hub.example", server.port), ("127.0.0.1", server.port)})
         egress = Egress(LOOPBACK, own=own, resolve=Names({"alias.example": [["127.0.0.1"]]}))
         for host in ("hub.example", "127.0.0.1", "alias.example"):
-            with pytest.raises(NotReached):
+            with pytest.raises(Unreachable):
                 await get(egress, f"http://{host}:{server.port}/")
         assert server.connections == 0
         egress.close()

@@ -22,9 +22,9 @@ from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events import store as event_store
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.creating import NewRepo, create
+from hubgate.server.hub.repos.creation import NewRepo, create
 from hubgate.server.hub.repos.model import Owner, RepoType
-from hubgate.server.opened import open_hub
+from hubgate.server.resources import open_hub
 from hubgate.server.storage.database import Tx
 
 MAIN = "refs/heads/main"

@@ -23,11 +23,11 @@ from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.hub.repos.creating import NewRepo, create
+from hubgate.server.hub.repos.creation import NewRepo, create
 from hubgate.server.hub.repos.model import Owner, RepoType
-from hubgate.server.opened import Hub, open_hub
-from hubgate.server.webhooks.managing import managing
-from hubgate.server.webhooks.managing.managing import Wanted
+from hubgate.server.resources import Hub, open_hub
+from hubgate.server.webhooks.management import lifecycle
+from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 TEST_DELIVER = [sys.executable, "-m", "tests.bed.testdeliver"]
 # Leases of two seconds, deadlines of one.
@@ -165,8 +165,8 @@ def make_scene(store: Store, watchers: Watchers) -> Scene:
             names = {}
             for name, (who, watched, _) in ENTITLED.items():
                 kind, _, target = watched.partition(":")
-                asked = Wanted(url=watchers.url(name), watched=[(kind, target)])
-                kept = await managing.create(hub.webhooks, managing.Owner(user_id=people[who].id), asked, SYSTEM)
+                asked = WebhookRequest(url=watchers.url(name), watched=[(kind, target)])
+                kept = await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=people[who].id), asked, SYSTEM)
                 names[kept.webhook.id] = name
             return Scene(store, watchers, token, names)
         finally:

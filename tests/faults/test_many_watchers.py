@@ -14,10 +14,10 @@ from tests.faults.scene import Scene, make_scene
 from tests.faults.watchers import Watchers, watching
 
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import open_hub
+from hubgate.server.resources import open_hub
 from hubgate.server.storage.schema.webhooks import webhooks
-from hubgate.server.webhooks.managing import managing
-from hubgate.server.webhooks.managing.managing import Wanted
+from hubgate.server.webhooks.management import lifecycle
+from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 pytestmark = pytest.mark.faults
 
@@ -33,8 +33,8 @@ def add_watchers(scene: Scene, count: int) -> None:
         try:
             row = await hub.db.one("SELECT user_id FROM webhooks LIMIT 1")
             assert row is not None
-            wanted = Wanted(pull=True, watched=[("user", "ada")])
-            kept = await managing.create(hub.webhooks, managing.Owner(user_id=row["user_id"]), wanted, SYSTEM)
+            wanted = WebhookRequest(pull=True, watched=[("user", "ada")])
+            kept = await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=row["user_id"]), wanted, SYSTEM)
         finally:
             await hub.close()
         async with opened(scene.store.url) as db:
@@ -107,8 +107,8 @@ def add_hanging(scene: Scene, hanging: Watchers, count: int) -> None:
             port = hanging.url("").rpartition(":")[2]
             for number in range(count):
                 url = f"http://127.0.2.{number % 50 + 1}:{port}{number}"
-                wanted = Wanted(url=url, watched=[("user", "ada")])
-                await managing.create(hub.webhooks, managing.Owner(user_id=row["user_id"]), wanted, SYSTEM)
+                wanted = WebhookRequest(url=url, watched=[("user", "ada")])
+                await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=row["user_id"]), wanted, SYSTEM)
         finally:
             await hub.close()
 

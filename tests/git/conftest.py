@@ -15,7 +15,7 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.hub.repos import store
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 

@@ -12,7 +12,7 @@ from tests.bed.repos import commit, committed, make_repo, send_large
 from tests.bed.running import running
 
 from hubgate.server.hub.repos.housekeeping import Housekeeping
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.archive import backup, restore
 
 LARGE = b"weights" * 1000

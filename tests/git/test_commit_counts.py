@@ -6,8 +6,8 @@ from tests.bed.repos import commit, committed
 from tests.git.conftest import Scene
 
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.counting import Recount
-from hubgate.server.opened import Hub
+from hubgate.server.hub.repos.commit_counts import Recount
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 REPO = "/api/models/ada/tiny"

@@ -9,8 +9,8 @@ from tests.git.conftest import Scene
 
 from hubgate.server.clock import DAY, HOUR, SECOND
 from hubgate.server.hub.repos.housekeeping import Housekeeping
-from hubgate.server.opened import Hub
-from hubgate.server.storage import datadir
+from hubgate.server.resources import Hub
+from hubgate.server.storage import data_folder
 
 
 def tidy(scene: Scene, most_packs: int = 3) -> None:
@@ -97,7 +97,7 @@ def test_not_while_a_backup_is_taken(scene: Scene) -> None:
     root = scene.hub.settings.data_dir
     left = root / "repos/aa/0123456789abcdef012345aa.gone"
     left.mkdir(parents=True)
-    with datadir.untidied(root):
+    with data_folder.untidied(root):
         tidy(scene)
         assert left.exists()
     tidy(scene)

@@ -9,7 +9,7 @@ from tests.bed.repos import make_repo, send_large
 from tests.git.conftest import Scene
 
 from hubgate.server.hub.git.objects import pointer_text
-from hubgate.server.hub.repos.pushing import LARGEST_FILE
+from hubgate.server.hub.repos.push import LARGEST_FILE
 
 MAIN = "refs/heads/main"
 

@@ -11,7 +11,7 @@ from tests.git.conftest import Scene
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 MAIN = "refs/heads/main"

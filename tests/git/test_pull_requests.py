@@ -7,7 +7,7 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, make_repo
 from tests.git.conftest import Scene
 
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 MAIN = "refs/heads/main"

@@ -19,7 +19,7 @@ from tests.bed.repos import commit, committed, make_repo
 from tests.bed.running import RunningHub, running
 
 from hubgate.server.events import store
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 FOLDER = Path(__file__).parents[2] / "contract/events"
 ADDRESS = "https://hub.example"

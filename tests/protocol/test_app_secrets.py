@@ -11,13 +11,13 @@ from tests.protocol.test_app_pages import ACME, OWN, both
 from tests.protocol.test_apps_api import authenticates
 
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.apps import owning
-from hubgate.server.opened import Hub
+from hubgate.server.oauth.apps import management
+from hubgate.server.resources import Hub
 
 
 def refreshed(client: Client) -> str:
     async def work(opened: Hub) -> str:
-        return await owning.refresh_secret(opened.oauth, client.app, 3600, SYSTEM)
+        return await management.refresh_secret(opened.oauth, client.app, 3600, SYSTEM)
 
     client.hub.clock.advance(1)
     return client.hub.call(work)

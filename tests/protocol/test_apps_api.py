@@ -17,8 +17,8 @@ from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.errors import Forbidden
-from hubgate.server.oauth.apps import owning
-from hubgate.server.opened import Hub
+from hubgate.server.oauth.apps import management
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -477,11 +477,11 @@ def test_an_admin_who_was_demoted_meanwhile_changes_nothing(hub: RunningHub) -> 
     async def work(opened: Hub) -> list[str]:
         oauth, app, refused = opened.oauth, client.app, []
         for attempt in (
-            owning.create(oauth, Owner(org_id=acme.id), replace(app, client_id=""), late),
-            owning.update(oauth, app, lambda latest: replace(latest, name="taken over"), late),
-            owning.refresh_secret(oauth, app, 0, late),
-            owning.delete_secret(oauth, app, late),
-            owning.delete(oauth, app, late),
+            management.create(oauth, Owner(org_id=acme.id), replace(app, client_id=""), late),
+            management.update(oauth, app, lambda latest: replace(latest, name="taken over"), late),
+            management.refresh_secret(oauth, app, 0, late),
+            management.delete_secret(oauth, app, late),
+            management.delete(oauth, app, late),
         ):
             try:
                 await attempt

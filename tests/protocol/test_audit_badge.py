@@ -10,7 +10,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM, Kind
 from hubgate.server.audit.record import record
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

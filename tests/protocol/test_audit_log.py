@@ -19,7 +19,7 @@ from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import SYSTEM, Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.clock import SECOND
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.audit_entries import AuditEntry
 

@@ -21,7 +21,7 @@ from hubgate.server.audit.model import SYSTEM, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.clock import DAY
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 STREAM = "/api/organizations/acme/audit-log"

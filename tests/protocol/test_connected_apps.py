@@ -13,7 +13,7 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.oauth.apps import store
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

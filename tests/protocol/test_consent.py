@@ -14,7 +14,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.scopes import BUILT_IN
 
 PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}

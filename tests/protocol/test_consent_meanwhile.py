@@ -13,7 +13,7 @@ from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 ROUNDS, PEOPLE = 8, 5
 

@@ -15,10 +15,10 @@ from tests.bed.exchange import exchanged, make_exchanger
 from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
 from tests.bed.running import RunningHub, running
 
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import Owner, User
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.scopes import Risk, Scope
 
@@ -33,7 +33,7 @@ def said(answer: httpx.Response) -> tuple[int, str]:
 
 
 def change(client: Client, how: Callable[[App], App]) -> None:
-    client.hub.call(lambda opened: owning.update(opened.oauth, client.app, how, SYSTEM))
+    client.hub.call(lambda opened: management.update(opened.oauth, client.app, how, SYSTEM))
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_less_is_left_of_the_consent_by_the_poll(hub: RunningHub, client: Client
 
 
 def test_the_user_is_disabled_before_the_poll(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
-    hub.call(lambda opened: by_operator.disable(opened.accounts, ada))
+    hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
     assert said(devices.poll(client, approved)) == UNKNOWN
 
 
@@ -76,7 +76,7 @@ def test_the_app_is_deleted_before_the_decision(hub: RunningHub, client: Client,
     started = devices.start(client)
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
-        hub.call(lambda opened: owning.delete(opened.oauth, client.app, SYSTEM))
+        hub.call(lambda opened: management.delete(opened.oauth, client.app, SYSTEM))
         assert devices.decide(browser, asked, "approve", scopes=SCOPES).status_code == 404
         assert devices.enter(browser, started["user_code"]).status_code == 404
     assert said(devices.poll(client, started["device_code"])) == (401, "invalid_client")
@@ -156,7 +156,7 @@ def test_a_configured_command_line_that_is_registered_too(hub: RunningHub, clien
         before = device.post("/oauth/device", data={"client_id": CLI}).json()
         draft = App(client_id=CLI, name="Ours", scopes=("openid",), confidential=True)
         owner = Owner(user_id=make_user(hub, "carol").id)
-        registered = Client(hub, *hub.call(lambda opened: owning.create(opened.oauth, owner, draft, SYSTEM)))
+        registered = Client(hub, *hub.call(lambda opened: management.create(opened.oauth, owner, draft, SYSTEM)))
         assert said(device.post("/oauth/device", data={"client_id": CLI})) == (401, "invalid_client")
     assert devices.start(registered)
     with browser_of(hub, ada) as browser:

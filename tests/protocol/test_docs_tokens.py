@@ -14,7 +14,7 @@ from tests.bed.people import api, browser_of, make_organization, make_token, mak
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.scopes import NAMES
 
 pytestmark = pytest.mark.one_engine

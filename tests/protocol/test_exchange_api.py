@@ -14,7 +14,7 @@ from tests.protocol.test_paging import next_of
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Organization, User
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 ACME = "/api/organizations/acme/settings/applications"
 OWN = "/api/settings/exchanged-tokens"

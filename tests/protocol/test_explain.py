@@ -16,9 +16,9 @@ from tests.bed.processes import until
 from tests.bed.running import RunningHub
 
 from hubgate.server.oauth.explain import store
-from hubgate.server.oauth.explain.model import Refusal, Sent
+from hubgate.server.oauth.explain.model import Refusal, SentParameters
 from hubgate.server.oauth.explain.refusals import Refusals
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.worker.sweep import Sweep
 
 pytestmark = pytest.mark.one_engine
@@ -93,7 +93,7 @@ def test_it_is_waited_for_that_a_refusal_is_kept(hub: RunningHub) -> None:
 
     async def refuse(opened: Hub, number: int) -> str:
         patient = Refusals(opened.db, opened.clock, hub.url, longest_wait=30)
-        assert await patient.note(f"r-{number}", client.id, "token", "invalid_grant", "No.", Sent())
+        assert await patient.note(f"r-{number}", client.id, "token", "invalid_grant", "No.", SentParameters())
         return patient.address(f"r-{number}")
 
     with browser_of(hub, olga) as owner:

@@ -11,7 +11,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.oauth.grants.registry import GRANTS
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

@@ -7,7 +7,7 @@ from tests.bed.apps import Client, make_app, tokens_for
 from tests.bed.people import api, make_token, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import User
 from hubgate.server.clock import SECOND
 
@@ -80,6 +80,6 @@ def test_what_the_user_took_back(hub: RunningHub, client: Client, ada: User) -> 
 
 def test_a_disabled_user(hub: RunningHub, client: Client, ada: User) -> None:
     tokens = tokens_for(client, ada)
-    hub.call(lambda opened: by_operator.disable(opened.accounts, ada))
+    hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
     for kind in ("access_token", "refresh_token"):
         assert about(client, tokens[kind]) == INACTIVE

@@ -29,7 +29,7 @@ from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

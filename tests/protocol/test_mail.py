@@ -14,13 +14,13 @@ from tests.bed.people import make_organization, make_token, make_user
 from tests.bed.processes import until
 from tests.bed.running import RunningHub, running
 
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -61,7 +61,7 @@ def waiting(hub: RunningHub) -> list[bytes]:
 
 
 def reset_link(hub: RunningHub, user: User) -> str:
-    return hub.call(lambda opened: by_operator.send_reset(opened.accounts, user))
+    return hub.call(lambda opened: operator_actions.send_reset(opened.accounts, user))
 
 
 def test_what_is_sent(hub: RunningHub, server: MailServer) -> None:

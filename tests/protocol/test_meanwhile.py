@@ -20,7 +20,7 @@ from tests.bed.people import (
 )
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import addresses, by_operator, own_account, own_deletion, passwords_changed, store
+from hubgate.server.accounts import addresses, operator_actions, own_account, own_deletion, password_changes, store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import invitations, settings
 from hubgate.server.accounts.roles import Role, TokenRole
@@ -28,7 +28,7 @@ from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.model import MOST_PER_USER
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.errors import FieldErrors, Forbidden, NotFound
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 NEW = "another horse battery"
@@ -43,7 +43,7 @@ def count(hub: RunningHub, table: str, user: User) -> int:
 
 
 def reset_path(hub: RunningHub, user: User) -> str:
-    return urlsplit(hub.call(lambda opened: by_operator.send_reset(opened.accounts, user))).path
+    return urlsplit(hub.call(lambda opened: operator_actions.send_reset(opened.accounts, user))).path
 
 
 def delete(hub: RunningHub, user: User) -> None:
@@ -93,8 +93,8 @@ def test_disabled_meanwhile_no_password_counts(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     known = hub.call(lambda opened: store.password_hash(opened.db, ada.id))
     assert known is not None
-    hub.call(lambda opened: by_operator.disable(opened.accounts, ada))
-    assert not hub.call(lambda opened: opened.db.write(lambda tx: store.hold_password(tx, ada.id, known)))
+    hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
+    assert not hub.call(lambda opened: opened.db.write(lambda tx: store.lock_password(tx, ada.id, known)))
 
 
 def test_disabling_ends_the_links_too(hub: RunningHub) -> None:
@@ -105,11 +105,11 @@ def test_disabling_ends_the_links_too(hub: RunningHub) -> None:
         assert submit(thief, "/settings/profile", "/settings/email", **form).status_code == 303
     link = link_in(mails_to(hub, "thief@example.org")[0])
     reset = reset_path(hub, ada)
-    hub.call(lambda opened: by_operator.disable(opened.accounts, ada))
+    hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
     with browser_of(hub) as anyone:
         assert anyone.get(link).status_code == 404
         assert anyone.get(reset).status_code == 404
-    hub.call(lambda opened: by_operator.enable(opened.accounts, ada))
+    hub.call(lambda opened: operator_actions.enable(opened.accounts, ada))
     assert count(hub, "links", ada) == 0
 
 
@@ -141,11 +141,11 @@ def test_each_use_case_copes_with_a_deleted_account(hub: RunningHub, what: str) 
             case "confirmation":
                 await addresses.ask_confirmation(accounts, ada)
             case "reset":
-                await by_operator.send_reset(accounts, ada)
+                await operator_actions.send_reset(accounts, ada)
             case "invitation":
                 await invitations.invite(accounts, acme, "ada", Role.READ, admin)
             case "password":
-                await passwords_changed.change(accounts, ada, PASSWORD, NEW, HOME)
+                await password_changes.change(accounts, ada, PASSWORD, NEW, HOME)
             case "address":
                 await addresses.ask_change(accounts, ada, "new@example.org", PASSWORD)
             case "deletion":

@@ -10,7 +10,7 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.sessions.model import MOST_PER_USER as MOST_SESSIONS
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import Unprocessable
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 

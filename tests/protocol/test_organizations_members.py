@@ -8,12 +8,12 @@ from tests.bed.organizations import fill, role_in
 from tests.bed.people import browser_of, link_in, mails_to, make_organization, make_user, post, submit
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 MEMBERS = "/organizations/acme/settings/members"
@@ -173,7 +173,7 @@ def test_the_last_admin_stays(hub: RunningHub) -> None:
 def test_a_disabled_admin_is_no_admin_to_leave_behind(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="admin")
-    hub.call(lambda opened: by_operator.disable(opened.accounts, bob))
+    hub.call(lambda opened: operator_actions.disable(opened.accounts, bob))
     with browser_of(hub, ada) as client:
         assert submit(client, f"{MEMBERS}/ada/remove").status_code == 409
         assert submit(client, f"{MEMBERS}/bob/remove").status_code == 303

@@ -27,7 +27,7 @@ from hubgate.server.accounts.organizations import invitations, members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import Conflict, HubError
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 ROUNDS = 15
 MEMBERS = "/api/organizations/acme/members"
@@ -236,7 +236,7 @@ def test_one_name_is_founded_once(hubs: Hubs) -> None:
     def found(hub: RunningHub, user: User, name: str) -> bool:
         async def work(opened: Hub) -> bool:
             try:
-                await settings.found(opened.accounts, user, name, "", SYSTEM)
+                await settings.create(opened.accounts, user, name, "", SYSTEM)
             except HubError:
                 return False
             return True

@@ -7,10 +7,10 @@ import pytest
 from tests.bed.people import browser_of, make_organization, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import by_operator, own_account, store
+from hubgate.server.accounts import operator_actions, own_account, store
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -64,14 +64,14 @@ def test_a_disabled_or_deleted_user_is_gone(hub: RunningHub, path: str) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
 
     async def work(opened: Hub) -> None:
-        await by_operator.disable(opened.accounts, ada)
+        await operator_actions.disable(opened.accounts, ada)
         await own_account.delete(opened.accounts, bob, SYSTEM)
 
     assert get(hub, path.format("ada")).status_code == 200
     hub.call(work)
     for name in ("ada", "bob"):
         assert get(hub, path.format(name)).status_code == 404
-    hub.call(lambda opened: by_operator.enable(opened.accounts, ada))
+    hub.call(lambda opened: operator_actions.enable(opened.accounts, ada))
     assert get(hub, path.format("ada")).status_code == 200
 
 

@@ -12,7 +12,7 @@ from tests.bed.repos import commit, committed, make_repo, send_large, send_lines
 from tests.bed.running import RunningHub
 
 from hubgate.server.hub.commits.attributes import line_for
-from hubgate.server.hub.commits.committing import LARGE
+from hubgate.server.hub.commits.commit import LARGE
 from hubgate.server.hub.git.objects import pointer_text
 
 pytestmark = pytest.mark.one_engine

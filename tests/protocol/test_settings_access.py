@@ -10,7 +10,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.app import build_app
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

@@ -8,7 +8,7 @@ from hubgate.server.accounts import signup, store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.errors import Conflict
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

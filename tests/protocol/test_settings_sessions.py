@@ -7,10 +7,10 @@ from tests.bed.people import browser_of, make_user, post, submit
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -111,7 +111,7 @@ def test_a_disabled_users_sessions_are_dead_at_the_next_request(hub: RunningHub)
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         assert client.get(PATH).status_code == 200
-        hub.call(lambda opened: by_operator.disable(opened.accounts, ada))
+        hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
         assert client.get(PATH).status_code == 303
 
 

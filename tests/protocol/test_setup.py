@@ -8,7 +8,7 @@ from tests.bed.people import PASSWORD, filled, link_in, mails_to, make_user, set
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import store
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 

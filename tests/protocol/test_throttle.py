@@ -7,7 +7,7 @@ from tests.bed.engines import Engine, opened
 from tests.bed.running import RunningHub
 
 from hubgate.server.errors import TooManyRequests
-from hubgate.server.throttle.limiter import Limit, Limiter, Place
+from hubgate.server.throttle.rate_limiter import Limit, Limiter, Place
 from hubgate.server.worker.sweep import Sweep
 
 LIMIT = Limit("test", 10, 900)
@@ -40,12 +40,12 @@ async def test_a_place_given_back_does_not_count(engine: Engine, clock: FrozenCl
     async with opened(engine.fresh_url()) as db:
         limiter = Limiter(db, clock)
         for _ in range(30):
-            await limiter.give_back(await limiter.take(LIMIT, "honest"))
+            await limiter.refund(await limiter.take(LIMIT, "honest"))
         clock.advance(901)
         old = await limiter.take(LIMIT, "honest")
         clock.advance(901)
         await limiter.take(LIMIT, "honest")
-        await limiter.give_back(old)
+        await limiter.refund(old)
         row = await db.one("SELECT hits FROM rate_limits")
         assert row is not None
         assert row["hits"] == 1, "giving back a place of an ended window must not free one of the next"
@@ -63,7 +63,7 @@ async def test_who_comes_when_it_is_full_takes_no_place(engine: Engine, clock: F
             places = [outcome for outcome in tries if isinstance(outcome, Place)]
             assert len(places) == 10
             for place in places:
-                await limiters[0].give_back(place)
+                await limiters[0].refund(place)
         row = await here.one("SELECT hits FROM rate_limits")
         assert row is not None
         assert row["hits"] == 0

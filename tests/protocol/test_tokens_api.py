@@ -16,8 +16,8 @@ from tests.bed.people import api, browser_of, make_token, make_user
 from tests.bed.processes import until
 from tests.bed.running import RunningHub, running
 
-from hubgate.server.accounts import by_operator
-from hubgate.server.opened import Hub
+from hubgate.server.accounts import operator_actions
+from hubgate.server.resources import Hub
 from hubgate.server.storage.engines import sqlite_path
 from hubgate.server.storage.postgres import CONNECTIONS
 
@@ -198,7 +198,7 @@ def test_a_disabled_users_tokens_are_dead_at_the_next_request(hub: RunningHub, n
 
     def switch(enabled: bool) -> None:
         async def work(opened: Hub) -> None:
-            await (by_operator.enable if enabled else by_operator.disable)(opened.accounts, ada)
+            await (operator_actions.enable if enabled else operator_actions.disable)(opened.accounts, ada)
 
         neighbour.call(work)
 

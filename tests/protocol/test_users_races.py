@@ -11,7 +11,7 @@ from hubgate.server.accounts import own_account, store
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import HubError
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 ROUNDS = 12
 

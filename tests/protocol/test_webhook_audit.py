@@ -16,8 +16,8 @@ from tests.bed.watching import Receiver, make_webhook, settle
 from hubgate.server.accounts.model import Organization, Owner
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Forbidden
-from hubgate.server.webhooks.managing import managing, removing
-from hubgate.server.webhooks.managing.managing import Wanted
+from hubgate.server.webhooks.management import deletion, lifecycle
+from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 PATH = "/api/organizations/acme/settings/webhooks"
 WATCHED = [{"type": "org", "name": "acme"}]
@@ -124,12 +124,12 @@ def test_who_is_no_admin_any_more_changes_nothing(hub: RunningHub) -> None:
     owner, actor = Owner(org_id=acme.id), Actor("bob", bob.id)
     with api(hub, make_token(hub, ada)) as admin:
         webhook = admin.post(PATH, json={"url": "https://ci.example/", "watched": WATCHED}).json()["webhook"]
-        wanted = Wanted(url="https://evil.example/", watched=[("org", "acme")])
+        wanted = WebhookRequest(url="https://evil.example/", watched=[("org", "acme")])
         for deed in (
-            lambda opened: managing.create(opened.webhooks, owner, wanted, actor),
-            lambda opened: managing.update(opened.webhooks, owner, webhook["id"], wanted, actor),
-            lambda opened: managing.switch(opened.webhooks, owner, webhook["id"], actor, on=False),
-            lambda opened: removing.delete(opened.webhooks, owner, webhook["id"], actor),
+            lambda opened: lifecycle.create(opened.webhooks, owner, wanted, actor),
+            lambda opened: lifecycle.update(opened.webhooks, owner, webhook["id"], wanted, actor),
+            lambda opened: lifecycle.switch(opened.webhooks, owner, webhook["id"], actor, on=False),
+            lambda opened: deletion.delete(opened.webhooks, owner, webhook["id"], actor),
         ):
             with pytest.raises(Forbidden):
                 hub.call(deed)

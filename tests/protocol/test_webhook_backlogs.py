@@ -13,13 +13,13 @@ from tests.bed.watching import make_webhook, receiving, settle
 
 from hubgate.server.accounts import own_account
 from hubgate.server.audit.model import SYSTEM
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.delivering.claiming import Claim, claim
 from hubgate.server.webhooks.delivering.noting import note
 from hubgate.server.webhooks.delivering.sending import Sender
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.retention.dropping import Retention
+from hubgate.server.webhooks.retention.cleanup import Retention
 
 COUNT = 10_000
 PATH = "/api/settings/webhooks"

@@ -13,7 +13,7 @@ from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, settle
 
 from hubgate.server.accounts.model import User
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.webhooks.fanout.fanning import FanOut
 
 HOUR = 3600

@@ -10,8 +10,8 @@ from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, settle
 
-from hubgate.server.opened import Hub
-from hubgate.server.webhooks.retention.dropping import Retention
+from hubgate.server.resources import Hub
+from hubgate.server.webhooks.retention.cleanup import Retention
 
 DAY_SECONDS = 24 * 3600
 

@@ -13,7 +13,7 @@ from tests.bed.blocking import blocking
 from tests.bed.engines import opened, set_up
 
 from hubgate.server.errors import StartupError
-from hubgate.server.storage import datadir
+from hubgate.server.storage import data_folder
 from hubgate.server.storage.archive import backup, restore
 
 
@@ -89,7 +89,7 @@ def test_restore_refuses_a_folder_in_use(data: Path, tmp_path: Path) -> None:
     archive, target = tmp_path / "hub.tar", tmp_path / "target"
     backup(url_of(data), data, archive, with_keys=False)
     target.mkdir()
-    with datadir.in_use(target), pytest.raises(StartupError, match="Stop it first"):
+    with data_folder.in_use(target), pytest.raises(StartupError, match="Stop it first"):
         restore(url_of(target), target, archive)
     assert not (target / "hubgate.db").exists()
 
@@ -105,7 +105,7 @@ def test_restore_refuses_an_archive_that_is_not_ours(tmp_path: Path, name: str) 
             tar.addfile(entry, content)
     with pytest.raises(StartupError, match=r"not a backup|Cannot restore"):
         restore(url_of(target), target, archive)
-    assert sorted(path.name for path in target.iterdir()) == [datadir.LOCK_NAME]
+    assert sorted(path.name for path in target.iterdir()) == [data_folder.LOCK_NAME]
     assert not (tmp_path / "evil").exists()
     assert not (tmp_path / "deep/evil").exists()
 
@@ -151,7 +151,7 @@ def test_a_damaged_archive_leaves_the_folder_empty(
     archive.write_bytes(damage(archive.read_bytes()))
     with pytest.raises(StartupError):
         restore(url_of(target), target, archive)
-    assert sorted(path.name for path in target.iterdir()) == [datadir.LOCK_NAME]
+    assert sorted(path.name for path in target.iterdir()) == [data_folder.LOCK_NAME]
 
 
 def test_files_that_come_and_go_do_not_spoil_a_backup(data: Path, tmp_path: Path) -> None:
@@ -181,9 +181,9 @@ def test_a_restore_cut_short_is_noticed_and_can_be_repeated(data: Path, tmp_path
     backup(url_of(data), data, archive, with_keys=False)
     (target / ".restore-abc/repos").mkdir(parents=True)
     with pytest.raises(StartupError, match="cut short"):
-        datadir.make_ready(target)
+        data_folder.make_ready(target)
     restore(url_of(target), target, archive)
-    datadir.make_ready(target)
+    data_folder.make_ready(target)
 
 
 def test_a_draft_planted_by_somebody_else_is_not_followed(data: Path, tmp_path: Path) -> None:

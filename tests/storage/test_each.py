@@ -4,13 +4,13 @@ import pytest
 from tests.bed.engines import Engine, opened
 
 from hubgate.server.storage.database import ConstraintViolated, Tx
-from hubgate.server.storage.sqltext import Each, Params, together
+from hubgate.server.storage.sqltext import Params, RowStatement, as_single_statement
 
-ADD = Each(
+ADD = RowStatement(
     "INSERT INTO leases (name, holder, expires_at) SELECT :name, :holder, :at /*pg FROM batch */ RETURNING name",
     {"name": "text", "holder": "text", "at": "bigint"},
 )
-SET = Each(
+SET = RowStatement(
     """
     UPDATE leases SET holder = :holder, expires_at = expires_at + CAST(:more AS bigint) /*pg FROM batch */
     WHERE name = :name AND expires_at < :limit RETURNING name
@@ -18,7 +18,7 @@ SET = Each(
     {"name": "text", "holder": "text"},
 )
 # The limit counts for every row by itself.
-BEFORE = Each(
+BEFORE = RowStatement(
     """
     SELECT CAST(:name AS text) AS asked, l.name FROM leases l WHERE l.name < :name ORDER BY l.name DESC LIMIT :most
     /*pg FOR NO KEY UPDATE */
@@ -62,7 +62,7 @@ async def test_one_bad_row_undoes_the_unit(storage: Engine) -> None:
 
 
 def test_what_postgres_reads() -> None:
-    text, names = together(SET)
+    text, names = as_single_statement(SET)
     assert text.startswith(
         "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[]) AS given(each_name, each_holder))"
     )

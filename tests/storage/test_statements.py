@@ -7,11 +7,11 @@ from tests.bed import statements
 from tests.bed.engines import Engine, SqliteEngine, opened
 
 from hubgate.server.storage.database import Tx, Unit
-from hubgate.server.storage.sqltext import Each
+from hubgate.server.storage.sqltext import RowStatement
 
 on_postgres = pytest.mark.parametrize("storage", ["postgres 16", "postgres 18"], indirect=True)
 _NAMED = "SELECT id FROM users WHERE name = :name AND created_at > :since"
-_EACH = Each("SELECT id FROM users WHERE name = :name", {"name": "text"})
+_EACH = RowStatement("SELECT id FROM users WHERE name = :name", {"name": "text"})
 
 
 async def _refused(storage: Engine, template: Path, folder: Path, unit: Unit[object]) -> str:

@@ -5,7 +5,7 @@ from tests.bed.documents import keep_document
 from tests.bed.people import api, make_token, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.worker.sweep import Sweep
 
 TABLES = ("codes", "app_tokens", "refresh_tokens", "app_secrets", "cimd_documents")

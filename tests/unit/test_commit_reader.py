@@ -8,14 +8,14 @@ import pytest
 
 from hubgate.server.errors import PayloadTooLarge
 from hubgate.server.hub.commits.model import AddFile
-from hubgate.server.hub.commits.reading import MOST_IN_MEMORY, MOST_OPERATIONS, MOST_SAID, Reader
+from hubgate.server.hub.commits.request_reader import MOST_IN_MEMORY, MOST_OPERATIONS, MOST_SAID, CommitRequestReader
 
 HEADER = json.dumps({"key": "header", "value": {"summary": "x"}}) + "\n"
 
 
-def reader(folder: Path, **given: int) -> Reader:
+def reader(folder: Path, **given: int) -> CommitRequestReader:
     numbers = iter(range(10_000))
-    return Reader(lambda: folder / str(next(numbers)), 1024 * 1024, **given)
+    return CommitRequestReader(lambda: folder / str(next(numbers)), 1024 * 1024, **given)
 
 
 async def lines(count: int, size: int, path: str = "f") -> AsyncIterator[bytes]:

@@ -5,7 +5,7 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from hubgate.server.egress.addresses import is_allowed
-from hubgate.server.egress.target import AddressRefused, parse_target
+from hubgate.server.egress.target import AddressNotAllowed, parse_target
 
 EVERYTHING = [ip_network("0.0.0.0/0"), ip_network("::/0")]
 
@@ -74,7 +74,7 @@ def test_an_allow_list_opens_what_it_names_and_no_more() -> None:
     ],
 )  # fmt: skip
 def test_addresses_that_are_refused_at_once(url: str) -> None:
-    with pytest.raises(AddressRefused):
+    with pytest.raises(AddressNotAllowed):
         parse_target(url)
 
 

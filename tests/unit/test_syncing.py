@@ -12,7 +12,7 @@ from tests.bed.clock import START
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.git.objects import blob_of, repository
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writing import (
+from hubgate.server.hub.git.writes import (
     Author,
     Draft,
     Put,

@@ -8,7 +8,7 @@ import pytest
 from tests.bed.git import run_git
 
 from hubgate.server.hub.git import history
-from hubgate.server.hub.git.walking import NotACommit
+from hubgate.server.hub.git.commit_walk import NotACommit
 
 
 def grown(folder: Path, seed: int, commits: int = 120) -> str:
@@ -43,7 +43,7 @@ async def test_pages_together_are_the_whole_history(tmp_path: Path, seed: int) -
 async def test_skipping_by_program_and_by_walk_lead_to_the_same_place(tmp_path: Path, skip: int) -> None:
     head = grown(tmp_path, 11)
     walked = await history.page(tmp_path, [head], skip, 10)
-    ahead = await history.beyond(tmp_path, [head], skip, 60.0) if skip else [head]
+    ahead = await history.commits_beyond(tmp_path, [head], skip, 60.0) if skip else [head]
     skipped = await history.page(tmp_path, ahead, 0, 10)
     assert {commit.sha for commit in skipped.commits} == {commit.sha for commit in walked.commits}
 
@@ -55,7 +55,7 @@ async def test_only_commits_are_walked_from(tmp_path: Path) -> None:
         with pytest.raises(NotACommit):
             await history.page(tmp_path, [head, start], 0, 10)
         with pytest.raises(NotACommit):
-            await history.beyond(tmp_path, [start], 10, 60.0)
+            await history.commits_beyond(tmp_path, [start], 10, 60.0)
 
 
 async def test_a_long_history_is_not_counted_while_its_reader_waits(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from hubgate.cli import hub_settings
 from hubgate.server import logs
-from hubgate.server.running import prepared
 from hubgate.server.settings import Settings
+from hubgate.server.startup import prepared
 from hubgate.server.worker.deliver import run as run_loops
 from hubgate.server.worker.deliver import run_quickly
 

@@ -94,7 +94,7 @@ def _run_user_command(command: Command, arguments: list[str]) -> int:
 def _run_server_command(command: Command, arguments: list[str]) -> int:
     from hubgate.server.errors import HubError, StartupError, StorageUnavailable
     from hubgate.server.logs import redacted
-    from hubgate.server.storage.datadir import create_private_files
+    from hubgate.server.storage.data_folder import create_private_files
 
     create_private_files()
     module = importlib.import_module(command.module)

@@ -3,7 +3,7 @@
 import argparse
 
 from hubgate.cli import hub_settings
-from hubgate.server.running import bring_forward
+from hubgate.server.startup import bring_forward
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

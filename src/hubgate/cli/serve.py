@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hubgate.cli import hub_settings
 from hubgate.server import logs
-from hubgate.server.running import serve
 from hubgate.server.settings import Settings
+from hubgate.server.startup import serve
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -11,12 +11,8 @@ from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
-from hubgate.server.oauth import discovery, revocation, userinfo
-from hubgate.server.oauth.device import starting as device_start
-from hubgate.server.oauth.grants import http as token_endpoint
-from hubgate.server.oauth.keys import http as keys_http
 from hubgate.server.oauth.tokens.bearer import Bearers
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 from hubgate.server.web import avatars, buttons, compatibility, probes, without_namespace
 from hubgate.server.web.api import (
     applications,
@@ -40,18 +36,22 @@ from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
 from hubgate.server.web.api.repos import refs as repo_refs
 from hubgate.server.web.api.repos import settings as repo_settings
-from hubgate.server.web.files import large_files, resolving
+from hubgate.server.web.files import large_files, resolve
 from hubgate.server.web.git import routes as git
+from hubgate.server.web.oauth import device as device_start
+from hubgate.server.web.oauth import discovery, revocation, userinfo
+from hubgate.server.web.oauth import jwks as keys_http
+from hubgate.server.web.oauth import token as token_endpoint
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages import redirects as redirect_pages
-from hubgate.server.web.pages.doors import table as door_pages
+from hubgate.server.web.pages.entry import table as door_pages
 from hubgate.server.web.pages.oauth import authorize, connected, developers, device, explain
-from hubgate.server.web.pages.oauth.apps import table as app_pages
-from hubgate.server.web.pages.operator import table as operator_pages
-from hubgate.server.web.pages.organizations import table as organization_pages
-from hubgate.server.web.pages.repos import table as repo_pages
-from hubgate.server.web.pages.settings import table as settings_pages
-from hubgate.server.web.pages.webhooks import table as webhook_pages
+from hubgate.server.web.pages.oauth.apps import routes as app_pages
+from hubgate.server.web.pages.operator import routes as operator_pages
+from hubgate.server.web.pages.organizations import routes as organization_pages
+from hubgate.server.web.pages.repos import routes as repo_pages
+from hubgate.server.web.pages.settings import routes as settings_pages
+from hubgate.server.web.pages.webhooks import routes as webhook_pages
 from hubgate.server.web.rendering import Pages
 from hubgate.server.web.static import static_routes
 
@@ -100,7 +100,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *validate_yaml.routes(),
         *uploads.routes(hub.repos, guard),
         *discussions.routes(hub.repos),
-        *resolving.routes(hub.repos),
+        *resolve.routes(hub.repos),
         *large_files.routes(hub.repos),
         *git.routes(hub.repos, guard),
         *settings_pages.routes(pages, hub.accounts, hub.oauth),

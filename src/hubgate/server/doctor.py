@@ -16,14 +16,14 @@ from hubgate.server.errors import HubError, StartupError
 from hubgate.server.hub.git.version import require_git
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import signer
-from hubgate.server.opened import Hub, open_hub
+from hubgate.server.resources import Hub, open_hub
 from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings
 from hubgate.server.storage.engines import sqlite_path
 from hubgate.server.storage.health import clock_of, integrity
 from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
-from hubgate.server.webhooks.waiting.store import waiting_since
+from hubgate.server.webhooks.backlog.store import oldest_waiting
 
 # Leases and codes tolerate clocks this far apart. A larger skew means that the machine is misconfigured.
 MOST_SKEW_SECONDS = 5
@@ -171,7 +171,7 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
 
 async def _deliveries(hub: Hub) -> Finding:
     now = hub.clock()
-    since = await waiting_since(hub.db, now)
+    since = await oldest_waiting(hub.db, now)
     if since is None or now - since <= LONGEST_LATE:
         return Finding("webhooks", "ok", "nothing that should have left is waiting")
     return Finding("webhooks", "warn", f"deliveries wait since {iso(since)}. {START}")

@@ -10,10 +10,10 @@ from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.errors import Conflict
-from hubgate.server.oauth.apps import owning, privileges
+from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App, Exchange
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 
 def configure(subjects: Any) -> None:
@@ -69,7 +69,7 @@ def _create(options: argparse.Namespace) -> int:
             refresh_tokens=options.refresh_tokens,
             exchange=Exchange(privileged=options.token_exchange),
         )
-        app, secret = await owning.create(hub.oauth, owner, draft, SYSTEM)
+        app, secret = await management.create(hub.oauth, owner, draft, SYSTEM)
         return await _with_secret(hub, app, secret)
 
     created = leaf.with_hub(options, work)
@@ -79,7 +79,7 @@ def _create(options: argparse.Namespace) -> int:
 def _refresh(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, Any]:
         app = await privileges.get(hub.oauth, options.client_id)
-        secret = await owning.refresh_secret(hub.oauth, app, 0, SYSTEM)
+        secret = await management.refresh_secret(hub.oauth, app, 0, SYSTEM)
         return await _with_secret(hub, await privileges.get(hub.oauth, app.client_id), secret)
 
     created = leaf.with_hub(options, work)
@@ -112,7 +112,7 @@ def _kind(row: dict[str, Any]) -> str:
 def _delete(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> App:
         app = await privileges.get(hub.oauth, options.client_id)
-        await owning.delete(hub.oauth, app, SYSTEM)
+        await management.delete(hub.oauth, app, SYSTEM)
         return app
 
     deleted = leaf.with_hub(options, work)
@@ -163,7 +163,7 @@ async def _with_secret(hub: Hub, app: App, secret: str | None) -> dict[str, Any]
 
 async def _described(hub: Hub, app: App) -> dict[str, Any]:
     """An app with the member names of OAuth, because client configurations use the first two."""
-    owner = await owning.owner_name(hub.oauth, app)
+    owner = await management.owner_name(hub.oauth, app)
     return {
         "client_id": app.client_id,
         "name": app.name,

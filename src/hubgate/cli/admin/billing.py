@@ -4,11 +4,11 @@ import argparse
 from typing import Any
 
 from hubgate.cli.admin import leaf, named
-from hubgate.server.accounts import by_operator, store
+from hubgate.server.accounts import operator_actions, store
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import NotFound
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 
 def configure(subjects: Any) -> None:
@@ -23,7 +23,7 @@ def _set(options: argparse.Namespace) -> int:
 
     async def work(hub: Hub) -> dict[str, Any]:
         if user := await store.user_by_name(hub.db, options.name):
-            await by_operator.set_billing(hub.accounts, user, can_pay)
+            await operator_actions.set_billing(hub.accounts, user, can_pay)
             return named.described_user(await named.user(hub, options.name))
         if organization := await store.organization_by_name(hub.db, options.name):
             await settings.set_billing_by_operator(hub.accounts, organization, can_pay, SYSTEM)

@@ -6,7 +6,7 @@ from typing import Any
 from hubgate.cli.admin import leaf
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.clock import iso
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 
 def configure(subjects: Any) -> None:

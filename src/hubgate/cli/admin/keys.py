@@ -7,8 +7,8 @@ from hubgate.cli.admin import leaf
 from hubgate.server.audit.reseal import reseal as reseal_audit
 from hubgate.server.clock import iso
 from hubgate.server.oauth.keys.model import SigningKey, state_of
-from hubgate.server.opened import Hub
-from hubgate.server.webhooks.managing.resealing import reseal as reseal_webhooks
+from hubgate.server.resources import Hub
+from hubgate.server.webhooks.management.reseal import reseal as reseal_webhooks
 
 
 def configure(subjects: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from hubgate.cli import hub_settings
 from hubgate.cli.output import print_json, print_table
-from hubgate.server.opened import Hub
-from hubgate.server.running import opened_for_operator
+from hubgate.server.resources import Hub
+from hubgate.server.startup import opened_for_operator
 
 Subparsers = Any
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.errors import Conflict, NotFound
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 
 async def user(hub: Hub, name: str) -> User:

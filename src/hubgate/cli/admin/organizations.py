@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.cli.admin import leaf, named
-from hubgate.server.accounts import by_operator
+from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import PLANS, Organization
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.errors import Conflict
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 _ROLES = [role.label for role in Role]
 
@@ -48,7 +48,7 @@ def _on_one(
 def _create(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> Organization:
         owner = await named.user(hub, options.owner)
-        return await settings.found(hub.accounts, owner, options.name, options.fullname, SYSTEM, options.plan)
+        return await settings.create(hub.accounts, owner, options.name, options.fullname, SYSTEM, options.plan)
 
     created = leaf.with_hub(options, work)
     sentence = f"Created {created.name} on the {created.plan} plan. {options.owner} is its admin."
@@ -56,7 +56,7 @@ def _create(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    found = leaf.with_hub(options, lambda hub: by_operator.every_organization(hub.accounts))
+    found = leaf.with_hub(options, lambda hub: operator_actions.every_organization(hub.accounts))
     values = [{**named.described_organization(each), "members": count} for each, count in found]
     cells = [[each.name, each.plan, str(count), iso(each.created_at)[:10]] for each, count in found]
     return leaf.show(options, values, ["NAME", "PLAN", "MEMBERS", "CREATED"], cells)

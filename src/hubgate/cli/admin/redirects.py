@@ -9,8 +9,8 @@ from hubgate.server.clock import iso_or_none
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.hub.repos import redirects, store
 from hubgate.server.hub.repos.model import Owner, Redirect, RepoType
-from hubgate.server.opened import Hub
 from hubgate.server.paging import PageRequest
+from hubgate.server.resources import Hub
 
 _TYPES = [kind.value for kind in RepoType]
 

@@ -10,7 +10,7 @@ from hubgate.cli.admin import leaf, named
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.wire import described
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 # Named in the mail to the user as the place where the token was created.
 _HERE = "the operator's command line"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.cli.admin import leaf, named
-from hubgate.server.accounts import by_operator, own_account, signup
+from hubgate.server.accounts import operator_actions, own_account, signup
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.accounts.model import User
@@ -15,7 +15,7 @@ from hubgate.server.accounts.passwords import LONGEST, check_password
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.errors import Unprocessable
-from hubgate.server.opened import Hub
+from hubgate.server.resources import Hub
 
 # A character of a password may take four bytes.
 _LONGEST_LINE = 4 * LONGEST + 2
@@ -79,7 +79,7 @@ def _password() -> str:
 
 
 def _list(options: argparse.Namespace) -> int:
-    found = leaf.with_hub(options, lambda hub: by_operator.every_user(hub.accounts))
+    found = leaf.with_hub(options, lambda hub: operator_actions.every_user(hub.accounts))
     values = [named.described_user(user) for user in found]
     cells = [[user.name, user.email, iso(user.created_at)[:10], _state(user)] for user in found]
     return leaf.show(options, values, ["NAME", "E-MAIL", "CREATED", "STATE"], cells)
@@ -95,17 +95,17 @@ def _state(user: User) -> str:
 
 
 def _disable(options: argparse.Namespace) -> int:
-    user = _changed(options, by_operator.disable)
+    user = _changed(options, operator_actions.disable)
     return leaf.say(options, named.described_user(user), f"Disabled {user.name}. Sessions ended; tokens do not work.")
 
 
 def _enable(options: argparse.Namespace) -> int:
-    user = _changed(options, by_operator.enable)
+    user = _changed(options, operator_actions.enable)
     return leaf.say(options, named.described_user(user), f"Enabled {user.name}.")
 
 
 def _verify(options: argparse.Namespace) -> int:
-    user = _changed(options, by_operator.verify)
+    user = _changed(options, operator_actions.verify)
     return leaf.say(options, named.described_user(user), f"{user.email} counts as proven.")
 
 
@@ -122,7 +122,7 @@ def _changed(options: argparse.Namespace, change: Callable[[Accounts, User], Awa
 def _reset_password(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, str]:
         user, expires_at = await named.enabled_user(hub, options.name), hub.clock() + Purpose.RESET.lasts
-        link = await by_operator.send_reset(hub.accounts, user)
+        link = await operator_actions.send_reset(hub.accounts, user)
         return {"name": user.name, "email": user.email, "link": link, "expiresAt": iso(expires_at)}
 
     reset = leaf.with_hub(options, work)

@@ -35,7 +35,7 @@ class Action(Enum):
 
     # Probes, discovery, keys, static files, overviews of users and organizations.
     HUB_PUBLIC = Rule("hub.public", _HUB, "read this", Credential.NONE, read=True, public=True)
-    # Anyone may list: the list leaves out repos that the caller may not see (`access/sight.py`).
+    # Anyone may list: the list leaves out repos that the caller may not see (`access/visibility.py`).
     REPO_LIST = Rule("repo.list", _HUB, "list repos", Credential.NONE, read=True, public=True)
     OPERATOR_USE = Rule("operator.use", _HUB, "use the operator's pages", Credential.OPERATOR)
 

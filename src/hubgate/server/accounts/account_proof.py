@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.limits import FAILED_SIGN_INS_FROM_ADDRESS, network_of
 from hubgate.server.accounts.model import User, Visitor
-from hubgate.server.accounts.password_again import hold_password, require_password
+from hubgate.server.accounts.password_confirmation import lock_password, require_password
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.errors import FieldErrors
@@ -30,13 +30,13 @@ async def prove(accounts: Accounts, user: User, session: Session | None, passwor
         raise FieldErrors({_FIELD: f"Type the password of {user.name}."})
     by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
     known_hash = await require_password(accounts, user, _FIELD, password)
-    await accounts.limiter.give_back(by_address)
-    return lambda tx: hold_password(tx, user, _FIELD, known_hash)
+    await accounts.limiter.refund(by_address)
+    return lambda tx: lock_password(tx, user, _FIELD, known_hash)
 
 
 def _with_session(session: Session) -> HoldProof:
     async def hold(tx: Tx) -> None:
-        if not await session_store.hold(tx, session.user_id, session.id):
+        if not await session_store.lock(tx, session.user_id, session.id):
             raise FieldErrors({_FIELD: "You were signed out. Type the password of this account."})
 
     return hold

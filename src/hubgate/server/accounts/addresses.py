@@ -5,17 +5,17 @@ proof, a new account's link leads to a password reset, which ends everything cre
 """
 
 from hubgate.server.accounts import store
+from hubgate.server.accounts.account_locks import lock_account_in
 from hubgate.server.accounts.account_proof import prove
-from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
-from hubgate.server.accounts.holding import hold
+from hubgate.server.accounts.field_checks import FieldChecks
 from hubgate.server.accounts.limits import ADDRESS_CHANGE_MAILS, CONFIRMATION_MAILS
-from hubgate.server.accounts.links import mailed
+from hubgate.server.accounts.links import mailed_links
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User, Visitor
-from hubgate.server.accounts.password_again import hold_password, require_password
+from hubgate.server.accounts.password_confirmation import lock_password, require_password
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.accounts.signup import mail_confirmation
 from hubgate.server.errors import Conflict, NotFound
@@ -34,16 +34,16 @@ async def ask_confirmation(accounts: Accounts, user: User) -> None:
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await hold(tx, user)
+        await lock_account_in(tx, user)
         await mail_confirmation(accounts, tx, user, now)
 
     await accounts.db.write(unit)
-    accounts.outbox.hurry()
+    accounts.outbox.send_soon()
 
 
 async def look(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[Link, User]:
     """The link and its user, for the page that asks for confirmation."""
-    link = await mailed.look(accounts.db, secret, purpose, accounts.clock())
+    link = await mailed_links.look(accounts.db, secret, purpose, accounts.clock())
     user = await store.user(accounts.db, link.user_id)
     if user is None:
         raise NotFound("This account is gone.")
@@ -61,9 +61,9 @@ async def confirm(accounts: Accounts, secret: str, session: Session | None, pass
     lock_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await hold(tx, user)
+        await lock_account_in(tx, user)
         await lock_proof(tx)
-        await mailed.take(tx, secret, Purpose.VERIFY, now)
+        await mailed_links.use(tx, secret, Purpose.VERIFY, now)
         if not await store.verify_email(tx, user.id, link.email, now):
             raise NotFound(_NOT_ITS_ADDRESS)
         # Other confirmation links could still be exchanged for a reset.
@@ -75,21 +75,21 @@ async def confirm(accounts: Accounts, secret: str, session: Session | None, pass
 async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
     """Exchange a confirmation link for a reset link, for a reader of the mail without the account's password; returns
     the secret of the reset link."""
-    link, now = await mailed.look(accounts.db, secret, Purpose.VERIFY, accounts.clock()), accounts.clock()
+    link, now = await mailed_links.look(accounts.db, secret, Purpose.VERIFY, accounts.clock()), accounts.clock()
 
     async def unit(tx: Tx) -> str:
-        user = await store.hold_user(tx, link.user_id)
-        await mailed.take(tx, secret, Purpose.VERIFY, now)
+        user = await store.lock_user(tx, link.user_id)
+        await mailed_links.use(tx, secret, Purpose.VERIFY, now)
         if user is None or user.email != link.email or user.email_verified_at is not None:
             raise NotFound(_NOT_ITS_ADDRESS)
-        return await mailed.make(tx, Link(Purpose.RESET, user.id, user.email), now)
+        return await mailed_links.create(tx, Link(Purpose.RESET, user.id, user.email), now)
 
     return await accounts.db.write(unit)
 
 
 async def ask_change(accounts: Accounts, user: User, new: str, password: str) -> None:
     """Request a change of address. Nothing changes until the link sent to the new address is used."""
-    checking = Checking()
+    checking = FieldChecks()
     new = checking.field("email", check_email, new)
     if new == user.email:
         checking.refuse("email", "This is your address already.")
@@ -99,18 +99,18 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await hold_password(tx, user, "password", known_hash)
+        await lock_password(tx, user, "password", known_hash)
         # An earlier link may have been sent to a mistyped address, which could take the account over.
         await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)
         if await store.user_by_email(tx, new):
             # Notify the address, not the requester, so that nobody learns which addresses have accounts.
             await accounts.outbox.add(tx, texts.address_in_use(new, accounts.link("/login")))
             return
-        secret = await mailed.make(tx, Link(Purpose.CHANGE_EMAIL, user.id, new), now)
+        secret = await mailed_links.create(tx, Link(Purpose.CHANGE_EMAIL, user.id, new), now)
         await accounts.outbox.add(tx, texts.confirm_address(new, accounts.link(f"/change-email/{secret}")))
 
     await accounts.db.write(unit)
-    accounts.outbox.hurry()
+    accounts.outbox.send_soon()
 
 
 async def change(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
@@ -119,9 +119,9 @@ async def change(accounts: Accounts, secret: str, session: Session | None, passw
     lock_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        before = await store.hold_user(tx, user.id)
+        before = await store.lock_user(tx, user.id)
         await lock_proof(tx)
-        await mailed.take(tx, secret, Purpose.CHANGE_EMAIL, now)
+        await mailed_links.use(tx, secret, Purpose.CHANGE_EMAIL, now)
         if before is None or not await store.move_email(tx, user.id, link.email, now):
             raise Conflict(_ADDRESS_TAKEN)
         # Links mailed to the old address must no longer work.
@@ -134,4 +134,4 @@ async def change(accounts: Accounts, secret: str, session: Session | None, passw
         await accounts.db.write(unit)
     except ConstraintViolated:
         raise Conflict(_ADDRESS_TAKEN) from None
-    accounts.outbox.hurry()
+    accounts.outbox.send_soon()

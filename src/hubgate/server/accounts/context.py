@@ -3,15 +3,15 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from hubgate.server.accounts.ended import Ended
+from hubgate.server.accounts.revocations import RevokedCounts
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.throttle.limiter import Limiter
+from hubgate.server.throttle.rate_limiter import Limiter
 
-EndedAlong = Callable[[Tx, str, int], Awaitable[Ended]]
+EndedAlong = Callable[[Tx, str, int], Awaitable[RevokedCounts]]
 TakenAlong = Callable[[Tx, str, int], Awaitable[None]]
 MovedAlong = Callable[[Tx, str, str, str, int], Awaitable[None]]
 
@@ -34,7 +34,7 @@ class Accounts:
     end_app_sign_ins: EndedAlong
     # The same for an account whose address was never verified; also deletes the user's consents, and the apps and
     # webhooks of the given owners. Audit logs record the actor and the reason.
-    end_created: Callable[[Tx, str, Sequence[str], Actor, str, int], Awaitable[Ended]]
+    end_created: Callable[[Tx, str, Sequence[str], Actor, str, int], Awaitable[RevokedCounts]]
     # Deletes redirects from names of the given owners to repos of others, in the same transaction; returns how many.
     unlink_redirects: Callable[[Tx, Sequence[str], Actor, str, int], Awaitable[int]]
 

@@ -2,7 +2,7 @@
 
 import ipaddress
 
-from hubgate.server.throttle.limiter import Limit
+from hubgate.server.throttle.rate_limiter import Limit
 
 _QUARTER, _HOUR, _DAY = 15 * 60, 60 * 60, 24 * 60 * 60
 

@@ -1,9 +1,9 @@
 """Changes of a user's account: profile, rename, deletion."""
 
-from hubgate.server.accounts import renaming, store
-from hubgate.server.accounts.checking import Checking, check_field
+from hubgate.server.accounts import renames, store
+from hubgate.server.accounts.account_locks import lock_account_in
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.holding import hold
+from hubgate.server.accounts.field_checks import FieldChecks, check_field
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.names import check_name
 from hubgate.server.accounts.organizations import store as org_store
@@ -15,7 +15,7 @@ from hubgate.server.storage.database import Tx
 
 
 async def set_profile(accounts: Accounts, user: User, fullname: str, website: str) -> None:
-    checking = Checking()
+    checking = FieldChecks()
     fullname = checking.field("fullname", check_fullname, fullname)
     website = checking.field("website", check_website, website)
     checking.done()
@@ -27,12 +27,12 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
     name, now = check_field("username", check_name, name), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        old = await hold(tx, user)
+        old = await lock_account_in(tx, user)
         if name == old:
             return
-        if not await renaming.exchange_names(tx, "user", user.id, old, name, now):
+        if not await renames.exchange_names(tx, "user", user.id, old, name, now):
             raise FieldErrors({"username": f"{name} is taken."})
-        await renaming.count_rename(tx, accounts, user.id)
+        await renames.count_rename(tx, accounts, user.id)
         await store.set_name(tx, user.id, name)
         await accounts.move_along(tx, user.id, old, name, now)
 
@@ -49,7 +49,7 @@ async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
 
 async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int) -> None:
     """Delete a user inside a transaction."""
-    name = await hold(tx, user)
+    name = await lock_account_in(tx, user)
     memberships = await org_store.begin_change_where_member(tx, user.id)
     orphans = await org_store.only_admin_of(tx, user.id)
     if orphans:
@@ -62,5 +62,5 @@ async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int)
         await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
         await org_store.drop_invitations_by(tx, org_id, user.id)
     await accounts.take_along(tx, user.id, now)
-    await renaming.give_up_name(tx, name, now)
+    await renames.release_name(tx, name, now)
     await store.remove_user(tx, user.id)

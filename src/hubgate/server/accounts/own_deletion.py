@@ -6,7 +6,7 @@ from hubgate.server.accounts import own_account
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person, User
 from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.accounts.password_again import hold_password, require_password
+from hubgate.server.accounts.password_confirmation import lock_password, require_password
 from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import FieldErrors
@@ -35,7 +35,7 @@ async def delete_own(accounts: Accounts, user: User, typed: str, password: str, 
     known_hash, now = await require_password(accounts, user, "password", password), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await hold_password(tx, user, "password", known_hash)
+        await lock_password(tx, user, "password", known_hash)
         await own_account.remove(tx, accounts, user, actor, now)
 
     await accounts.db.write_long(unit)

@@ -26,7 +26,7 @@ _AT_ONCE = 4
 _semaphores: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
 
 
-def turn() -> asyncio.Semaphore:
+def hashing_slot() -> asyncio.Semaphore:
     """The semaphore to hold from counting an attempt until its result is known."""
     loop = asyncio.get_running_loop()
     if loop not in _semaphores:

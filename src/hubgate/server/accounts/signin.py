@@ -8,7 +8,7 @@ from hubgate.server.accounts.emails import email_key
 from hubgate.server.accounts.limits import FAILED_SIGN_INS_FROM_ADDRESS, FAILED_SIGN_INS_OF_ACCOUNT, network_of
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.names import name_key
-from hubgate.server.accounts.passwords import password_matches, turn
+from hubgate.server.accounts.passwords import hashing_slot, password_matches
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.errors import Forbidden, Unprocessable
@@ -28,7 +28,7 @@ async def sign_in(
     accounts: Accounts, username: str, password: str, visitor: Visitor, old: Session | None = None
 ) -> str:
     """Sign in and return the session cookie. `old`, this browser's previous session, is ended."""
-    async with turn():
+    async with hashing_slot():
         user, known_hash = await _check_password(accounts, username.strip(), password, visitor)
     if user.disabled_at is not None:
         raise Forbidden("This account is disabled. Ask whoever runs this hub.")
@@ -36,7 +36,7 @@ async def sign_in(
 
     async def unit(tx: Tx) -> str | None:
         # The password was changed or the account disabled during the comparison, which ended all sessions.
-        if not await store.hold_password(tx, user.id, known_hash):
+        if not await store.lock_password(tx, user.id, known_hash):
             return None
         return await browsers.replace(tx, old, user.id, visitor, now)
 
@@ -57,7 +57,7 @@ async def _check_password(accounts: Accounts, username: str, password: str, visi
     stored = await store.password_hash(accounts.db, user.id) if user else None
     if not await password_matches(password, stored) or user is None or stored is None:
         raise WrongPassword
-    await asyncio.gather(accounts.limiter.give_back(by_account), accounts.limiter.give_back(by_address))
+    await asyncio.gather(accounts.limiter.refund(by_account), accounts.limiter.refund(by_address))
     return user, stored
 
 

@@ -6,11 +6,11 @@ import hmac
 from dataclasses import dataclass
 
 from hubgate.server.accounts import store
-from hubgate.server.accounts.checking import Checking
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
+from hubgate.server.accounts.field_checks import FieldChecks
 from hubgate.server.accounts.limits import JOIN_MAILS, SIGN_UPS_FROM_ADDRESS, network_of
-from hubgate.server.accounts.links import mailed
+from hubgate.server.accounts.links import mailed_links
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.names import check_name
@@ -44,7 +44,7 @@ class _EmailKnown(Exception):
 
 
 def check_candidate(name: str, email: str, password: str) -> Candidate:
-    checking = Checking()
+    checking = FieldChecks()
     candidate = Candidate(
         checking.field("username", check_name, name),
         checking.field("email", check_email, email),
@@ -71,14 +71,14 @@ async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: In
         return await _create(accounts, candidate, password_hash, verified=proven, invitation=invitation)
     except FieldErrors:
         # The name was claimed concurrently. Nothing was mailed, so nothing counts.
-        await asyncio.gather(accounts.limiter.give_back(sign_up), accounts.limiter.give_back(mail))
+        await asyncio.gather(accounts.limiter.refund(sign_up), accounts.limiter.refund(mail))
         raise
     except _EmailKnown:
         message = texts.already_known(candidate.email, accounts.link("/reset"))
         await accounts.db.write(lambda tx: accounts.outbox.add(tx, message))
         return None
     finally:
-        accounts.outbox.hurry()
+        accounts.outbox.send_soon()
 
 
 def require_open(accounts: Accounts, invitation: Invitation | None) -> None:
@@ -98,7 +98,7 @@ async def open_to_join(accounts: Accounts, secret: str) -> Opened:
 
 async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verified: bool, operator: bool) -> User:
     """Create a user regardless of the sign-up setting. Without a password, the user sets it through the reset page."""
-    checking = Checking()
+    checking = FieldChecks()
     candidate = Candidate(
         checking.field("username", check_name, candidate.name),
         checking.field("email", check_email, candidate.email),
@@ -114,7 +114,7 @@ async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verifi
     except _EmailKnown:
         raise Conflict(f"{candidate.email} has an account already.") from None
     finally:
-        accounts.outbox.hurry()
+        accounts.outbox.send_soon()
 
 
 def setup_path(accounts: Accounts) -> str:
@@ -145,7 +145,7 @@ async def create_first_operator(accounts: Accounts, candidate: Candidate) -> Use
     except _EmailKnown:
         raise FieldErrors({"email": "This address has an account already."}) from None
     finally:
-        accounts.outbox.hurry()
+        accounts.outbox.send_soon()
 
 
 async def _create(
@@ -190,8 +190,8 @@ async def _create(
 
 async def _use_up(tx: Tx, invitation: Invitation, user: User, now: int) -> bool:
     if invitation.org_id is None:
-        return await org_store.take_invitation(tx, invitation.id, now)
-    return await org_store.hand_invitation_to(tx, invitation.id, user.id, now)
+        return await org_store.use_invitation(tx, invitation.id, now)
+    return await org_store.readdress_invitation(tx, invitation.id, user.id, now)
 
 
 def _taken(name: str) -> FieldErrors:
@@ -199,5 +199,5 @@ def _taken(name: str) -> FieldErrors:
 
 
 async def mail_confirmation(accounts: Accounts, tx: Tx, user: User, now: int) -> None:
-    secret = await mailed.make(tx, Link(Purpose.VERIFY, user.id, user.email), now)
+    secret = await mailed_links.create(tx, Link(Purpose.VERIFY, user.id, user.email), now)
     await accounts.outbox.add(tx, texts.confirm_address(user.email, accounts.link(f"/verify/{secret}")))

@@ -58,7 +58,7 @@ async def user_by_email(tx: Tx | Database, email: str) -> User | None:
     return User(*row) if row else None
 
 
-async def hold_user(tx: Tx, user_id: str) -> User | None:
+async def lock_user(tx: Tx, user_id: str) -> User | None:
     """Lock a user until the end of the transaction and return the current row; None if the user was deleted."""
     sql = f"UPDATE users SET name = name WHERE id = :id RETURNING {USER.replace('u.', '')}"
     row = await tx.one(sql, {"id": user_id})
@@ -94,7 +94,7 @@ async def account_named(tx: Tx | Database, name: str) -> User | Organization | N
     return await (user if row["kind"] == "user" else organization)(tx, row["owner_id"])
 
 
-async def hold_password(tx: Tx, user_id: str, password_hash: str) -> bool:
+async def lock_password(tx: Tx, user_id: str, password_hash: str) -> bool:
     """Lock the password until the end of the transaction; False if it has changed or the user is disabled."""
     sql = """
         UPDATE users SET password_hash = password_hash

@@ -63,7 +63,7 @@ class Actor:
     user_agent: str | None = None
     token: dict[str, Any] | None = None
     oauth: dict[str, Any] | None = None
-    # The user's version when the request was authenticated; not part of the log (accounts/holding.py).
+    # The user's version when the request was authenticated; not part of the log (accounts/account_locks.py).
     credentials_version: int | None = None
 
 

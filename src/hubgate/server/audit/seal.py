@@ -12,9 +12,9 @@ from functools import cached_property, partial
 
 from hubgate.server import failpoint
 from hubgate.server.audit import chain, store
+from hubgate.server.audit.background import AuditBackground
 from hubgate.server.audit.head import Heads
 from hubgate.server.audit.model import Batch, Entry, Head
-from hubgate.server.audit.rounds import Rounds
 from hubgate.server.clock import Clock
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
@@ -45,8 +45,8 @@ class Sealer:
     secret: ServerSecret
 
     @cached_property
-    def _rounds(self) -> Rounds:
-        return Rounds(partial(store.next_unsealed, self.db), self._has_more)
+    def _rounds(self) -> AuditBackground:
+        return AuditBackground(partial(store.next_unsealed, self.db), self._has_more)
 
     async def step(self) -> bool:
         """Seal one batch each of a few organizations; True if more may be waiting."""

@@ -161,20 +161,20 @@ async def _flaw_of_end(tx: Tx, head: Head, seq: int, digest: bytes) -> str | Non
 
 
 @dataclass(frozen=True)
-class Glance:
+class QuickReport:
     """The result of a quick check. `sealed_at` is None before the first batch."""
 
     sealed_at: int | None
     broken: bool
 
 
-async def glance(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable[int]) -> Glance:
+async def quick_check(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable[int]) -> QuickReport:
     """Verify the head and the shown batches, newest first, up to ENTRIES_AT_A_GLANCE entries."""
     head, last = await store.head(tx, org_id), await store.last_batch(tx, org_id)
     if head is None or last is None:
-        return Glance(None, broken=(head is None) != (last is None))
+        return QuickReport(None, broken=(head is None) != (last is None))
     if _flaw_of_head(Heads(secret), head) or (last.seq, last.hash) != (head.seq, head.hash):
-        return Glance(last.sealed_at, broken=True)
+        return QuickReport(last.sealed_at, broken=True)
     left = ENTRIES_AT_A_GLANCE
     for run in _runs({head.seq, *shown}):
         # Includes the batch before the run, whose hash is part of the run's oldest batch.
@@ -185,10 +185,10 @@ async def glance(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable[int]
             if left >= 0:
                 affordable.append(seq)
         if await _is_flawed(tx, head, known, affordable):
-            return Glance(last.sealed_at, broken=True)
+            return QuickReport(last.sealed_at, broken=True)
         if left < 0:
             break
-    return Glance(last.sealed_at, broken=False)
+    return QuickReport(last.sealed_at, broken=False)
 
 
 def _runs(seqs: Iterable[int]) -> list[list[int]]:

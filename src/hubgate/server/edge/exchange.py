@@ -10,7 +10,7 @@ from starlette.types import Message, Scope, Send
 
 from hubgate.server.clock import iso, system_clock
 from hubgate.server.edge.routes import Route
-from hubgate.server.http.headers import Manner, StandardHeaders
+from hubgate.server.http.headers import HeaderPolicy, StandardHeaders
 from hubgate.server.http.intake import BoundedBody
 from hubgate.server.http.surface import Surface
 from hubgate.server.logs import RequestLine, log_request
@@ -44,8 +44,8 @@ class Exchange:
         return self.route.surface if self.route else self._surface_by_prefix
 
     @property
-    def _manner(self) -> Manner:
-        return self.route.manner if self.route else Manner(self._surface_by_prefix)
+    def _manner(self) -> HeaderPolicy:
+        return self.route.manner if self.route else HeaderPolicy(self._surface_by_prefix)
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -30,7 +30,7 @@ from hubgate.server.events import depth
 from hubgate.server.http.cookies import SESSION, read_cookie
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.storage.aside import Aside
+from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Database
 
 # Existing clients compare this text to distinguish an invalid token from a missing repo.
@@ -50,8 +50,8 @@ class Guard:
     secure: bool = False
 
     @cached_property
-    def aside(self) -> Aside:
-        return Aside(self.db)
+    def background_writes(self) -> BackgroundWrites:
+        return BackgroundWrites(self.db)
 
     async def __call__(self, request: HubRequest, route: Route | None) -> None:
         """Set the caller of a request. `route` is None for the 404 page."""
@@ -85,8 +85,10 @@ class Guard:
         if found is None:
             return ANONYMOUS
         person, session = found
-        if browsers.is_to_be_noted(session, now):
-            self.aside.note(session.id, lambda tx: session_store.note_use(tx, session.id, now, request.client_ip))
+        if browsers.use_is_recorded(session, now):
+            self.background_writes.note(
+                session.id, lambda tx: session_store.record_use(tx, session.id, now, request.client_ip)
+            )
         return Caller.with_session(person, session)
 
     async def if_good(self, request: HubRequest) -> Caller:
@@ -96,7 +98,7 @@ class Guard:
         except Unauthorized:
             return ANONYMOUS
 
-    async def again(self, request: HubRequest) -> Caller:
+    async def reload_caller(self, request: HubRequest) -> Caller:
         """Read the caller again, for a request that took long, such as a push that was received over an hour."""
         return await self._hub_token_caller(request, Surface.GIT)
 
@@ -129,8 +131,8 @@ class Guard:
             return None
         person, token = found
         now = self.clock()
-        if personal.is_to_be_noted(token, now):
-            self.aside.note(token.id, lambda tx: token_store.note_use(tx, token.id, now))
+        if personal.use_is_recorded(token, now):
+            self.background_writes.note(token.id, lambda tx: token_store.record_use(tx, token.id, now))
         return Caller.with_token(person, token)
 
 

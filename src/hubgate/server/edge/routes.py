@@ -23,7 +23,7 @@ from hubgate.server.access.identity import Identity, Kind
 from hubgate.server.access.policy import decide, refuse_missing
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Repo, Resource
 from hubgate.server.access.rule import Credential
-from hubgate.server.http.headers import Manner
+from hubgate.server.http.headers import HeaderPolicy
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 
@@ -248,8 +248,8 @@ class Route:
         return self.endpoint.action
 
     @cached_property
-    def manner(self) -> Manner:
-        return Manner(self.surface, self.secret_address, self.leads_away)
+    def manner(self) -> HeaderPolicy:
+        return HeaderPolicy(self.surface, self.secret_address, self.leads_away)
 
     @cached_property
     def parameters(self) -> list[str]:

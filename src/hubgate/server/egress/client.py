@@ -5,13 +5,13 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 
+from hubgate.server.egress.address_slots import AddressSlots
 from hubgate.server.egress.addresses import Address, Network, is_allowed, is_public, may_be_opened
 from hubgate.server.egress.exchange import Answer, Connection
-from hubgate.server.egress.own import Own
+from hubgate.server.egress.own_addresses import OwnAddresses
 from hubgate.server.egress.pool import Key, Pool
-from hubgate.server.egress.resolve import Checked, NoRoom, NotReached, Resolve, SystemResolver
-from hubgate.server.egress.room import Rooms
-from hubgate.server.egress.target import AddressRefused, Target, parse_target
+from hubgate.server.egress.resolve import Checked, NoFreeSlot, Resolve, SystemResolver, Unreachable
+from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
@@ -29,16 +29,16 @@ class Egress:
         """Tests replace `resolve` and `tls`, the remote side of the network."""
         self._system = SystemResolver() if resolve is None else None
         self._allowed = allowed
-        self._checked = Checked(resolve or self._system or SystemResolver(), allowed, Own(own))
+        self._checked = Checked(resolve or self._system or SystemResolver(), allowed, OwnAddresses(own))
         self._pool = Pool(proxy, tls)
-        self._rooms = Rooms()
+        self._rooms = AddressSlots()
 
     def check(self, url: str) -> None:
         """Reject a URL that can never be used. Names are not resolved, because their addresses may change."""
         target = parse_target(url)
         if target.literal is not None and not is_allowed(target.literal, self._allowed):
             private = may_be_opened(target.literal)
-            raise AddressRefused(
+            raise AddressNotAllowed(
                 "it is private, and HUBGATE_EGRESS_ALLOW does not open its network" if private else "it is reserved"
             )
 
@@ -62,15 +62,15 @@ class Egress:
             async with asyncio.timeout(seconds):
                 addresses = await self._checked.addresses(target)
                 return await self._send(target, addresses, request, cap)
-        except (TimeoutError, NotReached) as error:
+        except (TimeoutError, Unreachable) as error:
             late = f"no complete answer within {seconds:.0f} s"
-            failure = error if isinstance(error, NotReached) else NotReached(late)
+            failure = error if isinstance(error, Unreachable) else Unreachable(late)
             failure.is_public = bool(addresses) and all(map(is_public, addresses))
             raise failure from None
 
     async def _send(self, target: Target, addresses: Sequence[Address], request: bytes, cap: int) -> Answer:
         """Send to the first address that accepts a connection and has a free slot."""
-        failure: NotReached = NoRoom("too many requests are in the air to it")
+        failure: Unreachable = NoFreeSlot("too many requests are in the air to it")
         for address in addresses:
             async with self._rooms.entered(address) as has_room:
                 if not has_room:
@@ -80,7 +80,7 @@ class Egress:
                     return answer
                 try:
                     key, connection = await self._pool.dial(target, address)
-                except NotReached as error:
+                except Unreachable as error:
                     failure = error
                     continue
                 return await self._exchange(key, connection, request, cap)
@@ -93,7 +93,7 @@ class Egress:
             return None
         try:
             return await self._exchange(*idle, request, cap)
-        except NotReached:
+        except Unreachable:
             if not idle[1].was_closed_meanwhile:
                 raise
             return None
@@ -104,7 +104,7 @@ class Egress:
         except BaseException:
             connection.close()
             raise
-        self._pool.give_back(key, connection)
+        self._pool.refund(key, connection)
         return answer
 
 

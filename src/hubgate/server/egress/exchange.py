@@ -12,7 +12,7 @@ from typing import cast
 
 import httptools
 
-from hubgate.server.egress.resolve import NotReached
+from hubgate.server.egress.resolve import Unreachable
 
 # Status line and headers of the response, interim responses included.
 MOST_HEAD_BYTES = 64 * 1024
@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
         # Until a response says otherwise: a deadline that cancels the exchange must close the connection.
         self.is_reusable = False
         if self._transport is None or self._transport.is_closing():
-            raise NotReached("the connection was closed")
+            raise Unreachable("the connection was closed")
         self._pending = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         try:
@@ -168,4 +168,4 @@ class Connection(asyncio.Protocol):
     def _fail(self, cause: str) -> None:
         self.is_reusable = False
         if self._pending is not None and not self._pending.done():
-            self._pending.set_exception(NotReached(cause))
+            self._pending.set_exception(Unreachable(cause))

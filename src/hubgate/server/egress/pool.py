@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from hubgate.server.egress.addresses import Address
 from hubgate.server.egress.exchange import MOST_HEAD_BYTES, Connection
-from hubgate.server.egress.resolve import NotReached
+from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.egress.target import Target
 
 CONNECT_SECONDS = 5.0
@@ -56,11 +56,11 @@ class Pool:
             async with asyncio.timeout(CONNECT_SECONDS):
                 return _key(target, address), await self._connected(target, address)
         except TimeoutError:
-            raise NotReached(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from None
+            raise Unreachable(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from None
         except (OSError, ssl.SSLError, ssl.CertificateError) as error:
-            raise NotReached(f"{address}: {error}") from error
+            raise Unreachable(f"{address}: {error}") from error
 
-    def give_back(self, key: Key, connection: Connection) -> None:
+    def refund(self, key: Key, connection: Connection) -> None:
         if not connection.is_reusable:
             return
         now = time.monotonic()
@@ -112,7 +112,7 @@ class Pool:
         """Connect through the operator's proxy, by address: the proxy must not resolve the name again."""
         proxy = self._proxy
         if proxy is None:
-            raise NotReached("no proxy")
+            raise Unreachable("no proxy")
         loop = asyncio.get_running_loop()
         transport, greeting = await loop.create_connection(_ProxyGreeting, proxy.hostname or "", proxy.port or 3128)
         try:
@@ -144,11 +144,11 @@ class _ProxyGreeting(asyncio.Protocol):
         if self._head.endswith(b"\r\n\r\n") and self._head.split(b" ", 2)[1:2] == [b"200"]:
             self.passed.set_result(None)
         elif b"\r\n\r\n" in self._head or len(self._head) > MOST_HEAD_BYTES:
-            self.passed.set_exception(NotReached(f"the proxy refused: {self._head[:100]!r}"))
+            self.passed.set_exception(Unreachable(f"the proxy refused: {self._head[:100]!r}"))
 
     def connection_lost(self, _: Exception | None) -> None:
         if not self.passed.done():
-            self.passed.set_exception(NotReached("the proxy closed the connection"))
+            self.passed.set_exception(Unreachable("the proxy closed the connection"))
 
 
 @functools.cache

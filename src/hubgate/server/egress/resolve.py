@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hubgate.server.egress.addresses import Address, Network, is_allowed
-from hubgate.server.egress.own import NOBODY, Own
+from hubgate.server.egress.own_addresses import NOBODY, OwnAddresses
 from hubgate.server.egress.target import Target
 
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
@@ -23,7 +23,7 @@ THREADS_PER_SITE = 32
 THREADS_PER_OWNER = 8
 
 
-class NotReached(Exception):
+class Unreachable(Exception):
     """The address did not respond. Blocked, refused, unknown and timed out look the same to users (attack W18).
 
     `cause` is for the operator's log. `is_public` says that anyone could have connected to the address; for any other
@@ -36,7 +36,7 @@ class NotReached(Exception):
         self.is_public = False
 
 
-class NoRoom(NotReached):
+class NoFreeSlot(Unreachable):
     """Nothing was sent because too many requests or look-ups for the address are in flight. A retry may succeed."""
 
 
@@ -53,7 +53,7 @@ class SystemResolver:
             same_site, same_owner = self._count_similar(host, 2), self._count_similar(host, 3)
             if same_owner >= THREADS_PER_OWNER or same_site >= THREADS_PER_SITE or len(self._pending) >= THREADS:
                 like = f"{same_site} like {host}, {same_owner} very much so"
-                raise NoRoom(f"{len(self._pending)} names are being resolved, {like}")
+                raise NoFreeSlot(f"{len(self._pending)} names are being resolved, {like}")
             loop = asyncio.get_running_loop()
             pending = self._pending[host] = loop.run_in_executor(self._threads, _look_up, host)
             pending.add_done_callback(lambda _: self._pending.pop(host, None))
@@ -81,15 +81,15 @@ class Checked:
 
     resolve: Resolve
     allowed: Sequence[Network] = ()
-    own: Own = NOBODY
+    own: OwnAddresses = NOBODY
 
     async def addresses(self, target: Target) -> Sequence[Address]:
         if self.own.is_named(target.host, target.port):
-            raise NotReached("it is the hub itself")
+            raise Unreachable("it is the hub itself")
         addresses = [target.literal] if target.literal else await self._resolved(target.host)
         for address in addresses:
             if not is_allowed(address, self.allowed) or self.own.is_at(address, target.port):
-                raise NotReached(f"{address} is blocked")
+                raise Unreachable(f"{address} is blocked")
         return addresses
 
     async def _resolved(self, host: str) -> Sequence[Address]:
@@ -98,8 +98,8 @@ class Checked:
                 try:
                     addresses = await self.resolve(host)
                 except (OSError, UnicodeError) as error:
-                    raise NotReached(f"{host} does not resolve: {error}") from error
+                    raise Unreachable(f"{host} does not resolve: {error}") from error
                 if not addresses:
-                    raise NotReached(f"{host} has no address")
+                    raise Unreachable(f"{host} has no address")
                 return addresses
-        raise NotReached(f"{host} was not resolved within {RESOLVE_SECONDS:.0f} s")
+        raise Unreachable(f"{host} was not resolved within {RESOLVE_SECONDS:.0f} s")

@@ -32,7 +32,7 @@ _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|[0-9]+)\Z")
 
 
-class AddressRefused(Unprocessable):
+class AddressNotAllowed(Unprocessable):
     """The address is not allowed. The message says which rule it breaks."""
 
     def __init__(self, rule: str) -> None:
@@ -63,24 +63,24 @@ class Target:
 @lru_cache(maxsize=4096)
 def parse_target(url: str) -> Target:
     if len(url) > LONGEST_URL:
-        raise AddressRefused(f"it is longer than {LONGEST_URL:,} characters")
+        raise AddressNotAllowed(f"it is longer than {LONGEST_URL:,} characters")
     if not _CLEAN.match(url):
-        raise AddressRefused(_what_is_wrong(url))
+        raise AddressNotAllowed(_what_is_wrong(url))
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise AddressRefused("it cannot be read") from None
+        raise AddressNotAllowed("it cannot be read") from None
     scheme = parts.scheme.lower()
     if scheme not in DEFAULT_PORTS:
-        raise AddressRefused("it must begin with http:// or https://")
+        raise AddressNotAllowed("it must begin with http:// or https://")
     if "@" in parts.netloc:
-        raise AddressRefused("it holds a user name or password")
+        raise AddressNotAllowed("it holds a user name or password")
     if parts.fragment or url.endswith("#"):
-        raise AddressRefused("it holds a fragment")
+        raise AddressNotAllowed("it holds a fragment")
     port = DEFAULT_PORTS[scheme] if port is None else port
     if port in BLOCKED_PORTS:
-        raise AddressRefused(f"port {port} belongs to another kind of service")
+        raise AddressNotAllowed(f"port {port} belongs to another kind of service")
     host, literal = _host(parts.netloc)
     request = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(scheme, host, port, request, literal)
@@ -101,19 +101,19 @@ def _host(netloc: str) -> tuple[str, Address | None]:
     if netloc.startswith("["):
         inside, bracket, rest = netloc[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")) or "%" in inside:
-            raise AddressRefused("it cannot be read")
+            raise AddressNotAllowed("it cannot be read")
         try:
             return inside.lower(), ipaddress.IPv6Address(inside)
         except ValueError:
-            raise AddressRefused("its host is no IPv6 address") from None
+            raise AddressNotAllowed("its host is no IPv6 address") from None
     host = netloc.rpartition(":")[0] if ":" in netloc else netloc
     host = host.lower().removesuffix(".")
     if not _NAME.match(host):
-        raise AddressRefused("its host is no host name")
+        raise AddressNotAllowed("its host is no host name")
     if _NUMERIC.match(host.rpartition(".")[2]):
         try:
             # Only four decimal numbers without leading zeros: parsers disagree about every other spelling.
             return host, ipaddress.IPv4Address(host)
         except ValueError:
-            raise AddressRefused("its host is a number that programs read differently") from None
+            raise AddressNotAllowed("its host is a number that programs read differently") from None
     return host, None

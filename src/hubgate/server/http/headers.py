@@ -29,7 +29,7 @@ _EXPOSE_HEADERS = (
 _PREFLIGHT_SECONDS = 7200
 
 
-class Manner(NamedTuple):
+class HeaderPolicy(NamedTuple):
     """The fields of a route that determine its standard headers."""
 
     surface: Surface
@@ -41,10 +41,10 @@ class StandardHeaders:
     """The standard headers, encoded once per manner because `add` runs for every response."""
 
     def __init__(self, secure: bool) -> None:
-        manners = [Manner(*parts) for parts in product(Surface, (False, True), (False, True))]
+        manners = [HeaderPolicy(*parts) for parts in product(Surface, (False, True), (False, True))]
         self._fixed = {manner: _encoded(_standard(manner, secure)) for manner in manners}
 
-    def add(self, manner: Manner, request_id: str, given: RawHeaders) -> RawHeaders:
+    def add(self, manner: HeaderPolicy, request_id: str, given: RawHeaders) -> RawHeaders:
         """Add the standard headers; headers that the handler set take precedence."""
         names = {name.lower() for name, _ in given}
         standard = [pair for pair in self._fixed[manner] if pair[0] not in names]
@@ -59,7 +59,7 @@ def preflight(methods: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _standard(manner: Manner, secure: bool) -> dict[str, str]:
+def _standard(manner: HeaderPolicy, secure: bool) -> dict[str, str]:
     surface = manner.surface
     policy = _POLICIES.get(surface, _DATA_POLICY)
     if surface is Surface.PAGE and not manner.leads_away:

@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from hubgate.server.clock import Clock
-from hubgate.server.hub.commits.turns import Turns
+from hubgate.server.hub.commits.branch_locks import BranchLocks
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.hub.limits import Limits
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.throttle.limiter import Limiter
+from hubgate.server.throttle.rate_limiter import Limiter
 
 OnUnlinked = Callable[[Tx, str], Awaitable[None]]
 
@@ -33,7 +33,7 @@ class Repos:
     guest_pull_requests: int
     guest_bytes: int
     limits: Limits = field(default_factory=Limits)
-    turns: Turns = field(default_factory=Turns)
+    turns: BranchLocks = field(default_factory=BranchLocks)
     # For git programs that walk a history.
     walks: Slots = field(
         default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_of_repo=2)

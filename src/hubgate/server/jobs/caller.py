@@ -24,7 +24,7 @@ class ClientLeft(Exception):
     """The client disconnected before the response was ready."""
 
 
-class Waiting(Protocol):
+class ClientWait(Protocol):
     """A job or slot that a caller waits for."""
 
     def abandon(self) -> None:
@@ -45,7 +45,7 @@ class Caller:
         self.repo: str | None = None
         self.may_abandon = may_abandon
         self.has_left = False
-        self.waiting: set[Waiting] = set()
+        self.waiting: set[ClientWait] = set()
         self._disconnect: Callable[[], Coroutine[Any, Any, Any]] | None = None
         self._watch_task: asyncio.Task[None] | None = None
 

@@ -49,7 +49,7 @@ class Outbox:
         sealed = self.secret.seal(msgspec.json.encode(message), _context(mail_id))
         await store.add(tx, mail_id, sealed, due_at=now, expires_at=now + WORTH_SENDING_FOR)
 
-    def hurry(self) -> None:
+    def send_soon(self) -> None:
         """Send due mail now, in a background task: one mail at a time, however many callers ask."""
         self._is_requested = True
         if self._task is None or self._task.done():
@@ -98,12 +98,12 @@ class Outbox:
     async def _send(self, row: Row) -> None:
         mail_id, now = row["id"], self.clock()
         leased_until = now + TAKEN_FOR
-        if not await self.db.write(lambda tx: store.take(tx, mail_id, row["due_at"], leased_until)):
+        if not await self.db.write(lambda tx: store.lease(tx, mail_id, row["due_at"], leased_until)):
             return
         failure = await self._attempt(row, now)
         if failure is not None and not failure.permanent:
             again_at = now + PAUSES[min(row["attempts"], len(PAUSES) - 1)]
-            await self.db.write(lambda tx: store.put_off(tx, mail_id, leased_until, again_at))
+            await self.db.write(lambda tx: store.postpone(tx, mail_id, leased_until, again_at))
             log.warning("mail %s was not sent and will be tried again: %s", mail_id, failure)
             return
         await self.db.write(lambda tx: store.remove(tx, mail_id))

@@ -21,7 +21,7 @@ async def due(tx: Tx, now: int, most: int) -> Sequence[Row]:
     )
 
 
-async def take(tx: Tx, mail_id: str, due_at: int, taken_until: int) -> bool:
+async def lease(tx: Tx, mail_id: str, due_at: int, taken_until: int) -> bool:
     """Lease a mail until `taken_until`; False if another sender leased it first."""
     changed = await tx.exec(
         "UPDATE mails SET due_at = :taken_until, attempts = attempts + 1 WHERE id = :id AND due_at = :due_at",
@@ -30,7 +30,7 @@ async def take(tx: Tx, mail_id: str, due_at: int, taken_until: int) -> bool:
     return changed == 1
 
 
-async def put_off(tx: Tx, mail_id: str, taken_until: int, again_at: int) -> None:
+async def postpone(tx: Tx, mail_id: str, taken_until: int, again_at: int) -> None:
     """Schedule the next attempt, unless the lease expired and another sender took over."""
     await tx.exec(
         "UPDATE mails SET due_at = :again_at WHERE id = :id AND due_at = :taken_until",

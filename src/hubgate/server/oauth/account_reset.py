@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hubgate.server.accounts.ended import Ended
+from hubgate.server.accounts.revocations import RevokedCounts
 from hubgate.server.audit.model import Actor
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.device import store as device_store
@@ -13,31 +13,33 @@ from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.storage.database import Tx
 
 
-async def end_sign_ins(tx: Tx, user_id: str, now: int) -> Ended:
+async def end_sign_ins(tx: Tx, user_id: str, now: int) -> RevokedCounts:
     """Delete the user's codes and tokens of every app. Consents remain, so apps get new tokens by a new sign-in.
 
     The caller's transaction has locked the user. Consents are locked first, as everywhere: a concurrent refresh either
     committed before, and its tokens are deleted here, or finds its refresh token deleted.
     """
-    await consent_store.hold_of_user(tx, user_id)
+    await consent_store.lock_of_user(tx, user_id)
     return await _delete_tokens(tx, user_id, now)
 
 
-async def end_everything(tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int) -> Ended:
+async def end_everything(
+    tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int
+) -> RevokedCounts:
     """Also delete the user's consents and the apps of `owners`, with all consents and tokens for those apps."""
     # Apps are locked before consents, in the same order as when an app is deleted.
-    owned_apps = [app for owner in owners for app in await app_store.hold_of_owner(tx, owner)]
-    connected = await consent_store.hold_of_user(tx, user_id)
+    owned_apps = [app for owner in owners for app in await app_store.lock_of_owner(tx, owner)]
+    connected = await consent_store.lock_of_user(tx, user_id)
     ended = await _delete_tokens(tx, user_id, now)
     await consent_store.remove_of_user(tx, user_id)
     for app in owned_apps:
-        await owning.delete_held(tx, app, actor, now, reason)
+        await management.delete_locked(tx, app, actor, now, reason)
     return replace(ended, connected_apps=connected, apps=len(owned_apps))
 
 
-async def _delete_tokens(tx: Tx, user_id: str, now: int) -> Ended:
+async def _delete_tokens(tx: Tx, user_id: str, now: int) -> RevokedCounts:
     """Delete and count tokens. The caller's transaction has locked the consents."""
     tokens, families = await token_store.count_of_user(tx, user_id, now)
     await device_store.end_of_user(tx, user_id)
     await token_store.end_of_user(tx, user_id)
-    return Ended(app_tokens=tokens, refresh_tokens=families)
+    return RevokedCounts(app_tokens=tokens, refresh_tokens=families)

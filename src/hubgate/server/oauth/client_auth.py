@@ -7,21 +7,21 @@ from urllib.parse import unquote_plus
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.apps import store
-from hubgate.server.oauth.apps.finding import find_app
+from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.cimd.documents import DocumentRefused
+from hubgate.server.oauth.cimd.documents import InvalidDocument
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.errors import ClientRefused, invalid_request
+from hubgate.server.oauth.errors import InvalidClient, invalid_request
 from hubgate.server.oauth.parameters import Parameters
 from hubgate.server.secret import fingerprint
-from hubgate.server.throttle.limiter import Limit
+from hubgate.server.throttle.rate_limiter import Limit
 
 # Counted per network and app, so that a stranger's wrong guesses do not lock the app out.
 FAILED_AUTHENTICATIONS = Limit("client authentication", 100, 15 * 60)
 
 
 @dataclass(frozen=True)
-class Presented:
+class ClientCredentials:
     """The client credentials in a request. `secret` is None if the client claims to be public."""
 
     client_id: str
@@ -31,7 +31,7 @@ class Presented:
     raw: tuple[str, str] | None = None
 
 
-def presented(request: HubRequest, parameters: Parameters) -> Presented | None:
+def client_credentials(request: HubRequest, parameters: Parameters) -> ClientCredentials | None:
     """Read the client credentials; None if the request does not name a client."""
     header = request.headers.get("authorization")
     body_id, body_secret = parameters.get("client_id"), parameters.get("client_secret")
@@ -40,10 +40,10 @@ def presented(request: HubRequest, parameters: Parameters) -> Presented | None:
             if body_secret is not None:
                 raise invalid_request("client_secret came without client_id.")
             return None
-        return Presented(body_id, body_secret, basic=False)
+        return ClientCredentials(body_id, body_secret, basic=False)
     scheme, _, value = header.partition(" ")
     if scheme.lower() != "basic":
-        raise ClientRefused(
+        raise InvalidClient(
             "Authenticate with Basic, with client_id and client_secret in the body, or not at all.",
             basic=True,
             about="client_id",
@@ -57,17 +57,17 @@ def presented(request: HubRequest, parameters: Parameters) -> Presented | None:
         raise _not_basic() from None
     if not colon:
         raise _not_basic()
-    found = Presented(unquote_plus(name), unquote_plus(password), basic=True, raw=(name, password))
+    found = ClientCredentials(unquote_plus(name), unquote_plus(password), basic=True, raw=(name, password))
     if body_id is not None and body_id not in (found.client_id, name):
         raise invalid_request("client_id in the body is not the one in the Authorization header.", "client_id")
     return found
 
 
-def _not_basic() -> ClientRefused:
-    return ClientRefused("The Authorization header is not Basic credentials.", basic=True, about="client_id")
+def _not_basic() -> InvalidClient:
+    return InvalidClient("The Authorization header is not Basic credentials.", basic=True, about="client_id")
 
 
-async def authenticate(oauth: OAuth, given: Presented, ip: str) -> App:
+async def authenticate(oauth: OAuth, given: ClientCredentials, ip: str) -> App:
     """Authenticate the client. A public app proves nothing here; its PKCE verifier or device code does that later.
 
     A correct secret is accepted after any number of failures: 256 bits cannot be guessed anyway, and an app must keep
@@ -76,11 +76,11 @@ async def authenticate(oauth: OAuth, given: Presented, ip: str) -> App:
     app = await (_with_secret(oauth, given) if given.secret else _public(oauth, given, ip))
     if app is None:
         await oauth.limiter.take(FAILED_AUTHENTICATIONS, f"{network_of(ip)} {given.client_id}")
-        raise ClientRefused(basic=given.basic)
+        raise InvalidClient(basic=given.basic)
     return app
 
 
-async def _with_secret(oauth: OAuth, given: Presented) -> App | None:
+async def _with_secret(oauth: OAuth, given: ClientCredentials) -> App | None:
     candidates = dict.fromkeys([(given.client_id, given.secret), *([given.raw] if given.raw else [])])
     for client_id, secret in candidates:
         # PostgreSQL rejects NUL in a query parameter.
@@ -91,7 +91,7 @@ async def _with_secret(oauth: OAuth, given: Presented) -> App | None:
     return None
 
 
-async def _public(oauth: OAuth, given: Presented, ip: str) -> App | None:
+async def _public(oauth: OAuth, given: ClientCredentials, ip: str) -> App | None:
     app = await find_client(oauth, given.client_id, ip, basic=given.basic)
     return app if app is not None and not app.confidential else None
 
@@ -100,5 +100,5 @@ async def find_client(oauth: OAuth, client_id: str, ip: str, *, basic: bool = Fa
     """Like `find_app`, but an invalid metadata document raises invalid_client (RFC 6749, section 5.2)."""
     try:
         return await find_app(oauth, client_id, caller=ip)
-    except DocumentRefused as error:
-        raise ClientRefused(error.message, basic=basic) from error
+    except InvalidDocument as error:
+        raise InvalidClient(error.message, basic=basic) from error

@@ -12,7 +12,7 @@ from hubgate.server.oauth.tokens.idtoken import Signer
 from hubgate.server.scopes import Scope
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database
-from hubgate.server.throttle.limiter import Limiter
+from hubgate.server.throttle.rate_limiter import Limiter
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from hubgate.server.http.oauth_text import oauth_text
 _INVALID_CLIENT = "The client is unknown, or its credentials do not fit."
 
 
-class OAuthRefused(BadRequest):
+class OAuthError(BadRequest):
     """An OAuth error with status 400; for invalid_client, with status 401, see ClientRefused.
 
     `about` names the parameter to mark in the explanation, if comparing with the registered values would not find it.
@@ -17,11 +17,11 @@ class OAuthRefused(BadRequest):
         self.about = about
 
 
-class NotYet(OAuthRefused):
+class AuthorizationPending(OAuthError):
     """The response to a polling device before the user has decided; not an app error (RFC 8628, section 3.5)."""
 
 
-class ClientRefused(Unauthorized):
+class InvalidClient(Unauthorized):
     """invalid_client: 401, with a challenge in the scheme the client used (RFC 6749, section 5.2).
 
     `about` is as in OAuthRefused; the default is for a wrong secret or an unknown client.
@@ -32,22 +32,22 @@ class ClientRefused(Unauthorized):
         self.about = about
 
 
-def invalid_request(description: str, about: str = "") -> OAuthRefused:
-    return OAuthRefused("invalid_request", description, about)
+def invalid_request(description: str, about: str = "") -> OAuthError:
+    return OAuthError("invalid_request", description, about)
 
 
-def invalid_grant(description: str, about: str = "") -> OAuthRefused:
-    return OAuthRefused("invalid_grant", description, about)
+def invalid_grant(description: str, about: str = "") -> OAuthError:
+    return OAuthError("invalid_grant", description, about)
 
 
-def invalid_scope(description: str, about: str = "") -> OAuthRefused:
-    return OAuthRefused("invalid_scope", description, about)
+def invalid_scope(description: str, about: str = "") -> OAuthError:
+    return OAuthError("invalid_scope", description, about)
 
 
-def invalid_target(description: str) -> OAuthRefused:
+def invalid_target(description: str) -> OAuthError:
     """RFC 8707, section 2."""
-    return OAuthRefused("invalid_target", description, "resource")
+    return OAuthError("invalid_target", description, "resource")
 
 
-def unauthorized_client(description: str) -> OAuthRefused:
-    return OAuthRefused("unauthorized_client", description)
+def unauthorized_client(description: str) -> OAuthError:
+    return OAuthError("unauthorized_client", description)

@@ -18,6 +18,6 @@ def is_verifier(text: str) -> bool:
     return _VERIFIER.match(text) is not None
 
 
-def fits(verifier: str, challenge: str) -> bool:
+def verifier_matches(verifier: str, challenge: str) -> bool:
     digest = hashlib.sha256(verifier.encode()).digest()
     return hmac.compare_digest(base64.urlsafe_b64encode(digest).rstrip(b"=").decode(), challenge)

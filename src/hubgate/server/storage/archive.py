@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 
 from hubgate.server.errors import StartupError
 from hubgate.server.secret import secret_file
-from hubgate.server.storage import datadir
+from hubgate.server.storage import data_folder
 from hubgate.server.storage.engines import is_sqlite, sqlite_path
 
 FOLDERS = ("repos", "lfs")
@@ -50,7 +50,7 @@ def backup(database_url: str, data_dir: Path, target: Path, *, with_keys: bool) 
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".backup-") as scratch:
             snapshot, draft = Path(scratch, DATABASE_NAME), Path(scratch, "archive")
-            with datadir.untidied(data_dir):
+            with data_folder.untidied(data_dir):
                 _snapshot(source, snapshot)
                 _write(draft, {DATABASE_NAME: snapshot, **dict(_files(data_dir, with_keys))})
             draft.replace(target)
@@ -70,14 +70,14 @@ def restore(database_url: str, data_dir: Path, archive: Path) -> None:
         raise StartupError(f"There is no archive {archive}.")
     if sqlite_path(database_url).resolve() != (data_dir / DATABASE_NAME).resolve():
         raise StartupError("Restore works on the database file inside the data folder. Unset HUBGATE_DATABASE_URL.")
-    datadir.make_writable(data_dir)
-    with datadir.alone(data_dir):
-        datadir.clear_interrupted_restore(data_dir)
-        left = sorted(path.name for path in data_dir.iterdir() if path.name != datadir.LOCK_NAME)
+    data_folder.make_writable(data_dir)
+    with data_folder.alone(data_dir):
+        data_folder.clear_interrupted_restore(data_dir)
+        left = sorted(path.name for path in data_dir.iterdir() if path.name != data_folder.LOCK_NAME)
         if left:
             raise StartupError(f"{data_dir} is not empty: it holds {left[0]}. Restore into an empty folder.")
-        datadir.make_private(data_dir)
-        scratch = Path(tempfile.mkdtemp(dir=data_dir, prefix=datadir.RESTORE_PREFIX))
+        data_folder.make_private(data_dir)
+        scratch = Path(tempfile.mkdtemp(dir=data_dir, prefix=data_folder.RESTORE_PREFIX))
         try:
             _unpack(archive, scratch)
             _verify(scratch, archive)

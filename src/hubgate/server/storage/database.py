@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from hubgate.server.storage.sqltext import NO_PARAMS, Each, Kind, Params
+from hubgate.server.storage.sqltext import NO_PARAMS, Kind, Params, RowStatement
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Tx(Protocol):
 
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None: ...
 
-    async def each(self, op: Each, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
+    async def each(self, op: RowStatement, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
         """Run a statement for all rows in one round trip, and return all resulting rows.
 
         `params` are the same for every row.
@@ -105,7 +105,7 @@ class ForeignAwait(RuntimeError):
         super().__init__("a unit of work may await nothing but its transaction")
 
 
-class UnitIsOver(RuntimeError):
+class UnitClosed(RuntimeError):
     """A transaction was used after its unit had ended, for example by a task that a failed unit had started."""
 
     def __init__(self) -> None:

@@ -11,8 +11,8 @@ import asyncpg
 
 from hubgate.server import failpoint
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
-from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitIsOver
-from hubgate.server.storage.sqltext import NO_PARAMS, Each, Params, positional, together
+from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitClosed
+from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, as_single_statement, positional
 
 T = TypeVar("T")
 # asyncpg has no type annotations.
@@ -100,10 +100,10 @@ class PostgresTx:
         text, names = positional(sql)
         await self._run(self._connection.executemany, text, [[[row[name] for name in names] for row in rows]])
 
-    async def each(self, op: Each, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
+    async def each(self, op: RowStatement, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
         if not rows:
             return []
-        text, names = together(op)
+        text, names = as_single_statement(op)
         columns = [[row[name] for row in rows] for name in op.columns]
         found: Sequence[Row] = await self._run(
             self._connection.fetch, text, [*columns, *(params[name] for name in names)]
@@ -112,7 +112,7 @@ class PostgresTx:
 
     async def _run(self, method: Any, text: str, arguments: list[Any]) -> Any:
         if not self.is_open:
-            raise UnitIsOver
+            raise UnitClosed
         self.busy = True
         try:
             return await asked(method(text, *arguments))

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from hubgate.server.errors import StorageUnavailable
-from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitIsOver
-from hubgate.server.storage.sqltext import NO_PARAMS, Each, Params
+from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitClosed
+from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement
 
 T = TypeVar("T")
 
@@ -60,12 +60,12 @@ class SqliteTx:
         for row in rows:
             self._executed(sql, row)
 
-    async def each(self, op: Each, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
+    async def each(self, op: RowStatement, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
         return [found for row in rows for found in self._executed(op.sql, {**params, **row}).fetchall()]
 
     def _executed(self, sql: str, params: Params) -> sqlite3.Cursor:
         if not self.is_open:
-            raise UnitIsOver
+            raise UnitClosed
         try:
             return self._execute(sql, params)
         except sqlite3.Error as error:

@@ -29,7 +29,7 @@ def positional(sql: str) -> tuple[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Each:
+class RowStatement:
     """A statement that a unit runs for many rows. PostgreSQL executes all rows in one statement.
 
     `columns` differ from row to row and are written `:name`, like other parameters. For a SELECT, PostgreSQL processes
@@ -42,7 +42,7 @@ class Each:
 
 
 @cache
-def together(op: Each) -> tuple[str, tuple[str, ...]]:
+def as_single_statement(op: RowStatement) -> tuple[str, tuple[str, ...]]:
     """The SQL that executes all rows, and its parameter names. The first parameters are the columns, as arrays."""
     values = {name: f"batch.each_{name}" for name in op.columns}
     sql, names = _numbered(op.sql.strip(), values)

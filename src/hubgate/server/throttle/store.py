@@ -30,7 +30,7 @@ async def full_until(db: Database | Tx, bucket: bytes, most: int, now: int) -> i
     return row["resets_at"] if row else None
 
 
-async def take_place(tx: Tx, bucket: bytes, most: int, now: int, resets_at: int) -> bool:
+async def count(tx: Tx, bucket: bytes, most: int, now: int, resets_at: int) -> bool:
     """Count a hit in the transaction of the limited action; False if the bucket is full."""
     row = await tx.one(
         """
@@ -46,7 +46,7 @@ async def take_place(tx: Tx, bucket: bytes, most: int, now: int, resets_at: int)
     return row is not None
 
 
-async def take_only_place(tx: Tx, bucket: bytes, resets_at: int) -> bool:
+async def count_exclusive(tx: Tx, bucket: bytes, resets_at: int) -> bool:
     """Claim a bucket for a one-time action, in the transaction of that action; False if already claimed."""
     row = await tx.one(
         """
@@ -58,7 +58,7 @@ async def take_only_place(tx: Tx, bucket: bytes, resets_at: int) -> bool:
     return row is not None
 
 
-async def give_back(tx: Tx, bucket: bytes, resets_at: int) -> None:
+async def refund(tx: Tx, bucket: bytes, resets_at: int) -> None:
     await tx.exec(
         "UPDATE rate_limits SET hits = hits - 1 WHERE bucket = :bucket AND resets_at = :resets_at AND hits > 0",
         {"bucket": bucket, "resets_at": resets_at},

@@ -12,6 +12,6 @@ def local_path(given: str) -> str:
     return given if _LOCAL.match(given) and given.isascii() else "/"
 
 
-def going_on(path: str, next_page: str) -> str:
+def continue_to(path: str, next_page: str) -> str:
     """Return `path` with `next_page` as its `next` parameter."""
     return path if next_page == "/" else f"{path}{'&' if '?' in path else '?'}{urlencode({'next': next_page})}"

@@ -14,11 +14,11 @@ _PATTERN = re.compile(r"\d{4}-\d\d-\d\d(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def first_moment(text: str) -> int:
+def first_instant(text: str) -> int:
     return _parse(text)[0]
 
 
-def last_moment(text: str) -> int:
+def last_instant(text: str) -> int:
     moment, unit = _parse(text)
     return moment + unit - 1
 

@@ -19,13 +19,13 @@ from hubgate.server.errors import FieldErrors, HubError, NotFound, TooManyReques
 from hubgate.server.http.cookies import read_cookie
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
-from hubgate.server.oauth.authorize.request import StoppedHere
-from hubgate.server.oauth.cimd.documents import DocumentRefused
+from hubgate.server.oauth.authorize.request import ShownError
+from hubgate.server.oauth.cimd.documents import InvalidDocument
 from hubgate.server.settings import Settings
 from hubgate.server.web import flash
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.foreign_text import clean, said, shown
-from hubgate.server.web.local_path import going_on
+from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.errors import advice_for
 from hubgate.server.web.static import asset_url
 
@@ -82,7 +82,7 @@ class Pages:
             iso=iso,
             moment=moment,
             size=size,
-            going_on=going_on,
+            going_on=continue_to,
             breakable=breakable,
         )
 
@@ -115,7 +115,7 @@ class Pages:
             self._csrf.set_visitor_cookie(response, new_cookie)
         return response
 
-    def mend(self, request: HubRequest, template: str, error: HubError, at: str, **values: Any) -> Response:
+    def show_errors(self, request: HubRequest, template: str, error: HubError, at: str, **values: Any) -> Response:
         """Show the form again with its errors: at their fields, or at the field `at` if the error names no field."""
         errors = error.fields if isinstance(error, FieldErrors) else {at: error.message}
         response = self.page(request, template, error.status, errors, **values)
@@ -123,7 +123,7 @@ class Pages:
             response.headers["retry-after"] = str(error.retry_after)
         return response
 
-    def see(self, path: str, done: str = "") -> Response:
+    def redirect(self, path: str, done: str = "") -> Response:
         """Redirect after a form, with an optional message about what was done."""
         response = RedirectResponse(path, 303)
         if done:
@@ -135,7 +135,7 @@ class Pages:
             # A hidden repo and a missing repo get the same page, signed in or not.
             error = NotFound(NOTHING_HERE)
         if isinstance(error, Unauthorized) and request.method in ("GET", "HEAD"):
-            return RedirectResponse(going_on("/login", _return_address(request)), 303)
+            return RedirectResponse(continue_to("/login", _return_address(request)), 303)
         advice = advice_for(error)
         return self.page(
             request,
@@ -153,7 +153,7 @@ class Pages:
 
 def _developer_hint(request: HubRequest, error: HubError) -> tuple[str, str, str] | None:
     """Return a hint for the app's developer: text, link address, link text. None if the error is not about an app."""
-    if not isinstance(error, (StoppedHere, DocumentRefused)):
+    if not isinstance(error, (ShownError, InvalidDocument)):
         return None
     if request.is_explained:
         return "", f"/oauth/explain/{request.request_id}", "See what it sent"

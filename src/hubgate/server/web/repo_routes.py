@@ -12,8 +12,8 @@ from hubgate.server.edge.routes import Endpoint, Handler, Located, Locator, Miss
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.repos import finding
-from hubgate.server.hub.repos.finding import Revision
+from hubgate.server.hub.repos import lookup
+from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, RepoType
 
 # Responses that every route about a repo can give.
@@ -82,7 +82,7 @@ def _finder(
         if has_rest:
             raw_segments = request.scope["raw_path"].decode("ascii").split("/")
             request.state.first_of_rest = unquote(raw_segments[len(segments) - 1])
-        repo = await finding.named(repos, kind.value, request.param("namespace"), request.param("repo"))
+        repo = await lookup.named(repos, kind.value, request.param("namespace"), request.param("repo"))
         if not isinstance(repo, Repo):
             return Missing(repo)
         return Located(repo.judged(), partial(target_at, request, repo))

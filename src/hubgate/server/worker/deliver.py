@@ -14,14 +14,14 @@ from typing import Any
 from hubgate.server import logs
 from hubgate.server.audit.retention import Retention as AuditRetention
 from hubgate.server.audit.seal import Sealer
-from hubgate.server.hub.repos import counting, housekeeping
-from hubgate.server.opened import Hub, open_hub
+from hubgate.server.hub.repos import commit_counts, housekeeping
+from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import IDLE_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.managing import grants
-from hubgate.server.webhooks.retention.dropping import EVERY_SECONDS, Retention
+from hubgate.server.webhooks.management import grants
+from hubgate.server.webhooks.retention.cleanup import EVERY_SECONDS, Retention
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.files import raise_file_limit
 from hubgate.server.worker.loops import Loop, LoopRunner
@@ -62,7 +62,7 @@ async def run(
         Sweep(hub.db, hub.clock).loop(),
         Loop("mail", every_seconds=5, step=hub.outbox.send_due),
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
-        Loop("commit counts", counting.EVERY_SECONDS, counting.Recount(hub.repos).step),
+        Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.Recount(hub.repos).step),
         Loop("fan-out", IDLE_SECONDS, FanOut(webhooks, deliverer.wake.set).step, lease_seconds=FAN_OUT_LEASE_SECONDS),
         Loop("webhooks of apps", grants.EVERY_SECONDS, grants.FollowGrants(webhooks).step),
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),

@@ -25,7 +25,7 @@ async def find(db: Database, key: bytes, now: int) -> Link | None:
     return _link(await db.one(sql, {"key": key, "now": now}))
 
 
-async def take(tx: Tx, key: bytes, now: int) -> Link | None:
+async def use(tx: Tx, key: bytes, now: int) -> Link | None:
     """Delete and return a link; None if it was used or has expired. Of several concurrent callers, one gets it."""
     sql = "DELETE FROM links WHERE key = :key AND expires_at > :now RETURNING purpose, user_id, email"
     return _link(await tx.one(sql, {"key": key, "now": now}))

@@ -4,14 +4,14 @@ import secrets
 from dataclasses import dataclass
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.checking import check_field
+from hubgate.server.accounts.account_locks import lock_account_in, require_signed_in
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
-from hubgate.server.accounts.holding import hold, require_signed_in
+from hubgate.server.accounts.field_checks import check_field
 from hubgate.server.accounts.limits import INVITATION_MAILS, INVITATIONS_BY_SENDER
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
-from hubgate.server.accounts.organizations.changing import begin_as_admin
+from hubgate.server.accounts.organizations.locks import begin_as_admin
 from hubgate.server.accounts.organizations.members import begin_joining, join, record_added
 from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.roles import Role
@@ -52,7 +52,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
 
     async def unit(tx: Tx) -> None:
         if user is not None:
-            await hold(tx, user)
+            await lock_account_in(tx, user)
         await begin_as_admin(tx, organization, actor)
         if member := await _member(tx, organization, user, recipient):
             raise FieldErrors({"invitee": f"{member} is a member already."})
@@ -71,7 +71,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
         await record(tx, organization.id, Kind.ORG_INVITE_USER, text, actor, now, data)
 
     await accounts.db.write(unit)
-    accounts.outbox.hurry()
+    accounts.outbox.send_soon()
 
 
 async def invite_to_hub(accounts: Accounts, email: str) -> str:
@@ -91,7 +91,7 @@ async def invite_to_hub(accounts: Accounts, email: str) -> str:
         await accounts.outbox.add(tx, texts.invited_to_hub(email, link))
 
     await accounts.db.write(unit)
-    accounts.outbox.hurry()
+    accounts.outbox.send_soon()
     return link
 
 
@@ -140,7 +140,7 @@ async def accept(accounts: Accounts, user: User, invitation: Invitation, actor: 
         organization = await begin_joining(tx, organization, user)
         # An intruder whom a password reset has shut out must not join with the account (attack O67).
         await require_signed_in(tx, actor.user_id, actor.credentials_version)
-        if not await store.take_invitation(tx, invitation.id, now):
+        if not await store.use_invitation(tx, invitation.id, now):
             raise NotFound(GONE)
         if not await join(tx, organization, user, invitation.role, now):
             raise Conflict(f"You are a member of {organization.name} already.")
@@ -162,7 +162,7 @@ async def own(accounts: Accounts, user: User, invitation_id: str) -> Invitation:
 
 async def decline(accounts: Accounts, invitation: Invitation) -> None:
     now = accounts.clock()
-    if not await accounts.db.write(lambda tx: store.take_invitation(tx, invitation.id, now)):
+    if not await accounts.db.write(lambda tx: store.use_invitation(tx, invitation.id, now)):
         raise NotFound(GONE)
 
 
@@ -174,7 +174,7 @@ async def revoke(accounts: Accounts, organization: Organization, invitation_id: 
         invitation = await store.invitation_by_id(tx, invitation_id, now)
         if invitation is None or invitation.org_id != organization.id:
             raise NotFound(GONE)
-        if not await store.take_invitation(tx, invitation_id, now):
+        if not await store.use_invitation(tx, invitation_id, now):
             raise NotFound(GONE)
         invited = await account_store.user(tx, invitation.user_id) if invitation.user_id else None
         invitee = invited.name if invited else invitation.email

@@ -1,10 +1,10 @@
 """Members of an organization and their roles. The last admin cannot be removed, even by concurrent requests."""
 
+from hubgate.server.accounts.account_locks import lock_account_in
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.holding import hold
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
-from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
+from hubgate.server.accounts.organizations.locks import begin, begin_as_admin
 from hubgate.server.accounts.organizations.model import Member
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
@@ -48,7 +48,7 @@ async def add(accounts: Accounts, organization: Organization, user: User, role: 
 
 async def begin_joining(tx: Tx, organization: Organization, user: User) -> Organization:
     """Lock the user, then the organization."""
-    await hold(tx, user)
+    await lock_account_in(tx, user)
     return await begin(tx, organization)
 
 

@@ -1,15 +1,15 @@
 """Creation of an organization, its profile, name, plan and billing, and its deletion."""
 
-from hubgate.server.accounts import renaming
+from hubgate.server.accounts import renames
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.checking import Checking, check_field
+from hubgate.server.accounts.account_locks import lock_account_in
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.holding import hold
+from hubgate.server.accounts.field_checks import FieldChecks, check_field
 from hubgate.server.accounts.limits import ORGANIZATIONS_BY_FOUNDER
 from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.names import check_name
 from hubgate.server.accounts.organizations import store
-from hubgate.server.accounts.organizations.changing import begin, begin_as_admin
+from hubgate.server.accounts.organizations.locks import begin, begin_as_admin
 from hubgate.server.accounts.organizations.members import MOST_PER_USER, is_in_too_many
 from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.accounts.roles import Role
@@ -20,11 +20,11 @@ from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
 
-async def found(
+async def create(
     accounts: Accounts, owner: User, name: str, fullname: str, actor: Actor, plan: str = PLANS[0]
 ) -> Organization:
     """Create an organization; `owner` is its first admin."""
-    checking = Checking()
+    checking = FieldChecks()
     name = checking.field("name", check_name, name)
     fullname = checking.field("fullname", check_fullname, fullname)
     checking.done()
@@ -32,7 +32,7 @@ async def found(
     organization = Organization(new_id(now), name, fullname, "", _known_plan(plan), 0, now)
 
     async def unit(tx: Tx) -> None:
-        await hold(tx, owner)
+        await lock_account_in(tx, owner)
         if not await account_store.claim_name(tx, name, "org", organization.id, now):
             raise FieldErrors({"name": f"{name} is taken."})
         await store.add(tx, organization)
@@ -51,7 +51,7 @@ async def found(
 async def set_profile(
     accounts: Accounts, organization: Organization, fullname: str, website: str, actor: Actor
 ) -> None:
-    checking = Checking()
+    checking = FieldChecks()
     fullname = checking.field("fullname", check_fullname, fullname)
     website = checking.field("website", check_website, website)
     checking.done()
@@ -76,11 +76,11 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
         old = (await begin_as_admin(tx, organization, actor)).name
         if name == old:
             return
-        if not await renaming.exchange_names(tx, "org", organization.id, old, name, now):
+        if not await renames.exchange_names(tx, "org", organization.id, old, name, now):
             raise FieldErrors({"name": f"{name} is taken."})
         if actor.user_id is not None:
             # The operator's command line is not limited.
-            await renaming.count_rename(tx, accounts, organization.id)
+            await renames.count_rename(tx, accounts, organization.id)
         await store.set_name(tx, organization.id, name)
         await accounts.move_along(tx, organization.id, old, name, now)
         data = {"from": old, "to": name}
@@ -140,7 +140,7 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
     async def unit(tx: Tx) -> None:
         name = (await begin_as_admin(tx, organization, actor)).name
         await accounts.take_along(tx, organization.id, now)
-        await renaming.give_up_name(tx, name, now)
+        await renames.release_name(tx, name, now)
         await store.remove(tx, organization.id)
         await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)
 

@@ -239,13 +239,13 @@ async def invitation_by_id(tx: Tx | Database, invitation_id: str, now: int) -> I
     return _invitation(row) if row else None
 
 
-async def take_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
+async def use_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
     """Delete an open invitation; False if none. If it is accepted, declined and revoked concurrently, one wins."""
     sql = "DELETE FROM invitations WHERE id = :id AND expires_at > :now"
     return await tx.exec(sql, {"id": invitation_id, "now": now}) == 1
 
 
-async def hand_invitation_to(tx: Tx, invitation_id: str, user_id: str, now: int) -> bool:
+async def readdress_invitation(tx: Tx, invitation_id: str, user_id: str, now: int) -> bool:
     """Assign an invitation by address to the user who joined with it. Of several concurrent calls, one wins."""
     sql = """
         UPDATE invitations SET user_id = :user_id, email = NULL

@@ -35,7 +35,7 @@ async def find(db: Database, cookie: str, now: int) -> tuple[Person, Session] | 
     return await store.find(db, fingerprint(cookie), now - LASTS)
 
 
-def is_to_be_noted(session: Session, now: int) -> bool:
+def use_is_recorded(session: Session, now: int) -> bool:
     return now - session.last_used_at >= NOTED_EVERY
 
 

@@ -65,7 +65,7 @@ async def page_of_user(tx: Tx, user_id: str, alive_since: int, before: str, most
     return [Session(*row) for row in rows]
 
 
-async def note_use(tx: Tx, session_id: str, now: int, ip: str) -> None:
+async def record_use(tx: Tx, session_id: str, now: int, ip: str) -> None:
     await tx.exec(
         "UPDATE sessions SET last_used_at = :now, ip = :ip WHERE id = :id", {"id": session_id, "now": now, "ip": ip}
     )
@@ -89,7 +89,7 @@ async def count_others(tx: Tx, user_id: str, alive_since: int, own_id: str) -> i
     return int(row["n"]) if row else 0
 
 
-async def hold(tx: Tx, user_id: str, session_id: str) -> bool:
+async def lock(tx: Tx, user_id: str, session_id: str) -> bool:
     """Lock a session until the end of the transaction; False if it has ended."""
     sql = "UPDATE sessions SET last_used_at = last_used_at WHERE id = :id AND user_id = :user_id"
     return await tx.exec(sql, {"id": session_id, "user_id": user_id}) == 1

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.checking import check_field
+from hubgate.server.accounts.account_locks import lock_account, lock_signed_in
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.form_once import OneUse, use_up
-from hubgate.server.accounts.holding import hold_account, hold_signed_in
+from hubgate.server.accounts.field_checks import check_field
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
+from hubgate.server.accounts.single_use_forms import OneUse, use_up
 from hubgate.server.accounts.tokens import store
 from hubgate.server.accounts.tokens.model import MOST_PER_USER, NOTED_EVERY, PersonalToken, check_token_name
 from hubgate.server.accounts.tokens.text import TokenKind, last_four, new_token, read_token
@@ -39,14 +39,14 @@ async def create(
         if use is not None:
             await use_up(tx, use)
         # The lock serializes concurrent requests, so that the limit holds.
-        await hold_account(tx, user.id, user.credentials_version)
+        await lock_account(tx, user.id, user.credentials_version)
         if await store.count(tx, user.id) >= MOST_PER_USER:
             raise FieldErrors({"name": f"A user has at most {MOST_PER_USER} tokens. Revoke one first."})
         await store.add(tx, key, token)
         await _notify_user(accounts, tx, user, token, ip)
 
     await accounts.db.write(unit)
-    accounts.outbox.hurry()
+    accounts.outbox.send_soon()
     return text, token
 
 
@@ -89,14 +89,14 @@ async def refresh(
     async def unit(tx: Tx) -> PersonalToken:
         if use is not None:
             await use_up(tx, use)
-        await hold_signed_in(tx, user.id, user.credentials_version)
+        await lock_signed_in(tx, user.id, user.credentials_version)
         await store.replace_key(tx, user.id, token_id, key, last_four(text), now)
         token = await _required(tx, user.id, token_id)
         await _notify_user(accounts, tx, user, token, ip)
         return token
 
     token = await accounts.db.write(unit)
-    accounts.outbox.hurry()
+    accounts.outbox.send_soon()
     return text, token
 
 
@@ -122,10 +122,10 @@ async def revoke_leaked(accounts: Accounts, leaked: Iterable[str]) -> None:
 
     if known:
         await accounts.db.write_long(unit)
-        accounts.outbox.hurry()
+        accounts.outbox.send_soon()
 
 
-def is_to_be_noted(token: PersonalToken, now: int) -> bool:
+def use_is_recorded(token: PersonalToken, now: int) -> bool:
     return token.last_used_at is None or now - token.last_used_at >= NOTED_EVERY
 
 

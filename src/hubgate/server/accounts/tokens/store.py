@@ -114,5 +114,5 @@ async def remove_by_key(tx: Tx, key: bytes) -> tuple[str, str] | None:
     return (row["name"], row["user_id"]) if row else None
 
 
-async def note_use(tx: Tx, token_id: str, now: int) -> None:
+async def record_use(tx: Tx, token_id: str, now: int) -> None:
     await tx.exec("UPDATE access_tokens SET last_used_at = :now WHERE id = :id", {"id": token_id, "now": now})

@@ -43,7 +43,7 @@ Operation = AddFile | AddLarge | Delete
 
 
 @dataclass(frozen=True)
-class Request:
+class CommitRequest:
     summary: str
     description: str = ""
     # The head that the client expects; the commit is rejected if the head has changed.

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hubgate.server.hub.commits.attributes import Attributes, folders_of, ignored_by
-from hubgate.server.hub.commits.committing import attributes_of, is_large, start_of_text
+from hubgate.server.hub.commits.commit import attributes_of, is_large, start_of_text
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
 from hubgate.server.hub.git.objects import Entry, EntryType

@@ -37,7 +37,7 @@ async def find(tx: Tx | Database, repo_id: str, num: int) -> Discussion | None:
     return Discussion(*row) if row else None
 
 
-async def takes_commits(tx: Tx, repo_id: str, ref: str) -> bool:
+async def accepts_commits(tx: Tx, repo_id: str, ref: str) -> bool:
     """Whether the ref is that of an open or draft pull request."""
     number = pull_request_of(ref)
     found = await find(tx, repo_id, number) if number else None
@@ -69,7 +69,7 @@ async def remove(tx: Tx, repo_id: str, num: int) -> None:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DiscussionFilter:
     """The filters of a list of discussions. None does not filter."""
 
     pull_requests: bool | None = None
@@ -79,7 +79,7 @@ class Wanted:
 
 
 async def listed(
-    tx: Tx, repo_id: str, wanted: Wanted, start: int, most: int
+    tx: Tx, repo_id: str, wanted: DiscussionFilter, start: int, most: int
 ) -> tuple[list[tuple[Discussion, str | None]], int]:
     """A page of discussions with their authors' names, highest number first, and the total number."""
     params: dict[str, str | int] = {"repo_id": repo_id}

@@ -9,8 +9,8 @@ import pygit2
 from pygit2.enums import FileMode
 
 from hubgate.server.errors import NotFound
-from hubgate.server.hub.git.history import Commit, described
-from hubgate.server.hub.git.objects import LONGEST_POINTER, blob_of, opened, read_pointer
+from hubgate.server.hub.git.history import Commit, commit_of_object
+from hubgate.server.hub.git.objects import LONGEST_POINTER, blob_of, open_repository, read_pointer
 from hubgate.server.jobs.job import checkpoint
 
 MOST_FILES = 100
@@ -63,9 +63,9 @@ async def changes(folder: Path, sha: str, *, content: bool) -> Changes:
             change = _change(repo, delta, remaining if content else 0)
             remaining -= len(change.lines)
             files.append(change)
-        return Changes(described(commit), tuple(map(str, parents)), tuple(files), len(diff))
+        return Changes(commit_of_object(commit), tuple(map(str, parents)), tuple(files), len(diff))
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 def _commit(repo: pygit2.Repository, sha: pygit2.Oid) -> pygit2.Commit:

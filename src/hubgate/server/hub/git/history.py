@@ -10,9 +10,9 @@ from time import monotonic
 import pygit2
 
 from hubgate.server.hub.git import program
-from hubgate.server.hub.git.objects import opened
+from hubgate.server.hub.git.commit_walk import NotACommit, Walk
+from hubgate.server.hub.git.objects import open_repository
 from hubgate.server.hub.git.recent import Recent
-from hubgate.server.hub.git.walking import NotACommit, Walk
 
 # The search for the last change of a path stops after this many commits and reports the oldest commit it visited.
 DEEPEST = 2_000
@@ -50,7 +50,7 @@ class Page:
     passed: list[str]
 
 
-async def leads_to(folder: Path, sha: str | None, former: str | None, *, seconds: float = LONGEST_WALK) -> bool:
+async def is_ancestor(folder: Path, sha: str | None, former: str | None, *, seconds: float = LONGEST_WALK) -> bool:
     """Whether the commit `former` is in the history of `sha`."""
     if sha is None or former is None:
         return former is None
@@ -69,10 +69,10 @@ async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed
         commits = list(_up_to_text_limit(islice(walk, skip, skip + most)))
         return Page(commits, walk.ahead, walk.passed)
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
-async def beyond(folder: Path, starts: Sequence[str], skip: int, seconds: float) -> list[str]:
+async def commits_beyond(folder: Path, starts: Sequence[str], skip: int, seconds: float) -> list[str]:
     """The commits that follow the first `skip` commits, found by the git program: it uses another processor, retains no
     memory and can be killed when the client disconnects.
     """
@@ -88,7 +88,7 @@ async def beyond(folder: Path, starts: Sequence[str], skip: int, seconds: float)
 
 
 async def are_commits(folder: Path, shas: Sequence[str]) -> bool:
-    return await opened(folder, lambda repo: all(isinstance(repo.get(sha), pygit2.Commit) for sha in shas))
+    return await open_repository(folder, lambda repo: all(isinstance(repo.get(sha), pygit2.Commit) for sha in shas))
 
 
 async def newest(folder: Path, commit: str) -> Commit:
@@ -104,7 +104,9 @@ async def count(folder: Path, commit: str) -> int | None:
     key = (str(folder), commit)
     found = _COUNTED.get(key)
     if found is None:
-        found = await opened(folder, lambda repo: sum(1 for _ in islice(Walk(repo, [commit]), MOST_COUNTED + 1)))
+        found = await open_repository(
+            folder, lambda repo: sum(1 for _ in islice(Walk(repo, [commit]), MOST_COUNTED + 1))
+        )
         found = found if found <= MOST_COUNTED else -1
         _COUNTED.keep(key, found, 8)
     return found if found >= 0 else None
@@ -117,9 +119,9 @@ async def last_changes(
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
         found, oldest = _changes(islice(Walk(repo, [commit]), deepest), paths, seconds)
-        return {path: described(oldest) for path in paths if oldest} | found
+        return {path: commit_of_object(oldest) for path in paths if oldest} | found
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepest: int) -> dict[str, Commit]:
@@ -128,7 +130,7 @@ async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepes
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
         return _changes(islice(Walk(repo, [commit]), deepest), paths, LONGEST_SEARCH)[0]
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 def _changes(
@@ -142,7 +144,7 @@ def _changes(
         changed = _changed_by(current)
         here = pending if changed is None else pending & changed
         if here:
-            found |= dict.fromkeys(here, described(current))
+            found |= dict.fromkeys(here, commit_of_object(current))
             pending = pending - here
         if not pending or monotonic() > deadline:
             break
@@ -179,14 +181,14 @@ def _up_to_text_limit(walk: Iterable[pygit2.Commit]) -> Iterator[Commit]:
     """Yield at least one commit, until MOST_TEXT is exceeded. The walk does not advance beyond the last commit."""
     size = 0
     for found in walk:
-        commit = described(found)
+        commit = commit_of_object(found)
         yield commit
         size += len(commit.title) + len(commit.message) + len(commit.author)
         if size > MOST_TEXT:
             return
 
 
-def described(commit: pygit2.Commit) -> Commit:
+def commit_of_object(commit: pygit2.Commit) -> Commit:
     """Convert a commit, truncating a message or name that is too long."""
     message = _text(commit, commit.raw_message[:LONGEST_MESSAGE]).strip("\n")
     title, _, rest = message.partition("\n")

@@ -78,7 +78,7 @@ class Entry:
         return self.pointer.oid if self.pointer else self.sha
 
 
-async def opened(folder: Path, work: Callable[[pygit2.Repository], T]) -> T:
+async def open_repository(folder: Path, work: Callable[[pygit2.Repository], T]) -> T:
     """Run read-only `work` on the repository in a thread. The work may stop at a checkpoint."""
     return await in_read_thread(lambda: work(repository(folder)))
 
@@ -100,7 +100,7 @@ async def commit_of(folder: Path, text: str) -> str | None:
         except (KeyError, ValueError, pygit2.GitError):
             return None
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
@@ -116,12 +116,12 @@ async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
                 continue
         return found
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 async def entry_at(folder: Path, commit: str, path: str) -> Entry | None:
     """The entry at a path, which is relative, without empty, `.` or `..` parts; "" is the root."""
-    return await opened(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
+    return await open_repository(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
 
 
 FileAt = tuple[Entry | None, bytes | None]
@@ -148,12 +148,12 @@ async def _file_at(folder: Path, commit: str, path: str) -> FileAt:
         small = entry.pointer is not None or entry.size <= SMALL
         return entry, blob_of(repo, entry.sha).data if small else None
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 async def small_blob(folder: Path, sha: str) -> bytes:
     """The content of a blob that the caller knows to be small."""
-    return await opened(folder, lambda repo: blob_of(repo, sha).data)
+    return await open_repository(folder, lambda repo: blob_of(repo, sha).data)
 
 
 def tree_of(repo: pygit2.Repository, commit: str) -> pygit2.Tree:

@@ -18,7 +18,7 @@ def line(payload: bytes) -> bytes:
     return b"%04x%s" % (len(payload) + 4, payload)
 
 
-def banded(band: int, payload: bytes) -> Iterator[bytes]:
+def with_band(band: int, payload: bytes) -> Iterator[bytes]:
     """Split `payload` into lines on a channel of side-band-64k."""
     for start in range(0, len(payload), LONGEST_PAYLOAD - 1):
         yield line(bytes([band]) + payload[start : start + LONGEST_PAYLOAD - 1])

@@ -75,7 +75,7 @@ async def run(
     process = await start(arguments, folder, more)
     try:
         if gently:
-            give_way(process)
+            lower_priority(process)
         out, err = await while_wanted(process.communicate(stdin), seconds)
     finally:
         await end(process)
@@ -94,7 +94,7 @@ async def lines(
     try:
         if process.stdin is None or process.stdout is None:
             raise ValueError("started without pipes")
-        give_way(process)
+        lower_priority(process)
         process.stdin.write(stdin)
         process.stdin.close()
         partial = b""
@@ -108,7 +108,7 @@ async def lines(
         await end(process)
 
 
-def give_way(process: asyncio.subprocess.Process) -> None:
+def lower_priority(process: asyncio.subprocess.Process) -> None:
     """Lower the priority of a program and of the processes in its group."""
     with contextlib.suppress(ProcessLookupError):
         os.setpriority(os.PRIO_PGRP, process.pid, _NICENESS)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import FileMode
 
-from hubgate.server.hub.git.objects import Entry, EntryType, blob_of, described, entry_in, opened, tree_of
+from hubgate.server.hub.git.objects import Entry, EntryType, blob_of, described, entry_in, open_repository, tree_of
 from hubgate.server.jobs.job import checkpoint
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TreePosition:
     """An entry of a tree whose object has not been read."""
 
     path: str
@@ -37,7 +37,7 @@ async def listed(folder: Path, commit: str, path: str, *, recursive: bool, after
         places = walk(repo, tree, prefix, recursive=recursive, after=after)
         return list(islice(_entries(repo, places), most))
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[Entry]:
@@ -46,7 +46,7 @@ async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[Entry]
     def work(repo: pygit2.Repository) -> list[Entry]:
         return list(_existing(repo, tree_of(repo, commit), paths))
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 async def names_at(folder: Path, commit: str, paths: list[str]) -> set[str]:
@@ -56,7 +56,7 @@ async def names_at(folder: Path, commit: str, paths: list[str]) -> set[str]:
         tree = tree_of(repo, commit)
         return {path for path in paths if path in tree}
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 async def size_of_folders(folder: Path, commit: str, paths: Iterable[str]) -> int:
@@ -70,7 +70,7 @@ async def size_of_folders(folder: Path, commit: str, paths: Iterable[str]) -> in
             size += len(tree.read_raw()) if tree is not None else 0
         return size
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 # The whole file is read to get its beginning.
@@ -86,7 +86,7 @@ async def starts_at(folder: Path, commit: str, paths: list[str], most: int) -> l
         small = [entry for entry in in_git if entry.size <= LARGEST_STARTED]
         return [(entry.path, blob_of(repo, entry.sha).data[:most]) for entry in small]
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 async def file_names(folder: Path, commit: str) -> list[str]:
@@ -96,7 +96,7 @@ async def file_names(folder: Path, commit: str) -> list[str]:
         places = walk(repo, tree_of(repo, commit), "", recursive=True)
         return [place.path for place in places if not place.is_folder and place.mode != FileMode.COMMIT]
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 async def files(folder: Path, commit: str) -> list[Entry]:
@@ -106,7 +106,7 @@ async def files(folder: Path, commit: str) -> list[Entry]:
         places = walk(repo, tree_of(repo, commit), "", recursive=True)
         return list(_entries(repo, (place for place in places if not place.is_folder)))
 
-    return await opened(folder, work)
+    return await open_repository(folder, work)
 
 
 def _existing(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[Entry]:
@@ -129,7 +129,7 @@ def folder_at(repo: pygit2.Repository, commit: str, path: str) -> pygit2.Tree | 
 
 def walk(
     repo: pygit2.Repository, tree: pygit2.Tree, prefix: str, *, recursive: bool, after: str = ""
-) -> Iterator[Place]:
+) -> Iterator[TreePosition]:
     """Yield the entries of a tree, a folder right before its content. `after` is the mark of the last entry shown,
     which may no longer exist: the next entry in git's order is found by binary search.
     """
@@ -142,7 +142,7 @@ def walk(
         name_here = _name(item)
         if name_here is None:
             continue
-        place = Place(f"{prefix}{name_here}", str(item.id), int(item.filemode))
+        place = TreePosition(f"{prefix}{name_here}", str(item.id), int(item.filemode))
         was_shown = bool(last_key) and at == start and _sort_key(item) == last_key
         if not was_shown:
             yield place
@@ -172,14 +172,14 @@ def _sort_key(item: pygit2.Object) -> bytes:
     return name + b"/" if item.filemode == FileMode.TREE else name
 
 
-def _tree(repo: pygit2.Repository, place: Place) -> pygit2.Tree:
+def _tree(repo: pygit2.Repository, place: TreePosition) -> pygit2.Tree:
     found = repo[place.sha]
     if not isinstance(found, pygit2.Tree):
         raise KeyError(place.sha)
     return found
 
 
-def _entries(repo: pygit2.Repository, places: Iterator[Place]) -> Iterator[Entry]:
+def _entries(repo: pygit2.Repository, places: Iterator[TreePosition]) -> Iterator[Entry]:
     for place in places:
         checkpoint()
         entry = described(repo, place.path, place.sha, place.mode)

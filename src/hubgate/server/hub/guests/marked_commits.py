@@ -16,7 +16,7 @@ from hubgate.server.hub.git import program
 from hubgate.server.hub.guests import store
 from hubgate.server.hub.repos import copied_refs
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.holding import hold_repo
+from hubgate.server.hub.repos.locks import lock_repo
 from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
 from hubgate.server.jobs.caller import caller_of_context
 from hubgate.server.storage.database import Tx
@@ -31,7 +31,7 @@ _WANT = re.compile(rb"want ([0-9a-fA-F]{40})")
 _LONGEST_WANT = len("want ") + 39
 
 
-class Standing(Enum):
+class Reachability(Enum):
     """The kind of ref that leads to a commit."""
 
     # A branch or tag; also for commits that were never in a pull request.
@@ -46,26 +46,26 @@ async def mark(repos: Repos, repo: Repo, shas: Collection[str]) -> None:
         return
 
     async def unit(tx: Tx) -> None:
-        await hold_repo(tx, repo.id)
+        await lock_repo(tx, repo.id)
         await store.mark(tx, repo.id, sorted(shas))
 
     await (repos.db.write if len(shas) <= FEW else repos.db.write_long)(unit)
 
 
-async def standing_of(repos: Repos, repo: Repo, sha: str) -> Standing:
+async def reachability_of(repos: Repos, repo: Repo, sha: str) -> Reachability:
     found = await store.marked(repos.db, repo.id, sha)
     if found is None:
-        return Standing.OWN
+        return Reachability.OWN
     is_reachable, checked = found
     if checked != repo.generation:
         try:
             standing = await _look_up(repos, repo, sha)
         except (Unavailable, program.GitFailed) as error:
             log.info("what leads to a commit is not known: %s", error)
-            return Standing.PULL_REQUEST if is_reachable or checked is None else Standing.NOWHERE
+            return Reachability.PULL_REQUEST if is_reachable or checked is None else Reachability.NOWHERE
         await _store(repos, repo, sha, standing)
         return standing
-    return Standing.PULL_REQUEST if is_reachable else Standing.NOWHERE
+    return Reachability.PULL_REQUEST if is_reachable else Reachability.NOWHERE
 
 
 async def without_removed(repos: Repos, repo: Repo, asked: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -79,7 +79,7 @@ async def without_removed(repos: Repos, repo: Repo, asked: AsyncIterator[bytes])
         wanted = {sha.decode().lower() for sha in _WANT.findall(text)} - seen
         seen |= wanted
         for sha in await _marked_and_not_refs(repos, repo, wanted):
-            if await standing_of(repos, repo, sha) is Standing.NOWHERE:
+            if await reachability_of(repos, repo, sha) is Reachability.NOWHERE:
                 raise NotFound(f"not our ref {sha}", code="RevisionNotFound")
         tail = text[-_LONGEST_WANT:]
         yield part
@@ -100,15 +100,15 @@ async def _marked_and_not_refs(repos: Repos, repo: Repo, wanted: Collection[str]
     return found
 
 
-async def _look_up(repos: Repos, repo: Repo, sha: str) -> Standing:
+async def _look_up(repos: Repos, repo: Repo, sha: str) -> Reachability:
     async with repos.walks.taken(caller_of_context.get().share, repo.id):
         await copied_refs.refresh(repos, repo.id)
         if await _is_reachable_from(repos, repo, sha, "--branches", "--tags"):
-            return Standing.OWN
+            return Reachability.OWN
         return (
-            Standing.PULL_REQUEST
+            Reachability.PULL_REQUEST
             if await _is_reachable_from(repos, repo, sha, f"--glob={PULL_REQUESTS}*")
-            else Standing.NOWHERE
+            else Reachability.NOWHERE
         )
 
 
@@ -117,10 +117,10 @@ async def _is_reachable_from(repos: Repos, repo: Repo, sha: str, *refs: str) -> 
     return not await program.run(command, repos.folders.of(repo.id), seconds=SECONDS, gently=True)
 
 
-async def _store(repos: Repos, repo: Repo, sha: str, standing: Standing) -> None:
-    if standing is Standing.OWN:
+async def _store(repos: Repos, repo: Repo, sha: str, standing: Reachability) -> None:
+    if standing is Reachability.OWN:
         # Permanent: a commit that a writer put on a branch is the owner's, even if the branch is deleted.
         await repos.db.write(lambda tx: store.unmark(tx, repo.id, sha))
     else:
-        in_pull_request = standing is Standing.PULL_REQUEST
+        in_pull_request = standing is Reachability.PULL_REQUEST
         await repos.db.write(lambda tx: store.set_mark(tx, repo.id, sha, in_pull_request, repo.generation))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hubgate.server.accounts.roles import Role
 from hubgate.server.hub.repos.model import PULL_REQUESTS
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import Each, Kind, Params
+from hubgate.server.storage.sqltext import Kind, Params, RowStatement
 
 # Whether the user `:user_id` may write to the repo `r`, by ownership or role: Action.REPO_WRITE in access/policy.py,
 # without the limits of a token.
@@ -57,7 +57,7 @@ def _files(repo_id: str, oids: Iterable[str]) -> list[Params]:
 # Bytes.
 
 
-async def bytes_held(tx: Tx, user_id: str) -> int:
+async def bytes_charged(tx: Tx, user_id: str) -> int:
     """The bytes charged to a user in all repos without write permission. A large file counts once per repo."""
     row = await tx.one(
         f"""
@@ -72,13 +72,13 @@ async def bytes_held(tx: Tx, user_id: str) -> int:
     return int(row["n"]) if row else 0
 
 
-async def files_held(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> dict[str, int]:
+async def files_charged(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> dict[str, int]:
     """The bytes that the user is already charged for each of these files."""
     rows = await tx.each(_FILE_HELD, [{"user_id": user_id, "repo_id": repo_id, "oid": oid} for oid in oids])
     return {row["oid"]: int(row["bytes"]) for row in rows if row["bytes"] is not None}
 
 
-_FILE_HELD = Each(
+_FILE_HELD = RowStatement(
     """
     SELECT CAST(:oid AS text) AS oid, (
         SELECT MAX(g.bytes) FROM guest_bytes g WHERE g.user_id = :user_id AND g.repo_id = :repo_id AND g.oid = :oid
@@ -94,7 +94,7 @@ async def charge(tx: Tx, user_id: str, repo_id: str, num: int, sizes: Mapping[st
     await tx.each(_CHARGE, rows, {"user_id": user_id, "num": num, "now": now})
 
 
-_CHARGE = Each(
+_CHARGE = RowStatement(
     """
     INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
     SELECT CAST(:user_id AS text), :repo_id, CAST(:num AS bigint), :oid, CAST(:size AS bigint), CAST(:now AS bigint)
@@ -119,12 +119,12 @@ async def charge_git(tx: Tx, user_id: str, repo_id: str, num: int, size: int, no
     )
 
 
-async def forget_waiting(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:
+async def drop_waiting(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:
     """Delete the pending charges for files that a pull request now uses."""
     await tx.each(_FORGET, _files(repo_id, oids), {"user_id": user_id})
 
 
-_FORGET = Each(
+_FORGET = RowStatement(
     """
     DELETE FROM guest_bytes /*pg USING batch */
     WHERE user_id = :user_id AND repo_id = :repo_id AND num = 0 AND oid = :oid
@@ -211,7 +211,9 @@ async def links_among(tx: Tx, repo_id: str, oids: Collection[str]) -> Links:
     return Links(of_guests, {row["oid"] for row in rows} - of_guests.keys())
 
 
-_LINK = Each("SELECT l.oid, l.size, l.guest FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid", _FILE)
+_LINK = RowStatement(
+    "SELECT l.oid, l.size, l.guest FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid", _FILE
+)
 
 
 async def hidden_from(tx: Tx, repo_id: str, user_id: str | None, oids: Collection[str]) -> set[str]:
@@ -220,7 +222,7 @@ async def hidden_from(tx: Tx, repo_id: str, user_id: str | None, oids: Collectio
     return {row["oid"] for row in rows}
 
 
-_HIDDEN = Each(
+_HIDDEN = RowStatement(
     """
     SELECT l.oid FROM lfs_links l WHERE l.repo_id = :repo_id AND l.oid = :oid AND l.guest = 1 AND l.checked IS NULL
     AND NOT EXISTS (
@@ -237,10 +239,10 @@ async def make_owners(tx: Tx, repo_id: str, oids: Collection[str]) -> None:
     await tx.each(_END_FILES, _files(repo_id, oids))
 
 
-_MAKE_OWNERS = Each(
+_MAKE_OWNERS = RowStatement(
     "UPDATE lfs_links SET guest = 0 /*pg FROM batch */ WHERE repo_id = :repo_id AND oid = :oid AND guest = 1", _FILE
 )
-_END_FILES = Each("DELETE FROM guest_bytes /*pg USING batch */ WHERE repo_id = :repo_id AND oid = :oid", _FILE)
+_END_FILES = RowStatement("DELETE FROM guest_bytes /*pg USING batch */ WHERE repo_id = :repo_id AND oid = :oid", _FILE)
 
 
 # The sweep. A file is due once it has no charge of a pull request or of a recent upload.
@@ -306,7 +308,7 @@ async def drop_due(tx: Tx, repo_id: str, oids: Collection[str], before: int) -> 
     await tx.each(_DROP, _files(repo_id, oids), {"before": before})
 
 
-_DROP = Each(
+_DROP = RowStatement(
     f"DELETE FROM lfs_links AS l /*pg USING batch */ WHERE l.repo_id = :repo_id AND l.oid = :oid AND {_DUE}", _FILE
 )
 
@@ -316,7 +318,7 @@ async def set_needed(tx: Tx, repo_id: str, oids: Collection[str], generation: in
     await tx.each(_NEEDED, _files(repo_id, oids), {"generation": generation})
 
 
-_NEEDED = Each(
+_NEEDED = RowStatement(
     """
     UPDATE lfs_links SET checked = CAST(:generation AS bigint) /*pg FROM batch */
     WHERE repo_id = :repo_id AND oid = :oid
@@ -333,7 +335,7 @@ async def mark(tx: Tx, repo_id: str, shas: Sequence[str]) -> None:
     await tx.each(_MARK, [{"repo_id": repo_id, "sha": sha} for sha in shas])
 
 
-_MARK = Each(
+_MARK = RowStatement(
     """
     INSERT INTO pull_request_commits (repo_id, sha, is_reachable)
     SELECT :repo_id, :sha, 0 /*pg FROM batch */ WHERE 1 = 1
@@ -348,7 +350,7 @@ async def marked_among(tx: Tx, repo_id: str, shas: Collection[str]) -> set[str]:
     return {row["sha"] for row in rows}
 
 
-_MARKED = Each(
+_MARKED = RowStatement(
     "SELECT c.sha FROM pull_request_commits c WHERE c.repo_id = :repo_id AND c.sha = :sha",
     {"repo_id": "text", "sha": "text"},
 )

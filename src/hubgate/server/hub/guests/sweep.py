@@ -69,7 +69,7 @@ class Sweep:
         merged = [num for num, sha in tips.items() if sha not in unmerged]
 
         async def unit(tx: Tx) -> None:
-            if await repo_store.hold(tx, repo_id) != generation:
+            if await repo_store.lock(tx, repo_id) != generation:
                 return
             for num in merged:
                 await store.end_charges(tx, repo_id, num)
@@ -92,7 +92,7 @@ class Sweep:
 
         async def unit(tx: Tx) -> None:
             # The generation changes whenever a ref moves, so the findings are still valid if it is the same.
-            if await repo_store.hold(tx, repo_id) != generation:
+            if await repo_store.lock(tx, repo_id) != generation:
                 return
             await store.make_owners(tx, repo_id, {by_pointer[sha] for sha in own})
             await store.set_needed(tx, repo_id, {by_pointer[sha] for sha in needed}, generation)

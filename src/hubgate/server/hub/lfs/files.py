@@ -27,7 +27,7 @@ class LargeFiles:
             return False
 
     @property
-    def aside(self) -> Path:
+    def background_writes(self) -> Path:
         """The folder of files that may be deleted (`forgetting`)."""
         return self.root / "going"
 

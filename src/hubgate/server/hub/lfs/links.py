@@ -19,7 +19,7 @@ DOWNLOAD_SECONDS = 900
 _PURPOSE = "lfs-link"
 
 
-class Grant(msgspec.Struct, frozen=True):
+class LinkGrant(msgspec.Struct, frozen=True):
     """The permission that a signed URL grants. `part` is 0 for a single upload."""
 
     # "upload", "part", "complete", "verify" or "download".

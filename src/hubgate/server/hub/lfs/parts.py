@@ -19,7 +19,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 
 
 @dataclass(frozen=True)
-class Cut:
+class PartLayout:
     """The division of a file of `size` bytes into parts of at least `least` bytes."""
 
     size: int
@@ -42,7 +42,7 @@ def is_fingerprint(text: str) -> bool:
     return _FINGERPRINT.match(text) is not None
 
 
-async def take(files: LargeFiles, upload: str, number: int, length: int, parts: AsyncIterator[bytes]) -> str:
+async def receive_part(files: LargeFiles, upload: str, number: int, length: int, parts: AsyncIterator[bytes]) -> str:
     """Receive a part and return its fingerprint. The same part sent again replaces the earlier upload."""
     folder = _folder(files, upload)
     await in_thread(lambda: folder.mkdir(parents=True, exist_ok=True))
@@ -64,7 +64,7 @@ async def take(files: LargeFiles, upload: str, number: int, length: int, parts: 
     return fingerprint
 
 
-async def complete(files: LargeFiles, upload: str, oid: str, cut: Cut, fingerprints: Sequence[str]) -> None:
+async def complete(files: LargeFiles, upload: str, oid: str, cut: PartLayout, fingerprints: Sequence[str]) -> None:
     if len(fingerprints) != cut.count:
         raise Unprocessable(f"This file has {cut.count} parts.")
     await in_long_thread(_join, files, upload, oid, cut.size, fingerprints)

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server.access.identity import Identity
-from hubgate.server.access.sight import sight_of
+from hubgate.server.access.visibility import visible_repos
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.listing import store
-from hubgate.server.hub.listing.store import Wanted
+from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
@@ -25,9 +25,9 @@ class Counts:
     spaces: int
 
 
-async def listed(repos: Repos, identity: Identity, wanted: Wanted, asked: PageRequest) -> Page[Repo]:
+async def listed(repos: Repos, identity: Identity, wanted: RepoFilter, asked: PageRequest) -> Page[Repo]:
     after = (int(asked.after[0]), str(asked.after[1])) if asked.after else None
-    sight = sight_of(identity)
+    sight = visible_repos(identity)
     rows = await repos.db.read_long(lambda tx: store.page(tx, wanted, sight, after, asked.fetch))
     limited = PageRequest(_page_size(rows, asked.limit), asked.after)
     return page_of(rows, limited, lambda repo: (_sort_value(repo, wanted.sort), repo.id))
@@ -35,10 +35,10 @@ async def listed(repos: Repos, identity: Identity, wanted: Wanted, asked: PageRe
 
 async def recent(repos: Repos, identity: Identity, most: int) -> list[Repo]:
     """The most recently changed repos of all types. Each type is queried separately, as the index is by type."""
-    sight = sight_of(identity)
+    sight = visible_repos(identity)
 
     async def read(tx: Tx) -> list[Repo]:
-        pages = [await store.page(tx, Wanted(type=kind.value), sight, None, most) for kind in RepoType]
+        pages = [await store.page(tx, RepoFilter(type=kind.value), sight, None, most) for kind in RepoType]
         found = [repo for page in pages for repo in page]
         return sorted(found, key=lambda repo: (repo.updated_at, repo.id), reverse=True)[:most]
 
@@ -62,13 +62,13 @@ class Storage:
 async def storage(repos: Repos, identity: Identity, owner_id: str, shown: Sequence[Repo]) -> Storage:
     async def read(tx: Tx) -> Storage:
         sizes = await lfs_store.used_storage_of(tx, [repo.id for repo in shown])
-        return Storage(sizes, await store.used_storage(tx, owner_id, sight_of(identity)))
+        return Storage(sizes, await store.used_storage(tx, owner_id, visible_repos(identity)))
 
     return await repos.db.read_long(read)
 
 
 async def counted(repos: Repos, identity: Identity, owner_id: str) -> Counts:
-    sight = sight_of(identity)
+    sight = visible_repos(identity)
     found = await repos.db.read_long(lambda tx: store.counts(tx, owner_id, sight))
     return Counts(*(found.get(kind.value, 0) for kind in RepoType))
 

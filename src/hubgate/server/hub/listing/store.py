@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from hubgate.server.access.sight import Sight
+from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Tx
@@ -17,7 +17,7 @@ MOST_OWNERS = 501
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RepoFilter:
     """The filters of a list. Empty values do not filter."""
 
     type: str = ""
@@ -32,7 +32,7 @@ class Wanted:
     descending: bool = True
 
 
-async def page(tx: Tx, wanted: Wanted, sight: Sight, after: tuple[int, str] | None, most: int) -> list[Repo]:
+async def page(tx: Tx, wanted: RepoFilter, sight: VisibleRepos, after: tuple[int, str] | None, most: int) -> list[Repo]:
     column = COLUMNS[wanted.sort]
     values: dict[str, str | int] = {"most": most}
     conditions = [_visible_sql(sight, values)]
@@ -69,7 +69,7 @@ async def page(tx: Tx, wanted: Wanted, sight: Sight, after: tuple[int, str] | No
     return [Repo(*row) for row in rows]
 
 
-def _visible_sql(sight: Sight, values: dict[str, str | int]) -> str:
+def _visible_sql(sight: VisibleRepos, values: dict[str, str | int]) -> str:
     conditions = ["r.private = 0"]
     if sight.owners:
         conditions.append(_owned_by_sql(sight.owners, "owner", values))
@@ -87,7 +87,7 @@ def _owned_by_sql(owners: Sequence[str], name: str, values: dict[str, str | int]
     return f"r.owner_id IN ({', '.join(f':{each}' for each in params)})"
 
 
-async def counts(tx: Tx, owner_id: str, sight: Sight) -> dict[str, int]:
+async def counts(tx: Tx, owner_id: str, sight: VisibleRepos) -> dict[str, int]:
     """The number of visible repos of an owner by type; types without repos are omitted."""
     values: dict[str, str | int] = {"owner_id": owner_id}
     rows = await tx.all(
@@ -100,7 +100,7 @@ async def counts(tx: Tx, owner_id: str, sight: Sight) -> dict[str, int]:
     return {row["type"]: int(row["n"]) for row in rows}
 
 
-async def used_storage(tx: Tx, owner_id: str, sight: Sight) -> int:
+async def used_storage(tx: Tx, owner_id: str, sight: VisibleRepos) -> int:
     """The bytes of large files in the repos of an owner that the caller may see. A total of all repos would reveal the
     size of private repos.
     """

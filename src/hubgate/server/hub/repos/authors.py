@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.model import User
-from hubgate.server.hub.git.writing import Author
+from hubgate.server.hub.git.writes import Author
 
 
 def author_of(user: User, base_url: str) -> Author:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from hubgate.server.errors import BadRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history
-from hubgate.server.hub.git.walking import NotACommit
-from hubgate.server.hub.guests.marked_commits import Standing, standing_of
+from hubgate.server.hub.git.commit_walk import NotACommit
+from hubgate.server.hub.guests.marked_commits import Reachability, reachability_of
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.finding import Revision
+from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, is_pull_request
 from hubgate.server.jobs.caller import caller_of_context
 from hubgate.server.paging import decode_cursor, encode_cursor
@@ -38,7 +38,7 @@ _BAD_CURSOR = "This cursor was not made here. Start again from the first page."
 
 
 @dataclass(frozen=True)
-class Place:
+class HistoryPosition:
     """The start of a page: `skip` commits after `starts`, without `passed`. At most `left` commits are shown."""
 
     starts: Sequence[str]
@@ -56,17 +56,17 @@ class HistoryPage:
     next_cursor: str | None
 
 
-def numbered(sha: str, number: int, limit: int, total: int | None) -> Place:
+def numbered(sha: str, number: int, limit: int, total: int | None) -> HistoryPosition:
     """The start of a page by its number, from 0."""
     if number > LAST_PAGE:
         raise BadRequest(f"A page number is at most {LAST_PAGE}. Follow the cursor in the Link header for more.")
     left = _UNLIMITED if total is None else _MAX_REPEATS * total
-    return Place([sha], [], number * limit, left)
+    return HistoryPosition([sha], [], number * limit, left)
 
 
-def from_cursor(text: str) -> Place:
+def from_cursor(text: str) -> HistoryPosition:
     left, starts, passed, skip = decode_cursor(text, (int, str, str, int))
-    place = Place(_ids(str(starts)), _ids(str(passed)), int(skip), int(left))
+    place = HistoryPosition(_ids(str(starts)), _ids(str(passed)), int(skip), int(left))
     if not place.starts or not 0 <= place.skip <= MOST_SKIPPED or not 0 < place.left <= _UNLIMITED:
         raise BadRequest(_BAD_CURSOR)
     return place
@@ -78,32 +78,32 @@ def _ids(text: str) -> list[str]:
     return [text[at : at + 40] for at in range(0, len(text), 40)]
 
 
-async def page_from(repos: Repos, repo: Repo, revision: Revision, place: Place, limit: int) -> HistoryPage:
+async def page_from(repos: Repos, repo: Repo, revision: Revision, place: HistoryPosition, limit: int) -> HistoryPage:
     await _check_starts(repos, repo, revision, place)
     folder, starts, skip = repos.folders.of(repo.id), place.starts, place.skip
     try:
         if skip > SKIPPED_HERE:
             async with repos.walks.taken(caller_of_context.get().share, repo.id):
-                starts, skip = await history.beyond(folder, starts, skip, SKIP_SECONDS), 0
+                starts, skip = await history.commits_beyond(folder, starts, skip, SKIP_SECONDS), 0
         found = await history.page(folder, starts, skip, limit, place.passed)
     except NotACommit:
         raise BadRequest(_BAD_CURSOR) from None
     left = place.left - len(found.commits)
     if not found.ahead or left <= 0:
         return HistoryPage(found.commits, None)
-    following = Place(found.ahead, found.passed, 0, left)
+    following = HistoryPosition(found.ahead, found.passed, 0, left)
     if max(len(found.ahead), len(found.passed)) > MOST_IDS:
-        following = Place(place.starts, place.passed, place.skip + len(found.commits), left)
+        following = HistoryPosition(place.starts, place.passed, place.skip + len(found.commits), left)
     return HistoryPage(found.commits, following.cursor() if following.skip <= MOST_SKIPPED else None)
 
 
-async def _check_starts(repos: Repos, repo: Repo, revision: Revision, place: Place) -> None:
+async def _check_starts(repos: Repos, repo: Repo, revision: Revision, place: HistoryPosition) -> None:
     of_pull_request = revision.in_pull_request or is_pull_request(revision.ref or "")
     for sha in place.starts:
         if sha == revision.sha:
             continue
-        standing = await standing_of(repos, repo, sha)
-        if standing is Standing.NOWHERE or (standing is Standing.PULL_REQUEST and not of_pull_request):
+        standing = await reachability_of(repos, repo, sha)
+        if standing is Reachability.NOWHERE or (standing is Reachability.PULL_REQUEST and not of_pull_request):
             raise BadRequest(_BAD_CURSOR)
 
 

@@ -18,9 +18,9 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program, quarantine
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests.sweep import Sweep
-from hubgate.server.hub.lfs.forgetting import Forgetting
+from hubgate.server.hub.lfs.garbage_collection import GarbageCollection
 from hubgate.server.hub.repos import copied_refs, store
-from hubgate.server.storage import datadir
+from hubgate.server.storage import data_folder
 
 log = logging.getLogger("hubgate.worker")
 
@@ -49,17 +49,17 @@ _REPACK = (
 class Housekeeping:
     repos: Repos
     most_packs: int = MOST_PACKS
-    _large_files: Forgetting = field(init=False)
+    _large_files: GarbageCollection = field(init=False)
     _guests: Sweep = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
-        self._large_files = Forgetting(self.repos)
+        self._large_files = GarbageCollection(self.repos)
         self._guests = Sweep(self.repos)
 
     async def step(self) -> bool:
         """Process one slice of all folders and large files. A new round begins with leftovers of uploads."""
-        with datadir.tidying(self.repos.folders.root.parent) as alone:
+        with data_folder.tidying(self.repos.folders.root.parent) as alone:
             if not alone:
                 return False
             folders = await in_thread(lambda: list(islice(self._round, SLICE)))

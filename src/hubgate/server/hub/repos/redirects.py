@@ -6,7 +6,7 @@ they agreed to.
 from collections.abc import Mapping, Sequence
 
 from hubgate.server.accounts.organizations import store as organizations
-from hubgate.server.accounts.organizations.changing import begin_by_id_as_admin
+from hubgate.server.accounts.organizations.locks import begin_by_id_as_admin
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM, Actor, Kind
 from hubgate.server.audit.record import record

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server import failpoint
-from hubgate.server.accounts.holding import hold_by_id
+from hubgate.server.accounts.account_locks import lock_by_id
 from hubgate.server.errors import HubError, NotFound
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
@@ -16,8 +16,8 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.git.refnames import Names
-from hubgate.server.hub.guests.charging import Charge, take_up
-from hubgate.server.hub.repos import counting, store
+from hubgate.server.hub.guests.charges import Charge, take_up
+from hubgate.server.hub.repos import commit_counts, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, is_pull_request
 from hubgate.server.storage.database import Tx
@@ -33,7 +33,7 @@ class Moves:
     stale: tuple[RefChange, ...]
 
 
-class RefIsElsewhere(HubError):
+class RefConflict(HubError):
     """A ref was changed concurrently. Callers answer with 412, reject the push or retry."""
 
     status = 412
@@ -57,16 +57,16 @@ async def move_refs(
     guest, who moves the ref of one pull request.
     """
     card = await _card_after(repos, repo, changes)
-    counts = await counting.counted(repos, repo, changes) if added is None else {}
+    counts = await commit_counts.counted(repos, repo, changes) if added is None else {}
     now = repos.clock()
 
     async def unit(tx: Tx) -> Moves:
         if charge is not None:
             # Lock the user before the repo, as everywhere.
-            await hold_by_id(tx, charge.user_id)
+            await lock_by_id(tx, charge.user_id)
         moves = await moved_in(tx, repos, repo, changes, card, now, counts, added, by_guest=charge is not None)
         if together and moves.stale:
-            raise RefIsElsewhere(moves.stale)
+            raise RefConflict(moves.stale)
         if charge is not None:
             await take_up(tx, repo.id, charge.num, charge, now)
         return moves
@@ -91,7 +91,7 @@ async def moved_in(
     by_guest: bool = False,
 ) -> Moves:
     """Move refs within a larger transaction. `card` is that of the new head, if the head is among the changes; `counts`
-    has the number of commits that lead to the new ids (`counting`).
+    has the number of commits that lead to the new ids (`commit_counts`).
     """
     # A guest's change does not move a repo to the top of lists (attack O72).
     seq = await store.next_seq(tx, repo.id, None if by_guest else now)
@@ -104,7 +104,7 @@ async def moved_in(
         allowed = change.old_sha is not None or names.in_the_way(change.ref) is None
         if change.new_sha is not None and is_pull_request(change.ref):
             # The pull request may have been closed or removed since the push was checked (attack O72).
-            allowed = allowed and await discussion_store.takes_commits(tx, repo.id, change.ref)
+            allowed = allowed and await discussion_store.accepts_commits(tx, repo.id, change.ref)
         commits = counts.get(change.new_sha or "")
         won = allowed and await store.move_ref(
             tx, repo.id, change.ref, change.old_sha, change.new_sha, commits=commits, added=added
@@ -114,7 +114,7 @@ async def moved_in(
             (names.discard if change.new_sha is None else names.add)(change.ref)
     if not moved:
         # Also rolls back the sequence number.
-        raise RefIsElsewhere(stale)
+        raise RefConflict(stale)
     await store.refs_moved(tx, repo.id)
     head = next((change for change in moved if change.ref == MAIN), None)
     if head is not None and card is not None:

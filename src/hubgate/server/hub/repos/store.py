@@ -57,7 +57,7 @@ async def owner_of_name(db: Database, name: str) -> Owner | None:
     return Owner(row["kind"], row["owner_id"], name.lower()) if row else None
 
 
-async def hold_owner(tx: Tx, owner: Owner) -> Owner | None:
+async def lock_owner(tx: Tx, owner: Owner) -> Owner | None:
     """Lock an owner until the transaction ends and return it with its current name; None if it was deleted."""
     table = "users" if owner.kind == "user" else "organizations"
     row = await tx.one(f"UPDATE {table} SET name = name WHERE id = :id RETURNING name", {"id": owner.id})
@@ -77,7 +77,7 @@ async def claim_name(tx: Tx, repo_id: str, owner_id: str, repo_type: str, name: 
         {"owner_id": owner_id, "type": repo_type, "key": name.lower(), "repo_id": repo_id},
     )
     if row is not None:
-        # The owner's name stays reserved from now on (accounts/renaming.py).
+        # The owner's name stays reserved from now on (accounts/renames.py).
         sql = "UPDATE names SET had_repos = 1 WHERE owner_id = :owner_id AND current = 1 AND had_repos = 0"
         await tx.exec(sql, {"owner_id": owner_id})
     return row is not None
@@ -283,7 +283,7 @@ async def exists(tx: Tx | Database, repo_id: str) -> bool:
     return await tx.one("SELECT 1 FROM repos WHERE id = :id", {"id": repo_id}) is not None
 
 
-async def hold(tx: Tx, repo_id: str) -> int | None:
+async def lock(tx: Tx, repo_id: str) -> int | None:
     """Lock a repo until the transaction ends and return its generation; None if the repo was deleted."""
     row = await tx.one("UPDATE repos SET generation = generation WHERE id = :id RETURNING generation", {"id": repo_id})
     return int(row["generation"]) if row else None

@@ -1,10 +1,10 @@
 """Statements on remembered approvals."""
 
-from hubgate.server.oauth.approvals.model import Shown
+from hubgate.server.oauth.approvals.decision import ConsentDetails
 from hubgate.server.storage.database import Database, Row, Tx
 
 
-async def find(db: Database, consent_id: str, shown: Shown) -> Row | None:
+async def find(db: Database, consent_id: str, shown: ConsentDetails) -> Row | None:
     sql = "SELECT scopes FROM consent_approvals WHERE consent_id = :consent_id AND shown = :shown"
     return await db.one(sql, {"consent_id": consent_id, "shown": shown.key})
 
@@ -22,7 +22,7 @@ async def set_scopes(tx: Tx, consent_id: str, scopes_of: dict[str, str]) -> None
     )
 
 
-async def save(tx: Tx, consent_id: str, shown: Shown, scopes: str, now: int) -> None:
+async def save(tx: Tx, consent_id: str, shown: ConsentDetails, scopes: str, now: int) -> None:
     await tx.exec(
         """
         INSERT INTO consent_approvals (consent_id, shown, resources, redirect_uri, scopes, approved_at)

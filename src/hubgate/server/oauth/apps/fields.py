@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from hubgate.server.accounts.checking import Checking
+from hubgate.server.accounts.field_checks import FieldChecks
 from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, Exchange
@@ -35,7 +35,7 @@ def check_client_id(given: str) -> str:
 
 def checked(app: App) -> App:
     """Validate and normalize an app; FieldErrors names every invalid field."""
-    checking = Checking()
+    checking = FieldChecks()
     name = checking.field("name", _name, app.name)
     homepage = checking.field("homepage", _homepage, app.homepage.strip())
     uris = tuple(dict.fromkeys(app.redirect_uris))
@@ -63,7 +63,7 @@ def checked(app: App) -> App:
     )
 
 
-def _exchange(checking: Checking, app: App) -> Exchange:
+def _exchange(checking: FieldChecks, app: App) -> Exchange:
     limits = app.exchange
     if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
         checking.refuse("tokenDuration", f"tokenDuration {_LIFETIME}")
@@ -85,7 +85,7 @@ def _exchange(checking: Checking, app: App) -> Exchange:
     )
 
 
-def _check_scopes(checking: Checking, field: str, names: Collection[str], app: App) -> None:
+def _check_scopes(checking: FieldChecks, field: str, names: Collection[str], app: App) -> None:
     known = [*NAMES, *app.extra_scopes]
     unknown = next((name for name in names if name not in known), None)
     if unknown is None:

@@ -97,8 +97,8 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
             exchange=replace(before.exchange, scopes=_exchange_scopes(before, scope)),
         )
         await store.update(tx, after)
-        await consent_store.take_scope_away(tx, client_id, scope)
-        await token_store.take_scope_away(tx, client_id, scope)
+        await consent_store.remove_scope(tx, client_id, scope)
+        await token_store.remove_scope(tx, client_id, scope)
         what = f"took the scope {scope} from the app {after.name}"
         await _record_audit(tx, after, Kind.APP_REVOKE_SCOPE, what, actor, now, scope)
         return after
@@ -129,7 +129,7 @@ async def _lock(tx: Tx, client_id: str) -> App:
     if found is not None and found.org_id is not None:
         # The organization before the app, the lock order of changes by its admins.
         await org_store.begin_change(tx, found.org_id)
-    latest = await store.hold(tx, client_id)
+    latest = await store.lock(tx, client_id)
     if latest is None:
         raise NotFound(_NOT_FOUND)
     return latest

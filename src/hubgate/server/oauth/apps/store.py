@@ -44,18 +44,18 @@ async def of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> list[App
     return [app_of(row) for row in rows]
 
 
-async def hold(tx: Tx, client_id: str) -> App | None:
+async def lock(tx: Tx, client_id: str) -> App | None:
     """Lock the app until the transaction ends, and return its latest state."""
     sql = f"UPDATE apps SET paused = paused WHERE client_id = :client_id RETURNING {_COLUMNS}"
     row = await tx.one(sql, {"client_id": client_id})
     return app_of(row) if row else None
 
 
-async def hold_of_owner(tx: Tx, owner_id: str) -> list[App]:
+async def lock_of_owner(tx: Tx, owner_id: str) -> list[App]:
     """Lock the apps of a user or an organization, ordered by client id, until the transaction ends."""
     sql = "SELECT client_id FROM apps WHERE owner_id = :owner_id OR org_id = :owner_id ORDER BY client_id"
     rows = await tx.all(sql, {"owner_id": owner_id})
-    locked = [await hold(tx, row["client_id"]) for row in rows]
+    locked = [await lock(tx, row["client_id"]) for row in rows]
     return [app for app in locked if app is not None]
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.clock import SECOND
-from hubgate.server.oauth.authorize.mark import Mark
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
+from hubgate.server.oauth.authorize.sealed_request import SealedRequest
 from hubgate.server.oauth.consent.model import Consent
 
 
@@ -21,17 +21,17 @@ class AskConsent:
 
 
 @dataclass(frozen=True)
-class GiveCode:
+class IssueCode:
     """Issue a code without asking: the user approved everything before."""
 
 
 @dataclass(frozen=True)
-class Refuse:
+class Reject:
     error: str
     description: str
 
 
-Step = SignIn | AskConsent | GiveCode | Refuse
+Step = SignIn | AskConsent | IssueCode | Reject
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Visit:
     consent: Consent | None = None
     # Scopes approved on a consent page with the same servers and, for a native app, the same redirect URI.
     approved: frozenset[str] | None = None
-    mark: Mark | None = None
+    mark: SealedRequest | None = None
 
     @property
     def is_fresh(self) -> bool:
@@ -62,16 +62,16 @@ class Visit:
 def next_step(request: AuthorizationRequest, visit: Visit) -> Step:
     silent = "none" in request.prompt
     if visit.person is None or visit.session is None:
-        return Refuse("login_required", "Nobody is signed in.") if silent else SignIn()
+        return Reject("login_required", "Nobody is signed in.") if silent else SignIn()
     if request.expected_user not in (None, visit.person.user.id):
         # A second sign-in page would loop for a user without the expected account.
         rejected = silent or visit.is_fresh
-        return Refuse("login_required", "Another user is signed in.") if rejected else SignIn()
+        return Reject("login_required", "Another user is signed in.") if rejected else SignIn()
     if not visit.is_fresh and _is_stale(request, visit, visit.session):
-        return Refuse("login_required", "The user has to sign in again.") if silent else SignIn()
+        return Reject("login_required", "The user has to sign in again.") if silent else SignIn()
     if _is_approved(request, visit, visit.person):
-        return GiveCode()
-    return Refuse("consent_required", "The user has to be asked.") if silent else AskConsent()
+        return IssueCode()
+    return Reject("consent_required", "The user has to be asked.") if silent else AskConsent()
 
 
 def _is_stale(request: AuthorizationRequest, visit: Visit, session: Session) -> bool:

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.oauth_text import oauth_text
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.wish import Wish
+from hubgate.server.oauth.consent.access_request import AccessRequest
 from hubgate.server.oauth.redirects import with_parameters
 
 QUERY, FORM_POST = "query", "form_post"
@@ -32,7 +32,7 @@ class ReturnAddress:
         return with_parameters(self.redirect_uri, urlencode(self.members(**answer), quote_via=quote))
 
 
-class StoppedHere(BadRequest):
+class ShownError(BadRequest):
     """An error shown on the hub's own page, status 400: the browser is not redirected to an unregistered URI.
 
     `client_id` is the one in the request, known here or not.
@@ -43,7 +43,7 @@ class StoppedHere(BadRequest):
         self.client_id, self.about = client_id, about
 
 
-class SentBack(Exception):
+class RedirectedError(Exception):
     """An error returned to the app at its registered redirect URI. For `about` see OAuthRefused."""
 
     def __init__(self, to: ReturnAddress, error: str, description: str, about: str = "") -> None:
@@ -70,5 +70,5 @@ class AuthorizationRequest:
     expected_user: str | None
 
     @property
-    def wish(self) -> Wish:
-        return Wish(self.app, self.scopes, self.organizations, self.to.redirect_uri, self.resources)
+    def wish(self) -> AccessRequest:
+        return AccessRequest(self.app, self.scopes, self.organizations, self.to.redirect_uri, self.resources)

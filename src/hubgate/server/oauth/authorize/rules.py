@@ -1,31 +1,31 @@
 """The checks on an authorization request, in order.
 
-First the checks that fail on the hub's own page (`StoppedHere`), then those that return an error to the app
-(`SentBack`).
+First the checks that fail on the hub's own page (`ShownError`), then those that return an error to the app
+(`RedirectedError`).
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from hubgate.server.ids import is_id
-from hubgate.server.oauth.apps.finding import find_app
+from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.asked_scopes import asked_scopes
 from hubgate.server.oauth.authorize.hints import user_of_hint
 from hubgate.server.oauth.authorize.request import (
     FORM_POST,
     QUERY,
     RESPONSE_MODES,
     AuthorizationRequest,
+    RedirectedError,
     ReturnAddress,
-    SentBack,
-    StoppedHere,
+    ShownError,
 )
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.errors import OAuthRefused
+from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.parameters import MAY_REPEAT
 from hubgate.server.oauth.pkce import METHOD, is_challenge
 from hubgate.server.oauth.redirects import is_web, matches
+from hubgate.server.oauth.requested_scopes import requested_scopes
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
 
@@ -67,11 +67,11 @@ class Draft:
         values = self.values.get(name)
         return values[0] or None if values else None
 
-    def send_back(self, error: str, description: str, about: str = "") -> SentBack:
-        return SentBack(self.to, error, description, about)
+    def send_back(self, error: str, description: str, about: str = "") -> RedirectedError:
+        return RedirectedError(self.to, error, description, about)
 
 
-async def understood(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> AuthorizationRequest:
+async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> AuthorizationRequest:
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
@@ -94,10 +94,10 @@ async def understood(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) ->
     )
 
 
-async def client_is_known(draft: Draft) -> None:
+async def check_client(draft: Draft) -> None:
     for name in ("client_id", "redirect_uri"):
         if len(draft.values.get(name, [])) > 1:
-            raise StoppedHere(
+            raise ShownError(
                 f"Stopped: {name} was sent more than once. Nothing was shared.",
                 code="invalid_request",
                 client_id=draft.one("client_id") or "",
@@ -105,10 +105,10 @@ async def client_is_known(draft: Draft) -> None:
             )
     client_id = draft.one("client_id")
     if client_id is None:
-        raise StoppedHere("Stopped: the app did not say who it is. Nothing was shared.", code="invalid_request")
+        raise ShownError("Stopped: the app did not say who it is. Nothing was shared.", code="invalid_request")
     app = await find_app(draft.oauth, client_id, caller=draft.caller)
     if app is None:
-        raise StoppedHere(
+        raise ShownError(
             "Stopped: this hub does not know the app that sent you. Nothing was shared.",
             code="invalid_client",
             client_id=client_id,
@@ -116,14 +116,14 @@ async def client_is_known(draft: Draft) -> None:
     draft.app = app
 
 
-async def redirect_is_registered(draft: Draft) -> None:
+async def check_redirect(draft: Draft) -> None:
     """Prevents codes from being sent to strangers (O1-O6)."""
     app, given = draft.app, draft.one("redirect_uri")
     draft.redirect_uri_sent = given is not None
     if given is None and len(app.redirect_uris) == 1 and app.redirect_match == "exact":
         given = app.redirect_uris[0]
     if given is None or not matches(app.redirect_uris, given, app.redirect_match):
-        raise StoppedHere(
+        raise ShownError(
             f"Stopped: {app.name[:60]} asked us to send you to an address it has not registered. Nothing was shared.",
             code="invalid_request",
             client_id=app.client_id,
@@ -140,7 +140,7 @@ def _is_short(state: str) -> bool:
     return len(state.encode()) <= LONGEST_STATE
 
 
-async def nothing_is_doubled(draft: Draft) -> None:
+async def check_duplicates(draft: Draft) -> None:
     for name, values in draft.values.items():
         if len(values) > 1 and name not in MAY_REPEAT:
             raise draft.send_back("invalid_request", f"{name[:60]} was sent more than once.", name)
@@ -148,7 +148,7 @@ async def nothing_is_doubled(draft: Draft) -> None:
         raise draft.send_back("invalid_request", f"state has more than {LONGEST_STATE:,} bytes.", "state")
 
 
-async def kind_is_supported(draft: Draft) -> None:
+async def check_response_type(draft: Draft) -> None:
     for name in ("request", "request_uri", "registration"):
         if draft.one(name) is not None:
             raise draft.send_back(f"{name}_not_supported", f"{name} is not supported. Send plain parameters.", name)
@@ -166,7 +166,7 @@ async def kind_is_supported(draft: Draft) -> None:
         raise draft.send_back("invalid_request", message, "response_mode")
 
 
-async def proof_is_promised(draft: Draft) -> None:
+async def check_pkce(draft: Draft) -> None:
     """PKCE: required for public apps, S256 only (O7, O8)."""
     challenge, method = draft.one("code_challenge"), draft.one("code_challenge_method")
     if challenge is None:
@@ -183,31 +183,31 @@ async def proof_is_promised(draft: Draft) -> None:
     draft.challenge = challenge
 
 
-async def scopes_are_the_apps(draft: Draft) -> None:
+async def check_scopes(draft: Draft) -> None:
     try:
-        draft.scopes = asked_scopes(draft.oauth, draft.app, draft.one("scope"))
-    except OAuthRefused as refusal:
+        draft.scopes = requested_scopes(draft.oauth, draft.app, draft.one("scope"))
+    except OAuthError as refusal:
         raise draft.send_back("invalid_scope", refusal.message, refusal.about) from refusal
 
 
-async def organizations_are_named(draft: Draft) -> None:
+async def check_organizations(draft: Draft) -> None:
     """Existence and membership are not checked here: an error would reveal both to strangers (O36)."""
     named = [part.strip() for value in draft.values.get("orgIds", []) for part in value.split(",")]
     draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MOST_ORGANIZATIONS]
 
 
-async def resources_are_servers(draft: Draft) -> None:
+async def check_resources(draft: Draft) -> None:
     named = [value for value in draft.values.get(RESOURCE, []) if value]
     try:
         draft.resources = requested_resources(named, draft.oauth.base_url) or ()
-    except OAuthRefused as refusal:
+    except OAuthError as refusal:
         raise draft.send_back("invalid_target", refusal.message, refusal.about) from refusal
     if draft.resources:
         # Organizations exist only on this hub, so a token for other servers has no access to them.
         draft.organizations = ()
 
 
-async def prompt_is_clear(draft: Draft) -> None:
+async def check_prompt(draft: Draft) -> None:
     words = frozenset((draft.one("prompt") or "").split())
     if words - PROMPTS:
         raise draft.send_back("invalid_request", f"prompt is one of {', '.join(sorted(PROMPTS))}.", "prompt")
@@ -224,7 +224,7 @@ async def prompt_is_clear(draft: Draft) -> None:
         raise draft.send_back("invalid_request", f"nonce has more than {LONGEST_NONCE} characters.", "nonce")
 
 
-async def hint_is_ours(draft: Draft) -> None:
+async def check_hint(draft: Draft) -> None:
     name = draft.one("login_hint") or ""
     draft.login_hint = name if len(name) <= LONGEST_LOGIN_HINT else ""
     hint = draft.one("id_token_hint")
@@ -237,14 +237,14 @@ async def hint_is_ours(draft: Draft) -> None:
 Check = Callable[[Draft], Awaitable[None]]
 
 CHECKS: tuple[Check, ...] = (
-    client_is_known,
-    redirect_is_registered,
-    nothing_is_doubled,
-    kind_is_supported,
-    proof_is_promised,
-    scopes_are_the_apps,
-    organizations_are_named,
-    resources_are_servers,
-    prompt_is_clear,
-    hint_is_ours,
+    check_client,
+    check_redirect,
+    check_duplicates,
+    check_response_type,
+    check_pkce,
+    check_scopes,
+    check_organizations,
+    check_resources,
+    check_prompt,
+    check_hint,
 )

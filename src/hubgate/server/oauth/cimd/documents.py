@@ -12,15 +12,15 @@ from hubgate.server.accounts.limits import network_of
 from hubgate.server.clock import HOUR, MINUTE, SECOND, Clock
 from hubgate.server.egress.client import Egress
 from hubgate.server.egress.exchange import Answer
-from hubgate.server.egress.resolve import NotReached
-from hubgate.server.egress.target import AddressRefused, parse_target
+from hubgate.server.egress.resolve import Unreachable
+from hubgate.server.egress.target import AddressNotAllowed, parse_target
 from hubgate.server.errors import BadRequest, TooManyRequests
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.cimd import store
 from hubgate.server.oauth.cimd.rules import Finding, check_address, check_answer, check_document, in_development
 from hubgate.server.oauth.redirects import host_of
 from hubgate.server.storage.database import Database
-from hubgate.server.throttle.limiter import Limit, Limiter
+from hubgate.server.throttle.rate_limiter import Limit, Limiter
 
 FETCH_SECONDS = 5.0
 # The lease of a process that fetches; if the process dies, others wait no longer than this.
@@ -37,7 +37,7 @@ KEPT_AT_LEAST, KEPT_AT_MOST, KEPT_OTHERWISE = 5 * MINUTE, 24 * HOUR, HOUR
 STANDS_IN_FOR = 24 * HOUR
 
 
-class DocumentRefused(BadRequest):
+class InvalidDocument(BadRequest):
     """The document cannot be used; the message names the first broken rule. `client_id` is the document's URL."""
 
     def __init__(self, client_id: str, message: str) -> None:
@@ -45,7 +45,7 @@ class DocumentRefused(BadRequest):
         self.client_id = client_id
 
 
-class NotAnswered(DocumentRefused):
+class DocumentUnavailable(InvalidDocument):
     """The document could not be fetched, so it may be valid or not."""
 
 
@@ -72,7 +72,7 @@ class Documents:
             return cached
         try:
             return await self._shared_fetch(url, caller)
-        except (NotAnswered, TooManyRequests):
+        except (DocumentUnavailable, TooManyRequests):
             if cached is not None and now < expires_at + STANDS_IN_FOR:
                 return cached
             raise
@@ -101,7 +101,7 @@ class Documents:
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
             answer = await self._get(url)
-        except (NotReached, AddressRefused) as error:
+        except (Unreachable, AddressNotAllowed) as error:
             cure = f"Make it reachable from this hub.{in_development(host_of(urlsplit(url)))}"
             return [*findings, Finding("The hub can fetch it", str(error), cure)]
         findings += check_answer(answer)
@@ -118,7 +118,7 @@ class Documents:
             await asyncio.sleep(WAIT_SECONDS)
             if app := await self._cached_app(url, now):
                 return app
-        raise NotAnswered(url, "The app's document could not be fetched in time.")
+        raise DocumentUnavailable(url, "The app's document could not be fetched in time.")
 
     async def _cached_app(self, url: str, now: int) -> App | None:
         """The cached app; None once it has to be fetched again."""
@@ -136,18 +136,20 @@ class Documents:
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
             answer = await self._get(url)
-        except (NotReached, AddressRefused) as error:
-            raise NotAnswered(url, f"The app's document could not be fetched: {error}") from error
+        except (Unreachable, AddressNotAllowed) as error:
+            raise DocumentUnavailable(url, f"The app's document could not be fetched: {error}") from error
         if answer.status >= 500:
-            raise NotAnswered(url, f"The app's document could not be fetched: its host answered {answer.status}.")
+            raise DocumentUnavailable(
+                url, f"The app's document could not be fetched: its host answered {answer.status}."
+            )
         _require(url, check_answer(answer))
         findings, app = check_document(url, answer.body)
         _require(url, findings)
         if app is None:
-            raise DocumentRefused(url, "The app's document was not understood.")
+            raise InvalidDocument(url, "The app's document was not understood.")
         now = self.clock()
         document = answer.body.decode()
-        expires_at = now + kept_for(answer)
+        expires_at = now + cache_seconds(answer)
         await self.db.write(lambda tx: store.save(tx, url, document, now, expires_at))
         return app
 
@@ -160,7 +162,7 @@ class Documents:
 _HEADERS: Mapping[str, str] = {"Accept": "application/json", "User-Agent": "hubgate"}
 
 
-def kept_for(answer: Answer) -> int:
+def cache_seconds(answer: Answer) -> int:
     """The cache lifetime, from Cache-Control or Expires, within bounds.
 
     Even no-store is cached for the minimum: one sign-in needs the document several times.
@@ -188,4 +190,4 @@ def _until_expires(answer: Answer) -> int:
 def _require(url: str, findings: list[Finding]) -> None:
     for finding in findings:
         if not finding.holds:
-            raise DocumentRefused(url, f"The app's document breaks a rule. {finding.rule}: {finding.cure}")
+            raise InvalidDocument(url, f"The app's document breaks a rule. {finding.rule}: {finding.cure}")

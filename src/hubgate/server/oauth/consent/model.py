@@ -49,7 +49,7 @@ class Consent:
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
+class AppConnection:
     """A consent as its user sees it, with the app's registration; that is empty for an unregistered app."""
 
     consent: Consent

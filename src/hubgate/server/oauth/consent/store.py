@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hubgate.server.accounts.store import under_membership
-from hubgate.server.oauth.consent.model import Connected, Consent
+from hubgate.server.oauth.consent.model import AppConnection, Consent
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 
@@ -26,24 +26,24 @@ async def find(db: Database, user_id: str, client_id: str) -> Consent | None:
     return next(iter(_consents(rows)), None)
 
 
-async def connected(tx: Tx, user_id: str, client_id: str) -> Connected | None:
+async def connected(tx: Tx, user_id: str, client_id: str) -> AppConnection | None:
     found = await _all(tx, "WHERE c.user_id = :user_id AND c.client_id = :client_id", user_id, client_id=client_id)
     return next(iter(found), None)
 
 
-async def of_user(tx: Tx, user_id: str) -> list[Connected]:
+async def of_user(tx: Tx, user_id: str) -> list[AppConnection]:
     """Most recently used first."""
     order = "ORDER BY COALESCE(c.last_used_at, c.created_at) DESC, c.id DESC"
     return await _all(tx, f"WHERE c.user_id = :user_id {order}", user_id)
 
 
-async def page_of_user(tx: Tx, user_id: str, before: str, most: int) -> list[Connected]:
+async def page_of_user(tx: Tx, user_id: str, before: str, most: int) -> list[AppConnection]:
     """Newest first, a stable order for paging; `before` is the id of the last consent shown."""
     page = "SELECT id FROM consents WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :most"
     return await _all(tx, f"WHERE c.id IN ({page}) ORDER BY c.id DESC", user_id, before=before, most=most)
 
 
-async def _all(tx: Tx, where: str, user_id: str, **more: str | int) -> list[Connected]:
+async def _all(tx: Tx, where: str, user_id: str, **more: str | int) -> list[AppConnection]:
     """Consents with the registration of each app."""
     sql = f"SELECT {_COLUMNS}, {_REGISTERED} FROM {_FROM} LEFT JOIN apps a ON a.client_id = c.app_id {where}"
     rows = await tx.all(sql, {"user_id": user_id, **more})
@@ -64,7 +64,7 @@ async def users_of_app(tx: Tx, client_id: str, most: int) -> list[Row]:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LockedConsent:
     """A consent that the transaction has locked."""
 
     id: str
@@ -73,7 +73,7 @@ class Held:
     other_resources: frozenset[str]
 
 
-async def hold(tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id: str, now: int) -> Held:
+async def lock(tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id: str, now: int) -> LockedConsent:
     """Lock the consent until the transaction ends; created empty if there was none.
 
     `app_id` is the client id of a registered app. ConstraintViolated if that app or the user was deleted.
@@ -89,7 +89,7 @@ async def hold(tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id:
     )
     if row is None:
         raise RuntimeError("holding a consent returned nothing")
-    return Held(
+    return LockedConsent(
         row["id"],
         frozenset(parse_scopes(row["scopes"])),
         frozenset(parse_scopes(row["other_scopes"])),
@@ -97,7 +97,7 @@ async def hold(tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id:
     )
 
 
-async def hold_behind(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
+async def lock_behind(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
     """Lock the consent of a code or refresh token and return its scopes; None if either was deleted.
 
     Returns `other_scopes` if the token is for other servers. `table` is never user input.
@@ -116,8 +116,8 @@ async def hold_behind(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
     return frozenset(parse_scopes(row["scopes"])) if row else None
 
 
-async def hold_of_user(tx: Tx, user_id: str) -> int:
-    """Lock all consents of a user, like `hold_behind`; returns their number."""
+async def lock_of_user(tx: Tx, user_id: str) -> int:
+    """Lock all consents of a user, like `lock_behind`; returns their number."""
     sql = "UPDATE consents SET updated_at = updated_at WHERE user_id = :user_id"
     return await tx.exec(sql, {"user_id": user_id})
 
@@ -126,7 +126,7 @@ async def remove_of_user(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM consents WHERE user_id = :user_id", {"user_id": user_id})
 
 
-async def allow(tx: Tx, after: Held, face: str, app_name: str, now: int) -> None:
+async def allow(tx: Tx, after: LockedConsent, face: str, app_name: str, now: int) -> None:
     """Update the approved scopes and the app's appearance."""
     await tx.exec(
         """
@@ -175,7 +175,7 @@ async def touch_of(tx: Tx, user_id: str, client_id: str, now: int) -> bool:
     return await tx.exec(sql, {"user_id": user_id, "client_id": client_id, "now": now}) == 1
 
 
-async def note_use(tx: Tx, consent_id: str, now: int) -> bool:
+async def record_use(tx: Tx, consent_id: str, now: int) -> bool:
     """Set last_used_at and lock the consent until the transaction ends; False if it was deleted."""
     sql = "UPDATE consents SET last_used_at = :now WHERE id = :id"
     return await tx.exec(sql, {"id": consent_id, "now": now}) == 1
@@ -192,7 +192,7 @@ async def count_of_app(tx: Tx, client_id: str) -> int:
     return row["users"] if row else 0
 
 
-async def take_scope_away(tx: Tx, client_id: str, scope: str) -> None:
+async def remove_scope(tx: Tx, client_id: str, scope: str) -> None:
     """Remove the scope from all consents; live tokens lose it at the next request."""
     values = {"client_id": client_id, "scope": f" {scope} "}
     without_scope = "{0} = TRIM(REPLACE(' ' || {0} || ' ', :scope, ' '))"
@@ -235,10 +235,10 @@ def _organization_scopes(rows: Iterable[Row]) -> dict[str, frozenset[str]]:
     return {row["org_id"]: frozenset(parse_scopes(row["org_scopes"])) for row in rows if row["org_id"] is not None}
 
 
-def _connected(consent: Consent, row: Row) -> Connected:
+def _connected(consent: Consent, row: Row) -> AppConnection:
     if row["redirect_uris"] is None:
-        return Connected(consent)
-    return Connected(
+        return AppConnection(consent)
+    return AppConnection(
         consent,
         tuple(json.loads(row["redirect_uris"])),
         frozenset(parse_scopes(row["app_scopes"])) | frozenset(parse_scopes(row["app_extra_scopes"])),

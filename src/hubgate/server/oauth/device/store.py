@@ -39,13 +39,13 @@ async def add(db: Database, code: DeviceCode) -> bool:
     return await db.batch(_ADD, {column: getattr(code, column) for column in _ADDED}) is not None
 
 
-async def hold(tx: Tx, key: bytes) -> DeviceCode | None:
+async def lock(tx: Tx, key: bytes) -> DeviceCode | None:
     """Lock the code until the transaction ends, and return its latest state."""
     row = await tx.one(f"UPDATE device_codes SET state = state WHERE key = :key RETURNING {_COLUMNS}", {"key": key})
     return DeviceCode(*row) if row else None
 
 
-async def waiting(db: Database, user_code: bytes, now: int) -> DeviceCode | None:
+async def pending(db: Database, user_code: bytes, now: int) -> DeviceCode | None:
     row = await db.one(
         f"""
         SELECT {_COLUMNS} FROM device_codes WHERE user_code = :user_code AND state = '{PENDING}' AND expires_at > :now
@@ -96,7 +96,7 @@ async def end_of_user(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM device_codes WHERE user_id = :user_id", {"user_id": user_id})
 
 
-async def note_poll(tx: Tx, key: bytes, interval: int, now: int) -> None:
+async def record_poll(tx: Tx, key: bytes, interval: int, now: int) -> None:
     await tx.exec(
         "UPDATE device_codes SET polled_at = :now, interval = :interval WHERE key = :key",
         {"key": key, "interval": interval, "now": now},

@@ -33,7 +33,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Which:
+class Subject:
     """A filter for an app's exchanged tokens; the default selects all. Both times are inclusive."""
 
     token_id: str | None = None
@@ -43,7 +43,7 @@ class Which:
 
 
 @dataclass(frozen=True)
-class Given:
+class Granted:
     member: Member
     scopes: tuple[str, ...]
 

@@ -6,7 +6,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import Role
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.apps.store import APP, app_of
-from hubgate.server.oauth.exchange.model import Member, Which
+from hubgate.server.oauth.exchange.model import Member, Subject
 from hubgate.server.oauth.tokens.store import STILL_UNDER
 from hubgate.server.storage.database import Tx
 
@@ -34,7 +34,7 @@ async def app_plan_and_member(tx: Tx, client_id: str, email: str) -> tuple[App, 
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class TokenHolder:
     """A member for whom an app has live tokens."""
 
     user_id: str
@@ -45,7 +45,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
+class ActiveToken:
     """A live exchanged token. `id` is its family, which no other token shares."""
 
     id: str
@@ -69,28 +69,28 @@ _SELECT_LIVE = f"""
 _NEWEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :most"
 
 
-async def of_app(tx: Tx, app: App, which: Which, before: tuple[int, str], now: int, most: int) -> list[Alive]:
+async def of_app(tx: Tx, app: App, which: Subject, before: tuple[int, str], now: int, most: int) -> list[ActiveToken]:
     """Newest first."""
     condition, values = _condition(app, which, now)
     rows = await tx.all(
         f"{_SELECT_LIVE} AND {condition} {_NEWEST_FIRST}",
         {**values, "before": before[0], "before_id": before[1], "most": most},
     )
-    return [Alive(*row) for row in rows]
+    return [ActiveToken(*row) for row in rows]
 
 
-async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, most: int) -> list[Alive]:
+async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, most: int) -> list[ActiveToken]:
     """Tokens of all organizations, newest first."""
     rows = await tx.all(
         f"{_SELECT_LIVE} AND t.user_id = :user_id {_NEWEST_FIRST}",
         {"user_id": user_id, "now": now, "before": before[0], "before_id": before[1], "most": most},
     )
-    return [Alive(*row) for row in rows]
+    return [ActiveToken(*row) for row in rows]
 
 
-async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[Holding]:
+async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[TokenHolder]:
     """By name, ignoring case."""
-    condition, values = _condition(app, Which(), now)
+    condition, values = _condition(app, Subject(), now)
     rows = await tx.all(
         f"""
         SELECT t.user_id, u.name, count(*), max(t.created_at), max(t.expires_at)
@@ -100,22 +100,22 @@ async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[H
         """,
         {**values, "after": after, "most": most},
     )
-    return [Holding(*row) for row in rows]
+    return [TokenHolder(*row) for row in rows]
 
 
-async def count(tx: Tx, app: App, which: Which, now: int) -> int:
+async def count(tx: Tx, app: App, which: Subject, now: int) -> int:
     condition, values = _condition(app, which, now)
     row = await tx.one(f"SELECT count(*) AS n FROM app_tokens t WHERE {_IS_LIVE} AND {condition}", values)
     return int(row["n"]) if row else 0
 
 
-async def end(tx: Tx, app: App, which: Which, now: int) -> int:
+async def end(tx: Tx, app: App, which: Subject, now: int) -> int:
     """Delete live tokens and return how many."""
     condition, values = _condition(app, which, now)
     return await tx.exec(f"DELETE FROM app_tokens AS t WHERE {_IS_LIVE} AND {condition}", values)
 
 
-def _condition(app: App, which: Which, now: int) -> tuple[str, dict[str, str | int]]:
+def _condition(app: App, which: Subject, now: int) -> tuple[str, dict[str, str | int]]:
     """The SQL condition of a filter, with the parameters for it and for `_IS_LIVE`."""
     values: dict[str, str | int] = {"org_id": app.org_id or "", "client_id": app.client_id, "now": now}
     conditions = ["t.org_id = :org_id", "t.client_id = :client_id"]

@@ -29,7 +29,7 @@ _STORED_NAMES = frozenset(
 )
 
 
-class Sent(msgspec.Struct, frozen=True, omit_defaults=True):
+class SentParameters(msgspec.Struct, frozen=True, omit_defaults=True):
     """The stored part of a request. `proof` is the client authentication: "basic", "body", "both", "id", "other" or "".
 
     `about` is the rejected parameter, if comparing with the registration does not find it.
@@ -52,10 +52,10 @@ class Refusal:
     endpoint: str
     error: str
     description: str
-    sent: Sent
+    sent: SentParameters
 
 
-def sent_of(pairs: Iterable[tuple[str, str]], proof: str = "", about: str = "") -> Sent:
+def sent_parameters(pairs: Iterable[tuple[str, str]], proof: str = "", about: str = "") -> SentParameters:
     values: dict[str, str] = {}
     names: dict[str, None] = {}
     others = 0
@@ -70,7 +70,7 @@ def sent_of(pairs: Iterable[tuple[str, str]], proof: str = "", about: str = "") 
             names[name] = None
         else:
             others += 1
-    return Sent(proof, values, tuple(names), others, about if about in _STORED_VALUES | _STORED_NAMES else "")
+    return SentParameters(proof, values, tuple(names), others, about if about in _STORED_VALUES | _STORED_NAMES else "")
 
 
 def _safe_value(value: str) -> str:

@@ -9,8 +9,8 @@ from hubgate.server.clock import MINUTE, Clock
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.explain import store
-from hubgate.server.oauth.explain.model import LONGEST_VALUE, MOST_OF_APP, Refusal, Sent
-from hubgate.server.storage.aside import Aside
+from hubgate.server.oauth.explain.model import LONGEST_VALUE, MOST_OF_APP, Refusal, SentParameters
+from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Database
 
 # Per minute and process. Anyone can send invalid requests: they must not load the database or displace the entries an
@@ -21,7 +21,7 @@ _POLLING_ERRORS = frozenset({"authorization_pending", "slow_down"})
 
 
 @dataclass
-class Pace:
+class RateLimit:
     """A rate limit per minute, in total and per app."""
 
     began_at: int = 0
@@ -43,18 +43,18 @@ class Refusals:
     base_url: str
     # Seconds that a response waits for the write, so that its error_uri works at once.
     longest_wait: float = 0.2
-    _pace: Pace = field(default_factory=Pace)
+    _pace: RateLimit = field(default_factory=RateLimit)
 
     @cached_property
-    def aside(self) -> Aside:
-        return Aside(self.db)
+    def background_writes(self) -> BackgroundWrites:
+        return BackgroundWrites(self.db)
 
     def address(self, request_id: str) -> str:
         """The `error_uri` of a response (RFC 6749, section 5.2)."""
         return f"{self.base_url}/oauth/explain/{request_id}"
 
     async def note(
-        self, request_id: str, client_id: str, endpoint: str, error: str, description: str, sent: Sent
+        self, request_id: str, client_id: str, endpoint: str, error: str, description: str, sent: SentParameters
     ) -> bool:
         """Store a rejected request; True if its `error_uri` may be sent."""
         now = self.clock()
@@ -64,7 +64,7 @@ class Refusals:
         if not await self._is_registered(client_id):
             return False
         text = redacted(description[:LONGEST_VALUE])
-        write = self.aside.do(self._store(Refusal(request_id, client_id, now, endpoint, error, text, sent)))
+        write = self.background_writes.do(self._store(Refusal(request_id, client_id, now, endpoint, error, text, sent)))
         await asyncio.wait([write], timeout=self.longest_wait)
         return True
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from hubgate.server.oauth.explain.model import Refusal, Sent
+from hubgate.server.oauth.explain.model import Refusal, SentParameters
 from hubgate.server.storage.database import Database, Row, Tx
 
 COLUMNS = "id, client_id, created_at, endpoint, error, description, sent"
@@ -69,5 +69,5 @@ async def drop_expired(tx: Tx, before: int, most: int) -> int:
 def _refusal(row: Row) -> Refusal:
     refusal_id, client_id, created_at, endpoint, error, description, sent = row
     return Refusal(
-        refusal_id, client_id, created_at, endpoint, error, description, msgspec.json.decode(sent, type=Sent)
+        refusal_id, client_id, created_at, endpoint, error, description, msgspec.json.decode(sent, type=SentParameters)
     )

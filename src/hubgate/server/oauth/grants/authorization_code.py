@@ -8,13 +8,13 @@ from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.client_auth import find_client
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.oauth.errors import ClientRefused, OAuthRefused, invalid_grant, invalid_request, invalid_target
-from hubgate.server.oauth.grants.asking import Asking
-from hubgate.server.oauth.pkce import fits, is_verifier
+from hubgate.server.oauth.errors import InvalidClient, OAuthError, invalid_grant, invalid_request, invalid_target
+from hubgate.server.oauth.grants.request import GrantRequest
+from hubgate.server.oauth.pkce import is_verifier, verifier_matches
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
-from hubgate.server.oauth.tokens import issuing, refreshing, store
-from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
+from hubgate.server.oauth.tokens import issuance, rotation, store
+from hubgate.server.oauth.tokens.issuance import TAKEN_BACK, SignedIn, TokenDetails, seconds_left
 from hubgate.server.oauth.tokens.model import Code
 from hubgate.server.storage.database import Tx
 
@@ -43,7 +43,7 @@ class Redeemed:
     refresh_token: str | None
 
 
-async def grant(asking: Asking) -> dict[str, Any]:
+async def grant(asking: GrantRequest) -> dict[str, Any]:
     oauth, parameters = asking.oauth, asking.parameters
     read = read_token(parameters.need("code"))
     if read is None or read[0] is not TokenKind.CODE:
@@ -54,8 +54,8 @@ async def grant(asking: Asking) -> dict[str, Any]:
     redirect_uri = parameters.get("redirect_uri")
     now = oauth.clock()
 
-    async def unit(tx: Tx) -> Redeemed | OAuthRefused:
-        consented = await consent_store.hold_behind(tx, store.CODES, read[1])
+    async def unit(tx: Tx) -> Redeemed | OAuthError:
+        consented = await consent_store.lock_behind(tx, store.CODES, read[1])
         found = await store.code_with_user(tx, read[1])
         if consented is None or found is None:
             return invalid_grant(_UNKNOWN)
@@ -72,16 +72,16 @@ async def grant(asking: Asking) -> dict[str, Any]:
             return invalid_grant(_USED)
         if user.disabled_at is not None:
             return invalid_grant("The user's account is disabled.")
-        left = left_of(code.scopes, consented)
+        left = seconds_left(code.scopes, consented)
         if left is None:
             return invalid_grant(TAKEN_BACK)
         return await _issue_tokens(tx, app, replace(code, scopes=left), user, resources, now)
 
     outcome = await oauth.db.write(unit)
-    if isinstance(outcome, OAuthRefused):
+    if isinstance(outcome, OAuthError):
         raise outcome
     code = outcome.code
-    return await issuing.answer(
+    return await issuance.answer(
         oauth,
         outcome.user,
         app.client_id,
@@ -93,7 +93,7 @@ async def grant(asking: Asking) -> dict[str, Any]:
     )
 
 
-def _validate(code: Code, app: App, verifier: str | None, redirect_uri: str | None, now: int) -> OAuthRefused | None:
+def _validate(code: Code, app: App, verifier: str | None, redirect_uri: str | None, now: int) -> OAuthError | None:
     if code.client_id != app.client_id:
         return invalid_grant("The code was given to another app.")
     if code.redeemed_at is None and code.expires_at <= now:
@@ -110,19 +110,19 @@ def _validate(code: Code, app: App, verifier: str | None, redirect_uri: str | No
         return invalid_grant("code_verifier is missing.", _VERIFIER)
     if not is_verifier(verifier):
         return invalid_grant("code_verifier has 43 to 128 unreserved characters.", _VERIFIER)
-    if not fits(verifier, code.challenge):
+    if not verifier_matches(verifier, code.challenge):
         return invalid_grant("code_verifier does not fit code_challenge.", _VERIFIER)
     return None
 
 
-async def _public_app_of(asking: Asking, key: bytes) -> App:
+async def _public_app_of(asking: GrantRequest, key: bytes) -> App:
     """The public app of a code, for a request without client_id, as a browser library sends it; PKCE is the proof."""
     code = await store.code(asking.oauth.db, key)
     if code is None:
         raise invalid_grant(_UNKNOWN)
     app = await find_client(asking.oauth, code.client_id, asking.visitor.ip)
     if app is None or app.confidential:
-        raise ClientRefused("This app has a secret. Authenticate with it.", basic=False, about="client_id")
+        raise InvalidClient("This app has a secret. Authenticate with it.", basic=False, about="client_id")
     if code.challenge is None:
         raise invalid_request("client_id is missing.")
     return app
@@ -132,10 +132,10 @@ async def _issue_tokens(tx: Tx, app: App, code: Code, user: User, resources: str
     """Create the tokens. `resources` are for the access token; the refresh token gets all authorized ones."""
     refresh_token = None
     if app.refresh_tokens:
-        refresh_token, _ = await refreshing.add_first(
+        refresh_token, _ = await rotation.add_first(
             tx, app.client_id, user.id, code.consent_id, code.scopes, code.resources, code.auth_time, code.family, now
         )
-    wanted = Wanted(
+    wanted = TokenDetails(
         client_id=app.client_id,
         user_id=user.id,
         consent_id=code.consent_id,
@@ -146,4 +146,4 @@ async def _issue_tokens(tx: Tx, app: App, code: Code, user: User, resources: str
         lifetime=app.token_lifetime,
         resources=resources,
     )
-    return Redeemed(code, user, await issuing.add_access_token(tx, wanted, now), refresh_token)
+    return Redeemed(code, user, await issuance.add_access_token(tx, wanted, now), refresh_token)

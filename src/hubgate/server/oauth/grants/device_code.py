@@ -11,12 +11,12 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, CONSUMED, DENIED, SLOWER_BY, DeviceCode
-from hubgate.server.oauth.errors import NotYet, OAuthRefused, invalid_grant, invalid_request, invalid_target
-from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.errors import AuthorizationPending, OAuthError, invalid_grant, invalid_request, invalid_target
+from hubgate.server.oauth.grants.request import GrantRequest
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
-from hubgate.server.oauth.tokens import issuing, refreshing
-from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
+from hubgate.server.oauth.tokens import issuance, rotation
+from hubgate.server.oauth.tokens.issuance import TAKEN_BACK, SignedIn, TokenDetails, seconds_left
 from hubgate.server.storage.database import Tx
 
 TYPE = "urn:ietf:params:oauth:grant-type:device_code"
@@ -49,7 +49,7 @@ class SignedInDevice:
     refresh_token: str | None
 
 
-async def grant(asking: Asking) -> dict[str, Any]:
+async def grant(asking: GrantRequest) -> dict[str, Any]:
     oauth, app = asking.oauth, asking.app
     if app is None:
         raise invalid_request("client_id is missing.")
@@ -59,10 +59,10 @@ async def grant(asking: Asking) -> dict[str, Any]:
     requested = requested_resources(asking.parameters.all(RESOURCE), oauth.base_url)
     key, now = read[1], oauth.clock()
 
-    async def unit(tx: Tx) -> SignedInDevice | OAuthRefused:
+    async def unit(tx: Tx) -> SignedInDevice | OAuthError:
         # The consent is locked first, as everywhere; None until the user has decided.
-        consented = await consent_store.hold_behind(tx, store.TABLE, key)
-        code = await store.hold(tx, key)
+        consented = await consent_store.lock_behind(tx, store.TABLE, key)
+        code = await store.lock(tx, key)
         if code is None or code.client_id != app.client_id:
             # A poll by another app does not increase the interval (attack O39).
             return invalid_grant(_UNKNOWN)
@@ -72,11 +72,11 @@ async def grant(asking: Asking) -> dict[str, Any]:
             return await _record_poll(tx, code, now)
         if consented is None or code.user_id is None or code.consent_id is None or code.auth_time is None:
             # Approved after the consent was looked up: the next poll finds it.
-            return NotYet(*_PENDING)
+            return AuthorizationPending(*_PENDING)
         user = await account_store.user(tx, code.user_id)
         if user is None or user.disabled_at is not None:
             return invalid_grant("The user's account is disabled.")
-        scopes = left_of(code.scopes, consented)
+        scopes = seconds_left(code.scopes, consented)
         if scopes is None:
             return invalid_grant(TAKEN_BACK)
         resources = narrowed(code.resources, requested)
@@ -88,9 +88,9 @@ async def grant(asking: Asking) -> dict[str, Any]:
         return await _issue_tokens(tx, app, granted, resources, now)
 
     outcome = await oauth.db.write(unit)
-    if isinstance(outcome, OAuthRefused):
+    if isinstance(outcome, OAuthError):
         raise outcome
-    return await issuing.answer(
+    return await issuance.answer(
         oauth,
         outcome.user,
         app.client_id,
@@ -102,23 +102,23 @@ async def grant(asking: Asking) -> dict[str, Any]:
     )
 
 
-def _final_error(code: DeviceCode, now: int) -> OAuthRefused | None:
+def _final_error(code: DeviceCode, now: int) -> OAuthError | None:
     if code.state == CONSUMED:
         return invalid_grant(_UNKNOWN)
     if code.state == DENIED:
-        return OAuthRefused("access_denied", "The user said no.")
+        return OAuthError("access_denied", "The user said no.")
     if code.expires_at <= now:
-        return OAuthRefused("expired_token", "Nobody entered the code in time. Begin again.")
+        return OAuthError("expired_token", "Nobody entered the code in time. Begin again.")
     return None
 
 
-async def _record_poll(tx: Tx, code: DeviceCode, now: int) -> OAuthRefused:
+async def _record_poll(tx: Tx, code: DeviceCode, now: int) -> OAuthError:
     if not code.is_too_soon(now):
-        await store.note_poll(tx, code.key, code.interval, now)
-        return NotYet(*_PENDING)
+        await store.record_poll(tx, code.key, code.interval, now)
+        return AuthorizationPending(*_PENDING)
     interval = code.interval + SLOWER_BY
-    await store.note_poll(tx, code.key, interval, now)
-    return NotYet("slow_down", f"Ask every {interval} seconds from now on.")
+    await store.record_poll(tx, code.key, interval, now)
+    return AuthorizationPending("slow_down", f"Ask every {interval} seconds from now on.")
 
 
 async def _issue_tokens(tx: Tx, app: App, granted: Granted, resources: str, now: int) -> SignedInDevice:
@@ -127,10 +127,10 @@ async def _issue_tokens(tx: Tx, app: App, granted: Granted, resources: str, now:
     family = secrets.token_hex(12)
     refresh_token = None
     if app.refresh_tokens:
-        refresh_token, _ = await refreshing.add_first(
+        refresh_token, _ = await rotation.add_first(
             tx, app.client_id, user.id, consent_id, scopes, granted.resources, auth_time, family, now
         )
-    wanted = Wanted(
+    wanted = TokenDetails(
         client_id=app.client_id,
         user_id=user.id,
         consent_id=consent_id,
@@ -141,5 +141,5 @@ async def _issue_tokens(tx: Tx, app: App, granted: Granted, resources: str, now:
         lifetime=app.token_lifetime,
         resources=resources,
     )
-    access_token = await issuing.add_access_token(tx, wanted, now)
+    access_token = await issuance.add_access_token(tx, wanted, now)
     return SignedInDevice(user, scopes, auth_time, access_token, refresh_token)

@@ -10,21 +10,21 @@ from typing import Any
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.asked_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.errors import (
-    OAuthRefused,
+    OAuthError,
     invalid_grant,
     invalid_request,
     invalid_scope,
     invalid_target,
     unauthorized_client,
 )
-from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.grants.request import GrantRequest
+from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
-from hubgate.server.oauth.tokens import issuing, refreshing, store
-from hubgate.server.oauth.tokens.issuing import TAKEN_BACK, SignedIn, Wanted, left_of
+from hubgate.server.oauth.tokens import issuance, rotation, store
+from hubgate.server.oauth.tokens.issuance import TAKEN_BACK, SignedIn, TokenDetails, seconds_left
 from hubgate.server.oauth.tokens.model import REFRESH_LASTS, RefreshToken
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Tx
@@ -47,7 +47,7 @@ class Refreshed:
     scopes: str
 
 
-async def grant(asking: Asking) -> dict[str, Any]:
+async def grant(asking: GrantRequest) -> dict[str, Any]:
     oauth, parameters, app = asking.oauth, asking.parameters, asking.app
     if app is None:
         raise invalid_request("client_id is missing.")
@@ -59,11 +59,11 @@ async def grant(asking: Asking) -> dict[str, Any]:
         raise unauthorized_client("Refresh tokens are off in this app's settings.")
     requested_scopes = [name for name in parse_scopes(parameters.get("scope") or "") if name not in IGNORED_SCOPES]
     requested = requested_resources(parameters.all(RESOURCE), oauth.base_url)
-    successor, successor_key = refreshing.successor_of(presented, oauth.secret)
+    successor, successor_key = rotation.successor_of(presented, oauth.secret)
     now = oauth.clock()
 
-    async def unit(tx: Tx) -> Refreshed | OAuthRefused:
-        consented = await consent_store.hold_behind(tx, store.REFRESH_TOKENS, read[1])
+    async def unit(tx: Tx) -> Refreshed | OAuthError:
+        consented = await consent_store.lock_behind(tx, store.REFRESH_TOKENS, read[1])
         found = await store.refresh_token_with_user(tx, read[1])
         if consented is None or found is None or found[0].client_id != app.client_id:
             return invalid_grant(_UNKNOWN)
@@ -77,10 +77,10 @@ async def grant(asking: Asking) -> dict[str, Any]:
             return invalid_grant("The user's account is disabled.")
         if not set(requested_scopes) <= set(parse_scopes(token.scopes)):
             return invalid_scope("A refresh may ask for less, never for more.", "scope")
-        left = left_of(token.scopes, consented)
+        left = seconds_left(token.scopes, consented)
         if left is None:
             return invalid_grant(TAKEN_BACK)
-        scopes = left_of(join_scopes(requested_scopes), consented) if requested_scopes else left
+        scopes = seconds_left(join_scopes(requested_scopes), consented) if requested_scopes else left
         if scopes is None:
             return invalid_scope("The user took this back. Ask for less, or leave out scope.", "scope")
         resources = narrowed(token.resources, requested)
@@ -90,9 +90,9 @@ async def grant(asking: Asking) -> dict[str, Any]:
         return Refreshed(token, user, access_token, scopes)
 
     outcome = await oauth.db.write(unit)
-    if isinstance(outcome, OAuthRefused):
+    if isinstance(outcome, OAuthError):
         raise outcome
-    return await issuing.answer(
+    return await issuance.answer(
         oauth,
         outcome.user,
         app.client_id,
@@ -124,7 +124,7 @@ async def _issue_tokens(
         resources=token.resources,
     )
     await store.add_refresh_token(tx, successor)
-    wanted = Wanted(
+    wanted = TokenDetails(
         client_id=token.client_id,
         user_id=token.user_id,
         consent_id=token.consent_id,
@@ -135,4 +135,4 @@ async def _issue_tokens(
         lifetime=app.token_lifetime,
         resources=resources,
     )
-    return await issuing.add_access_token(tx, wanted, now)
+    return await issuance.add_access_token(tx, wanted, now)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.grants import authorization_code, device_code, refresh_token, token_exchange
-from hubgate.server.oauth.grants.asking import Grant
+from hubgate.server.oauth.grants.request import Grant
 
 GRANTS: Mapping[str, Grant] = {
     authorization_code.TYPE: authorization_code.grant,

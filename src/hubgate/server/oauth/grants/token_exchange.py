@@ -3,12 +3,12 @@
 from typing import Any
 
 from hubgate.server.errors import HubError
-from hubgate.server.oauth.errors import ClientRefused, invalid_request, invalid_target
-from hubgate.server.oauth.exchange.exchanging import check_subject, exchange, note_refusal
-from hubgate.server.oauth.grants.asking import Asking
+from hubgate.server.oauth.errors import InvalidClient, invalid_request, invalid_target
+from hubgate.server.oauth.exchange.exchange import check_subject, exchange, record_refusal
+from hubgate.server.oauth.grants.request import GrantRequest
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
-from hubgate.server.oauth.tokens import issuing
+from hubgate.server.oauth.tokens import issuance
 
 TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
 USER_EMAIL = "urn:service:token-type:user-email"
@@ -23,28 +23,28 @@ PARAMETERS = {
 _BASIC_ONLY = "Token exchange takes the app's secret by Basic alone."
 
 
-async def grant(asking: Asking) -> dict[str, Any]:
+async def grant(asking: GrantRequest) -> dict[str, Any]:
     oauth, parameters, app = asking.oauth, asking.parameters, asking.app
     if app is None or not app.confidential:
-        raise ClientRefused(_BASIC_ONLY, basic=True, about="client_id")
+        raise InvalidClient(_BASIC_ONLY, basic=True, about="client_id")
     try:
         email = _subject_email(asking)
     except HubError as error:
-        await note_refusal(oauth, app, parameters.get("subject_token") or "", error, asking.visitor)
+        await record_refusal(oauth, app, parameters.get("subject_token") or "", error, asking.visitor)
         raise
     exchanged = await exchange(oauth, app, email, parameters.get("scope"), asking.visitor)
-    answer = await issuing.answer(
+    answer = await issuance.answer(
         oauth, exchanged.user, app.client_id, exchanged.access_token, exchanged.scopes, exchanged.lifetime
     )
     return {**answer, "issued_token_type": ACCESS_TOKEN}
 
 
-def _subject_email(asking: Asking) -> str:
+def _subject_email(asking: GrantRequest) -> str:
     """Validate the request and return the member's e-mail address."""
     parameters = asking.parameters
     if asking.presented is None or not asking.presented.basic:
         # The secret allows acting for every member, so it must not end up in logged bodies.
-        raise ClientRefused(_BASIC_ONLY, basic=True, about="client_id")
+        raise InvalidClient(_BASIC_ONLY, basic=True, about="client_id")
     kind = parameters.need("subject_token_type")
     if kind not in (USER_EMAIL, *asking.oauth.subject_token_types):
         raise invalid_request(f"subject_token_type is {USER_EMAIL}.", "subject_token_type")

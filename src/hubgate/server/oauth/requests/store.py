@@ -29,12 +29,12 @@ async def add(tx: Tx, request_id: str, client_id: str, wanted: str, reason: str,
     return row is not None
 
 
-async def count_all_waiting(tx: Tx) -> int:
+async def count_all_pending(tx: Tx) -> int:
     row = await tx.one("SELECT count(*) AS waiting FROM operator_requests WHERE granted IS NULL")
     return row["waiting"] if row else 0
 
 
-async def count_waiting(tx: Tx, client_id: str) -> int:
+async def count_pending(tx: Tx, client_id: str) -> int:
     sql = "SELECT count(*) AS waiting FROM operator_requests WHERE client_id = :client_id AND granted IS NULL"
     row = await tx.one(sql, {"client_id": client_id})
     return row["waiting"] if row else 0
@@ -51,7 +51,7 @@ async def of_app(tx: Tx, client_id: str, most: int) -> list[OperatorRequest]:
     return [OperatorRequest(*row) for row in rows]
 
 
-async def waiting(tx: Tx, most: int) -> list[OperatorRequest]:
+async def pending(tx: Tx, most: int) -> list[OperatorRequest]:
     """Oldest first."""
     rows = await tx.all(
         f"SELECT {COLUMNS} FROM {_FROM} WHERE r.granted IS NULL ORDER BY r.created_at, r.id LIMIT :most", {"most": most}

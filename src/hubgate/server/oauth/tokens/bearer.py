@@ -12,7 +12,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.oauth.tokens import store
 from hubgate.server.scopes import parse_scopes
-from hubgate.server.storage.aside import Aside
+from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Tx
 
 NOTED_EVERY = 5 * MINUTE
@@ -24,8 +24,8 @@ class Bearers:
     oauth: OAuth
 
     @cached_property
-    def aside(self) -> Aside:
-        return Aside(self.oauth.db)
+    def background_writes(self) -> BackgroundWrites:
+        return BackgroundWrites(self.oauth.db)
 
     async def find(self, key: bytes) -> Caller | None:
         now = self.oauth.clock()
@@ -59,9 +59,9 @@ class Bearers:
         async def unit(tx: Tx) -> None:
             # The consent is locked first, as everywhere: another lock order could deadlock.
             if consent_id is not None:
-                await consent_store.note_use(tx, consent_id, now)
+                await consent_store.record_use(tx, consent_id, now)
             if supersedes is not None:
                 await store.supersede(tx, supersedes, now)
-                await store.forget_superseding(tx, key)
+                await store.clear_successor(tx, key)
 
-        self.aside.note(key, unit)
+        self.background_writes.note(key, unit)

@@ -139,7 +139,7 @@ async def supersede(tx: Tx, key: bytes, now: int) -> None:
     )
 
 
-async def forget_superseding(tx: Tx, key: bytes) -> None:
+async def clear_successor(tx: Tx, key: bytes) -> None:
     await tx.exec("UPDATE app_tokens SET supersedes = NULL WHERE key = :key", {"key": key})
 
 
@@ -183,7 +183,7 @@ async def end_exchanged(tx: Tx, client_id: str) -> None:
     await tx.exec(sql, {"client_id": client_id})
 
 
-async def take_scope_away(tx: Tx, client_id: str, scope: str) -> None:
+async def remove_scope(tx: Tx, client_id: str, scope: str) -> None:
     """Remove the scope from exchanged tokens; other tokens are limited by their consents."""
     await tx.exec(
         """

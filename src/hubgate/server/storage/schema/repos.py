@@ -10,7 +10,7 @@ def _repo(*, key: bool = False) -> Column[str]:
 
 
 # A repo's objects are stored in a folder named after its id, its refs in `refs`. The transaction that deletes an owner
-# also deletes the owner's repos (hub/repos/removing.py), so that each deletion is recorded as an event.
+# also deletes the owner's repos (hub/repos/deletion.py), so that each deletion is recorded as an event.
 repos = Table(
     "repos",
     metadata,
@@ -76,7 +76,7 @@ refs = Table(
     # The full name, such as refs/heads/main.
     Column("name", Text, primary_key=True),
     Column("sha", Text, nullable=False),
-    # The number of commits reachable from the ref; null until they are counted (hub/repos/counting.py).
+    # The number of commits reachable from the ref; null until they are counted (hub/repos/commit_counts.py).
     Column("commits", BigInteger),
     Index(
         "ix_refs_uncounted",
@@ -134,7 +134,7 @@ lfs_links = Table(
     sqlite_with_rowid=False,
 )
 
-# Bytes that users without write permission store in repos (hub/guests/charging.py).
+# Bytes that users without write permission store in repos (hub/guests/charges.py).
 _WAITING = text("num = 0")
 
 guest_bytes = Table(

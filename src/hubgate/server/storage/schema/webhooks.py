@@ -6,7 +6,7 @@ from hubgate.server.storage.schema.base import metadata, owner
 
 _GRANTED = text("client_id IS NOT NULL")
 
-# Webhooks with their settings, quotas and delivery state (webhooks/managing/).
+# Webhooks with their settings, quotas and delivery state (webhooks/management/).
 webhooks = Table(
     "webhooks",
     metadata,
@@ -56,7 +56,7 @@ webhooks = Table(
     Column("grant_kind", Text),
     Column("granted_by", Text),
     Column("granted_scopes", Text),
-    # What the grant allowed the webhook to read at the last check (webhooks/managing/grants.py).
+    # What the grant allowed the webhook to read at the last check (webhooks/management/grants.py).
     Column("reach", Text),
     # When the app created or last changed the webhook: earlier revocations by an organization do not apply to it.
     Column("granted_at", BigInteger),

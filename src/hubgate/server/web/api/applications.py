@@ -12,7 +12,7 @@ from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.api import application_shapes as shapes
@@ -37,7 +37,7 @@ class _Applications:
         self._oauth = oauth
 
     async def every(self, _: HubRequest, context: OwnerContext) -> Response:
-        found = await owning.of_owner(self._oauth, context.owner)
+        found = await management.of_owner(self._oauth, context.owner)
         return JsonResponse([shapes.described(app, context.organization) for app in found])
 
     async def one(self, request: HubRequest, context: OwnerContext) -> Response:
@@ -47,32 +47,32 @@ class _Applications:
         given = await request.read_json(shapes.NewOrganizationApp if context.organization else shapes.NewApp)
         draft = shapes.applied(shapes.BLANK, given)
         draft = replace(draft, confidential=given.confidential)
-        app, secret = await owning.create(self._oauth, context.owner, draft, context.actor)
+        app, secret = await management.create(self._oauth, context.owner, draft, context.actor)
         return JsonResponse(_with_secret(app, context, secret), 201)
 
     async def change(self, request: HubRequest, context: OwnerContext) -> Response:
         given = await request.read_json(shapes.OrganizationAppChanges if context.organization else shapes.AppChanges)
         app = await self._app(request, context)
         _reject_read_only(given, app, context)
-        changed = await owning.update(self._oauth, app, lambda latest: shapes.applied(latest, given), context.actor)
+        changed = await management.update(self._oauth, app, lambda latest: shapes.applied(latest, given), context.actor)
         return JsonResponse(shapes.described(changed, context.organization))
 
     async def delete(self, request: HubRequest, context: OwnerContext) -> Response:
-        await owning.delete(self._oauth, await self._app(request, context), context.actor)
+        await management.delete(self._oauth, await self._app(request, context), context.actor)
         return Response(status_code=204)
 
     async def refresh_secret(self, request: HubRequest, context: OwnerContext) -> Response:
         overlap = (await request.read_json(shapes.NewSecret)).overlap_seconds if await request.body() else 0
         app = await self._app(request, context)
-        secret = await owning.refresh_secret(self._oauth, app, overlap, context.actor)
+        secret = await management.refresh_secret(self._oauth, app, overlap, context.actor)
         return JsonResponse(_with_secret(await self._app(request, context), context, secret))
 
     async def delete_secret(self, request: HubRequest, context: OwnerContext) -> Response:
-        app = await owning.delete_secret(self._oauth, await self._app(request, context), context.actor)
+        app = await management.delete_secret(self._oauth, await self._app(request, context), context.actor)
         return JsonResponse(shapes.described(app, context.organization))
 
     async def _app(self, request: HubRequest, context: OwnerContext) -> App:
-        return await owning.get(self._oauth, context.owner, request.param("client_id"))
+        return await management.get(self._oauth, context.owner, request.param("client_id"))
 
 
 def _with_secret(app: App, context: OwnerContext, secret: str | None) -> shapes.RegisteredApp:

@@ -14,15 +14,15 @@ from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.consent import changing
-from hubgate.server.oauth.consent.model import Connected
+from hubgate.server.oauth.consent import connections
+from hubgate.server.oauth.consent.model import AppConnection
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.paging import parse_page
 from hubgate.server.scopes import join_scopes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.managing import grants
+from hubgate.server.webhooks.management import grants
 
 PATH = "/api/settings/connected-apps"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
@@ -57,19 +57,19 @@ class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True, rename="ca
 
 def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
-        found = await changing.page_of_user(oauth, caller.user.id, parse_page(request.query(), changing.CURSOR))
+        found = await connections.page_of_user(oauth, caller.user.id, parse_page(request.query(), connections.CURSOR))
         return listed(request, oauth.base_url, found, described)
 
     async def one(request: HubRequest, caller: Caller) -> Response:
-        return JsonResponse(described(await changing.get(oauth, caller.user.id, request.param("client_id"))))
+        return JsonResponse(described(await connections.get(oauth, caller.user.id, request.param("client_id"))))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
         given = await request.read_json(ConnectedAppChanges)
-        changed = await changing.change(
+        changed = await connections.change(
             oauth,
             caller.signed_in,
             request.param("client_id"),
-            changing.Changes(
+            connections.Changes(
                 None if given.scopes is UNSET else given.scopes,
                 None if given.organizations is UNSET else given.organizations,
                 given.organization_scopes,
@@ -81,7 +81,7 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
 
     async def revoke(request: HubRequest, caller: Caller) -> Response:
         client_id = request.param("client_id")
-        await changing.revoke(oauth, caller.user.id, client_id)
+        await connections.revoke(oauth, caller.user.id, client_id)
         await grants.follow_of(webhooks, caller.user.id, client_id)
         return Response(status_code=204)
 
@@ -107,7 +107,7 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     ]
 
 
-def described(connected: Connected) -> ConnectedApp:
+def described(connected: AppConnection) -> ConnectedApp:
     consent = connected.consent
     return ConnectedApp(
         client_id=consent.client_id,

@@ -15,16 +15,16 @@ from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.exchange import live
+from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.dry_run import dry_run
-from hubgate.server.oauth.exchange.model import Given, Which
+from hubgate.server.oauth.exchange.model import Granted, Subject
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
-from hubgate.server.web.exchanged import ExchangedToken, check_ip, described, which_of
+from hubgate.server.web.exchanged_tokens import ExchangedToken, check_ip, described, which_of
 from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext
 
 OWN = "/api/settings/exchanged-tokens"
@@ -81,7 +81,7 @@ class _Exchanges:
         verdict = await dry_run(
             self._oauth, app, given.subject_token, given.scope or None, check_ip(given.ip) if given.ip else None
         )
-        if isinstance(verdict, Given):
+        if isinstance(verdict, Granted):
             member = verdict.member
             granted = DryRun(True, member.user.name, member.role.label, list(verdict.scopes), app.exchange.duration)
             return JsonResponse(granted)
@@ -90,7 +90,7 @@ class _Exchanges:
     async def every(self, request: HubRequest, context: OwnerContext) -> Response:
         query = request.query()
         app, which = await self._app(request, context), await which_of(self._accounts, query)
-        found = await live.of_app(self._oauth, app, parse_page(query, live.CURSOR), which)
+        found = await issued_tokens.of_app(self._oauth, app, parse_page(query, issued_tokens.CURSOR), which)
         return listed(request, self._oauth.base_url, found, described)
 
     async def revoke(self, request: HubRequest, context: OwnerContext) -> Response:
@@ -102,22 +102,22 @@ class _Exchanges:
             if not value:
                 raise BadRequest(f"{name} is empty. Say it in full, or leave it out.")
         app, which = await self._app(request, context), await which_of(self._accounts, given)
-        return JsonResponse(RevokedTokens(await live.end(self._oauth, app, which, context.actor)))
+        return JsonResponse(RevokedTokens(await issued_tokens.end(self._oauth, app, which, context.actor)))
 
     async def revoke_one(self, request: HubRequest, context: OwnerContext) -> Response:
-        app, which = await self._app(request, context), Which(token_id=request.param("id"))
-        await live.end(self._oauth, app, which, context.actor)
+        app, which = await self._app(request, context), Subject(token_id=request.param("id"))
+        await issued_tokens.end(self._oauth, app, which, context.actor)
         return Response(status_code=204)
 
     async def _app(self, request: HubRequest, context: OwnerContext) -> App:
-        return await owning.get(self._oauth, context.owner, request.param("client_id"))
+        return await management.get(self._oauth, context.owner, request.param("client_id"))
 
 
 def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
     exchanges = _Exchanges(oauth, accounts)
 
     async def of_caller(request: HubRequest, caller: Caller) -> Response:
-        found = await live.of_member(oauth, caller.user.id, parse_page(request.query(), live.CURSOR))
+        found = await issued_tokens.of_member(oauth, caller.user.id, parse_page(request.query(), issued_tokens.CURSOR))
         return listed(request, oauth.base_url, found, described)
 
     def route(

@@ -20,7 +20,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing.listing import Counts, counted
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.belonging import organizations_of
+from hubgate.server.web.memberships import organizations_of
 from hubgate.server.web.named import moved_to, organization_named, user_named
 
 _OF_USER, _OF_ORGANIZATION = "/api/users/{name}/overview", "/api/organizations/{name}/overview"

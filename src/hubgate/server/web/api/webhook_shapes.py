@@ -8,9 +8,9 @@ from msgspec import UNSET, UnsetType
 from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.errors import Unprocessable
 from hubgate.server.storage.database import Row
-from hubgate.server.webhooks.activity.reading import InFull
-from hubgate.server.webhooks.activity.store import Logged
-from hubgate.server.webhooks.managing.managing import Kept, Wanted
+from hubgate.server.webhooks.activity.delivery_log import FullDelivery
+from hubgate.server.webhooks.activity.store import LoggedDelivery
+from hubgate.server.webhooks.management.lifecycle import StoredWebhook, WebhookRequest
 from hubgate.server.webhooks.model import ALIVE, ENABLED, SUSPENDED
 
 
@@ -72,10 +72,10 @@ class Sent(msgspec.Struct):
     id: str
 
 
-def wanted(given: NewWebhook | WebhookChanges) -> Wanted:
+def requested(given: NewWebhook | WebhookChanges) -> WebhookRequest:
     if given.job is not None or given.job_source_id is not None:
         raise Unprocessable("job: this hub runs no jobs. Give a url.")
-    return Wanted(
+    return WebhookRequest(
         url=None if isinstance(given.url, UnsetType) else given.url,
         pull=given.pull,
         watched=[(watch.type, watch.name) for watch in given.watched] if given.watched else None,
@@ -98,7 +98,7 @@ def _secret(given: WebhookChanges) -> str | None:
     return given.secret or ""
 
 
-def described(stored: Kept, secret: str | UnsetType = UNSET) -> WebhookJson:
+def described(stored: StoredWebhook, secret: str | UnsetType = UNSET) -> WebhookJson:
     """Describe a webhook. `secret` is given only for the response to the request that set it."""
     webhook = stored.webhook
     return WebhookJson(
@@ -118,7 +118,7 @@ def described(stored: Kept, secret: str | UnsetType = UNSET) -> WebhookJson:
     )
 
 
-def logged_json(logged: Logged) -> dict[str, Any]:
+def logged_json(logged: LoggedDelivery) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": logged.id,
         "event": {"id": logged.event_id, "action": logged.action, "scope": logged.scope},
@@ -135,7 +135,7 @@ def logged_json(logged: Logged) -> dict[str, Any]:
     return fields
 
 
-def in_full_json(full: InFull) -> dict[str, Any]:
+def in_full_json(full: FullDelivery) -> dict[str, Any]:
     return {
         **logged_json(full.logged),
         "payload": None if full.payload is None else msgspec.Raw(full.payload),

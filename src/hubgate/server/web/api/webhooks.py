@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import UNSET
 from starlette.types import ASGIApp
 
-from hubgate.server.access.sight import Sight, sight_of
+from hubgate.server.access.visibility import VisibleRepos, visible_repos
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Query, Route
 from hubgate.server.errors import Forbidden
@@ -17,12 +17,12 @@ from hubgate.server.web.api import webhook_shapes as shapes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext
-from hubgate.server.webhooks.activity import again, reading
-from hubgate.server.webhooks.activity.store import Filter
+from hubgate.server.webhooks.activity import delivery_log, replays
+from hubgate.server.webhooks.activity.store import DeliveryFilter
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.managing import managing, removing
-from hubgate.server.webhooks.managing.grants import grant_of
-from hubgate.server.webhooks.managing.managing import Kept
+from hubgate.server.webhooks.management import deletion, lifecycle
+from hubgate.server.webhooks.management.grants import grant_of
+from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import STATES
 
 _ONE = "/{id}"
@@ -46,13 +46,13 @@ class _Api:
         self._webhooks = webhooks
 
     async def every(self, _: HubRequest, context: OwnerContext) -> ASGIApp:
-        found = await self._shown(await managing.every(self._webhooks, context.owner), context)
+        found = await self._shown(await lifecycle.every(self._webhooks, context.owner), context)
         return JsonResponse([shapes.described(stored) for stored in found])
 
     async def create(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        wanted = shapes.wanted(await request.read_json(shapes.NewWebhook))
+        wanted = shapes.requested(await request.read_json(shapes.NewWebhook))
         grant = grant_of(self._webhooks, context.identity)
-        stored = await managing.create(self._webhooks, context.owner, wanted, context.actor, grant=grant)
+        stored = await lifecycle.create(self._webhooks, context.owner, wanted, context.actor, grant=grant)
         return _wrapped(stored, wanted.secret)
 
     async def one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
@@ -60,9 +60,9 @@ class _Api:
         return _wrapped(shown)
 
     async def update(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        wanted = shapes.wanted(await request.read_json(shapes.WebhookChanges))
+        wanted = shapes.requested(await request.read_json(shapes.WebhookChanges))
         grant, webhook_id = grant_of(self._webhooks, context.identity), request.param("id")
-        stored = await managing.update(self._webhooks, context.owner, webhook_id, wanted, context.actor, grant=grant)
+        stored = await lifecycle.update(self._webhooks, context.owner, webhook_id, wanted, context.actor, grant=grant)
         return _wrapped(stored, wanted.secret)
 
     async def enable(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
@@ -72,59 +72,61 @@ class _Api:
         return await self._switch(request, context, on=False)
 
     async def delete(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        await removing.delete(self._webhooks, context.owner, request.param("id"), context.actor)
+        await deletion.delete(self._webhooks, context.owner, request.param("id"), context.actor)
         return JsonResponse({})
 
     async def logs(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         (stored, sight), query = await self._stored_for_app(request, context), request.query()
-        asked = Filter(query.get("state", ""), query.get("repo", ""), query.get("scope", ""), sight=sight)
-        wanted = reading.check_filter(asked)
-        found = await reading.page(self._webhooks, stored.webhook, wanted, parse_page(query, reading.CURSOR))
+        asked = DeliveryFilter(query.get("state", ""), query.get("repo", ""), query.get("scope", ""), sight=sight)
+        wanted = delivery_log.check_filter(asked)
+        found = await delivery_log.page(self._webhooks, stored.webhook, wanted, parse_page(query, delivery_log.CURSOR))
         return listed(request, self._webhooks.base_url, found, shapes.logged_json)
 
     async def log(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         stored, sight = await self._stored_for_app(request, context)
-        full = await reading.one(self._webhooks, stored.webhook, request.param("delivery"), sight)
+        full = await delivery_log.one(self._webhooks, stored.webhook, request.param("delivery"), sight)
         return JsonResponse(shapes.in_full_json(full))
 
     async def replay(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
         # An app may replay anything to a receiver of the user's own: the app learns nothing from that.
-        sight = sight_of(context.identity) if grant and grant.created(stored.webhook) else None
-        new = await again.replay(self._webhooks, stored.webhook, request.param("delivery"), sight)
+        sight = visible_repos(context.identity) if grant and grant.created(stored.webhook) else None
+        new = await replays.replay(self._webhooks, stored.webhook, request.param("delivery"), sight)
         return await self._await_delivery(stored, new)
 
     async def test(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         stored = await self._stored(request, context)
-        return await self._await_delivery(stored, await again.test(self._webhooks, stored))
+        return await self._await_delivery(stored, await replays.test(self._webhooks, stored))
 
-    async def _await_delivery(self, stored: Kept, delivery_id: str) -> ASGIApp:
-        logged = await again.awaited(self._webhooks, stored.webhook, delivery_id)
+    async def _await_delivery(self, stored: StoredWebhook, delivery_id: str) -> ASGIApp:
+        logged = await replays.awaited(self._webhooks, stored.webhook, delivery_id)
         return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
 
     async def _switch(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
-        stored = await managing.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
+        stored = await lifecycle.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
         (shown,) = await self._shown([stored], context)
         return _wrapped(shown)
 
-    async def _stored(self, request: HubRequest, context: OwnerContext) -> Kept:
-        return await managing.get(self._webhooks, context.owner, request.param("id"))
+    async def _stored(self, request: HubRequest, context: OwnerContext) -> StoredWebhook:
+        return await lifecycle.get(self._webhooks, context.owner, request.param("id"))
 
-    async def _stored_for_app(self, request: HubRequest, context: OwnerContext) -> tuple[Kept, Sight | None]:
+    async def _stored_for_app(
+        self, request: HubRequest, context: OwnerContext
+    ) -> tuple[StoredWebhook, VisibleRepos | None]:
         """Payloads reveal private repos: an app sees deliveries of the webhooks it created, for repos it may see."""
         stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
         if grant is None:
             return stored, None
         if not grant.created(stored.webhook):
             raise Forbidden("This app did not create this webhook, so it cannot see its deliveries.")
-        return stored, sight_of(context.identity)
+        return stored, visible_repos(context.identity)
 
-    async def _shown(self, found: list[Kept], context: OwnerContext) -> list[Kept]:
+    async def _shown(self, found: list[StoredWebhook], context: OwnerContext) -> list[StoredWebhook]:
         grant = grant_of(self._webhooks, context.identity)
-        return found if grant is None else await managing.shown_to_app(self._webhooks, found, grant)
+        return found if grant is None else await lifecycle.shown_to_app(self._webhooks, found, grant)
 
 
-def _wrapped(stored: Kept, secret: str | None = None) -> ASGIApp:
+def _wrapped(stored: StoredWebhook, secret: str | None = None) -> ASGIApp:
     """`secret` is the secret that the request set, if any."""
     return JsonResponse(shapes.OneWebhook(shapes.described(stored, secret or UNSET)))
 

@@ -21,10 +21,10 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests import store as guest_store
-from hubgate.server.hub.guests.charging import announce, charge_of, use_files
+from hubgate.server.hub.guests.charges import announce, charge_of, use_files
 from hubgate.server.hub.lfs import parts, store
-from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, LASTS, Grant
-from hubgate.server.hub.lfs.parts import Cut
+from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, LASTS, LinkGrant
+from hubgate.server.hub.lfs.parts import PartLayout
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
@@ -45,7 +45,7 @@ class LargeObject(msgspec.Struct):
     size: Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 
 
-class BatchAsked(msgspec.Struct):
+class BatchRequest(msgspec.Struct):
     operation: Literal["upload", "download"]
     objects: Annotated[list[LargeObject], msgspec.Meta(max_length=MOST_OBJECTS)]
     transfers: list[str] = msgspec.field(default_factory=lambda: ["basic"])
@@ -72,7 +72,7 @@ class ObjectAnswer(msgspec.Struct):
 def routes(repos: Repos) -> list[Route]:
     sender = Sender(repos.limits.stall_seconds)
 
-    async def batch(request: HubRequest, given: tuple[Repo, BatchAsked]) -> Response:
+    async def batch(request: HubRequest, given: tuple[Repo, BatchRequest]) -> Response:
         repo, asked = given
         if asked.operation == "download":
             hidden = await _hidden_from(repos, repo, caller_of(request), asked.objects)
@@ -110,7 +110,7 @@ def routes(repos: Repos) -> list[Route]:
         grant = _verified_grant(repos, request, "part")
         length = _cut(repos, grant.size).length_of(grant.part)
         upload_id = f"{grant.repo_id}-{grant.oid}"
-        etag = await parts.take(repos.large_files, upload_id, grant.part, length, _body(request))
+        etag = await parts.receive_part(repos.large_files, upload_id, grant.part, length, _body(request))
         return Response(status_code=200, headers={"etag": f'"{etag}"'})
 
     async def complete(request: HubRequest) -> Response:
@@ -181,9 +181,9 @@ def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Rou
 _BATCH = (Action.REPO_SEE, Action.REPO_READ_CONTENT, Action.REPO_WRITE, Action.DISCUSSION_OPEN)
 
 
-async def _batch_needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, BatchAsked]]:
+async def _batch_needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, BatchRequest]]:
     """Uploads are open to writers and to users who may open a pull request, which may contain large files."""
-    asked, judged = await _read(request, BatchAsked), repo.judged()
+    asked, judged = await _read(request, BatchRequest), repo.judged()
     if asked.operation == "download":
         checks: tuple[Check, ...] = (Check(Action.REPO_READ_CONTENT, judged),)
     elif repo.discussions_disabled:
@@ -208,13 +208,13 @@ async def _download_answer(repos: Repos, repo: Repo, item: LargeObject, hidden: 
     if size is None or not await in_thread(repos.large_files.has, item.oid, size):
         error = {"code": 404, "message": "This repo has no such file."}
         return ObjectAnswer(item.oid, item.size, error=error)
-    grant = Grant("download", repo.id, item.oid, size, repos.clock() + DOWNLOAD_SECONDS * SECOND)
+    grant = LinkGrant("download", repo.id, item.oid, size, repos.clock() + DOWNLOAD_SECONDS * SECOND)
     action = {"href": grant.address(repos), "expires_in": DOWNLOAD_SECONDS}
     return ObjectAnswer(item.oid, size, actions={"download": action})
 
 
-def _cut(repos: Repos, size: int) -> Cut:
-    return Cut(size, repos.limits.part)
+def _cut(repos: Repos, size: int) -> PartLayout:
+    return PartLayout(size, repos.limits.part)
 
 
 async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: Sequence[LargeObject]) -> bool:
@@ -233,33 +233,33 @@ async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: S
 
 
 async def _upload_answer(
-    repos: Repos, repo: Repo, item: LargeObject, cut: Cut | None, *, by_guest: bool
+    repos: Repos, repo: Repo, item: LargeObject, cut: PartLayout | None, *, by_guest: bool
 ) -> ObjectAnswer:
     if await _is_stored(repos, repo.id, item.oid, item.size):
         return ObjectAnswer(item.oid, item.size)
     until = repos.clock() + LASTS
     # Signed as well: git-lfs sends no credentials to this address.
-    verify = {"href": Grant("verify", repo.id, item.oid, item.size, until).address(repos)}
+    verify = {"href": LinkGrant("verify", repo.id, item.oid, item.size, until).address(repos)}
     if cut is not None:
         header = {"chunk_size": str(cut.each)}
         for number in range(1, cut.count + 1):
-            grant = Grant("part", repo.id, item.oid, item.size, until, number)
+            grant = LinkGrant("part", repo.id, item.oid, item.size, until, number)
             header[f"{number:05d}"] = grant.address(repos)
-        whole = Grant("complete", repo.id, item.oid, item.size, until)
+        whole = LinkGrant("complete", repo.id, item.oid, item.size, until)
         action = {"href": whole.address(repos), "header": header}
     else:
-        upload = Grant("upload", repo.id, item.oid, item.size, until, guest=int(by_guest))
+        upload = LinkGrant("upload", repo.id, item.oid, item.size, until, guest=int(by_guest))
         action = {"href": upload.address(repos)}
     return ObjectAnswer(item.oid, item.size, actions={"upload": action, "verify": verify})
 
 
-def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> Grant:
+def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> LinkGrant:
     query = request.query()
     numbers = [*(query.get(name, "") for name in ("size", "expires", "part")), query.get("guest", "0")]
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
         raise Forbidden("This address is not whole.")
     size, expires, part, guest = map(int, numbers)
-    grant = Grant(verb, request.param("repo_id"), request.param("oid"), size, expires, part, guest)
+    grant = LinkGrant(verb, request.param("repo_id"), request.param("oid"), size, expires, part, guest)
     grant.check(repos.secret, query.get("signature", ""), repos.clock())
     return grant
 
@@ -268,7 +268,7 @@ async def _is_stored(repos: Repos, repo_id: str, oid: str, size: int) -> bool:
     return await store.size_of(repos.db, repo_id, oid) == size and await in_thread(repos.large_files.has, oid, size)
 
 
-async def _link(repos: Repos, grant: Grant) -> None:
+async def _link(repos: Repos, grant: LinkGrant) -> None:
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:

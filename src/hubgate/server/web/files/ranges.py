@@ -37,7 +37,7 @@ def is_another(if_match: str | None, etag: str) -> bool:
     return etag not in [given.strip() for given in if_match.split(",")]
 
 
-def asked_span(header: str | None, if_range: str | None, etag: str, size: int) -> Span | None:
+def requested_span(header: str | None, if_range: str | None, etag: str, size: int) -> Span | None:
     """Return the requested range, or None for the whole file."""
     if header is None or (if_range is not None and if_range.strip() != etag):
         return None

@@ -16,7 +16,7 @@ from hubgate.server.http.streaming import Streamed
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.web.files.ranges import OutOfRange, Span, asked_span
+from hubgate.server.web.files.ranges import OutOfRange, Span, requested_span
 
 _CHUNK = 256 * 1024
 _LONGEST_SILENCE = 60.0
@@ -76,7 +76,7 @@ def _range_or_whole(
         headers |= {"content-range": "bytes */0", "content-length": "0"}
         return Response(status_code=200, headers=headers)
     try:
-        span = asked_span(request.headers.get("range"), request.headers.get("if-range"), headers["etag"], size)
+        span = requested_span(request.headers.get("range"), request.headers.get("if-range"), headers["etag"], size)
     except OutOfRange:
         return Response(status_code=416, headers={**headers, "content-range": f"bytes */{size}"})
     status = 200

@@ -9,8 +9,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from hubgate.server.errors import HubError, RequestTimeout
-from hubgate.server.hub.git import receiving
-from hubgate.server.hub.git.receiving import Asked, Outcome
+from hubgate.server.hub.git import receive_pack
+from hubgate.server.hub.git.receive_pack import Outcome, PushRequest
 
 log = logging.getLogger("hubgate.git")
 
@@ -83,7 +83,11 @@ class Pushed:
     """
 
     def __init__(
-        self, asked: Asked, work: Callable[[], Awaitable[Outcome]], body_complete: Callable[[], bool], silent: float
+        self,
+        asked: PushRequest,
+        work: Callable[[], Awaitable[Outcome]],
+        body_complete: Callable[[], bool],
+        silent: float,
     ) -> None:
         self._asked, self._work, self._body_complete, self._silent = asked, work, body_complete, silent
 
@@ -96,7 +100,7 @@ class Pushed:
                     if not answering:
                         await send(begun(_RESULT))
                         answering = True
-                    await send(part(receiving.STILL_HERE))
+                    await send(part(receive_pack.STILL_HERE))
             report = await working
         finally:
             if not working.done():
@@ -108,13 +112,13 @@ class Pushed:
 
     async def _report(self) -> bytes:
         try:
-            return receiving.report(self._asked, await self._work())
+            return receive_pack.report(self._asked, await self._work())
         except HubError as error:
             if not self._body_complete():
                 raise
             if error.status >= 500:
                 log.warning("a push failed", exc_info=error)
-            return receiving.failure(self._asked, error.message)
+            return receive_pack.failure(self._asked, error.message)
 
     async def _finish_or_cancel(self, working: "asyncio.Future[bytes]") -> None:
         """Wait for the work after a disconnect or at shutdown; cancel it first if the body is incomplete."""

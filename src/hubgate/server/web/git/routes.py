@@ -17,12 +17,12 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
-from hubgate.server.hub.git import pktline, receiving, serving
+from hubgate.server.hub.git import pktline, receive_pack, upload_pack
 from hubgate.server.hub.git.pktline import LineReader
-from hubgate.server.hub.git.receiving import Outcome
-from hubgate.server.hub.git.unpacking import MOST_PACK_BYTES
+from hubgate.server.hub.git.receive_pack import Outcome
+from hubgate.server.hub.git.unpack import MOST_PACK_BYTES
 from hubgate.server.hub.guests import marked_commits
-from hubgate.server.hub.repos import copied_refs, pushing
+from hubgate.server.hub.repos import copied_refs, push
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.hub.repos.push_rights import NO_PULL_REQUEST
 from hubgate.server.jobs.slots import Slots
@@ -33,7 +33,7 @@ from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"
 # Size of one fetch request: a client with a hundred thousand refs sends five megabytes.
 MOST_ASKED = 32 * MIB
-MOST_PUSHED = MOST_PACK_BYTES + receiving.MOST_SAID
+MOST_PUSHED = MOST_PACK_BYTES + receive_pack.MOST_SAID
 # For the first bytes; a large body gets more time (http/intake.py).
 BODY_SECONDS = 120.0
 
@@ -74,7 +74,7 @@ class _Git:
 
         refs, repos = f"{at}/info/refs", self.repos
         fetch = at_repo(repos, Action.REPO_READ_CONTENT, self._fetch)
-        push = at_repo_needing(repos, _PUSH, self._push_needs, self._push)
+        receive = at_repo_needing(repos, _PUSH, self._push_needs, self._push)
         return [
             Route(
                 "GET",
@@ -86,7 +86,7 @@ class _Git:
                 answers={**responses, 307: ("The repo was renamed: it is there.", None)},
             ),
             post(UPLOAD_PACK, fetch, f"What git fetch asks of a {kind.value}", MOST_ASKED),
-            post(RECEIVE_PACK, push, f"What git push sends to a {kind.value}", MOST_PUSHED),
+            post(RECEIVE_PACK, receive, f"What git push sends to a {kind.value}", MOST_PUSHED),
         ]
 
     async def _refs_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
@@ -109,11 +109,11 @@ class _Git:
         if service == UPLOAD_PACK:
             async with self.fetches.taken(share_of(request), repo.id):
                 folder = await copied_refs.refresh(self.repos, repo.id)
-                advertised = await serving.advertisement(folder, _protocol(request))
+                advertised = await upload_pack.advertisement(folder, _protocol(request))
             # Protocol version 2 has no service announcement.
             head = b"" if advertised.startswith(pktline.line(b"version 2\n")) else _announcement(service)
         else:
-            head, advertised = _announcement(service), await pushing.advertisement(self.repos, repo)
+            head, advertised = _announcement(service), await push.advertisement(self.repos, repo)
         start = begun(f"application/x-{service}-advertisement")
         return Response(head + advertised, headers={name.decode(): value.decode() for name, value in start["headers"]})
 
@@ -124,7 +124,7 @@ class _Git:
         async def parts() -> AsyncGenerator[bytes, None]:
             folder = await copied_refs.refresh(self.repos, repo.id)
             wants = marked_commits.without_removed(self.repos, repo, aiter(body))
-            answer = serving.answer(folder, _protocol(request), wants)
+            answer = upload_pack.answer(folder, _protocol(request), wants)
             try:
                 async for content in answer:
                     yield content
@@ -138,18 +138,18 @@ class _Git:
         _check_type(request, RECEIVE_PACK)
         body = Body(request, MOST_PUSHED)
         lines = LineReader(aiter(body))
-        commands = await receiving.read_commands(lines)
+        commands = await receive_pack.read_commands(lines)
         if not commands.changes:
             # Clients probe their credentials with a lone flush packet before they send a large pack.
             return Response(b"", media_type=f"application/x-{RECEIVE_PACK}-result")
         identity = caller_of(request).identity
 
         async def current_identity() -> Identity:
-            return (await self.guard.again(request)).identity
+            return (await self.guard.reload_caller(request)).identity
 
         async def work() -> Outcome:
             async with self.pushes.taken(share_of(request), repo.id):
-                return await pushing.push(self.repos, repo, identity, commands, lines.rest(), current_identity)
+                return await push.push(self.repos, repo, identity, commands, lines.rest(), current_identity)
 
         return Pushed(commands, work, lambda: body.ended, self.repos.limits.silent_seconds)
 

@@ -12,7 +12,7 @@ from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.pages.api_reading import shapes, subjects
+from hubgate.server.web.pages.api_reference import shapes, subjects
 from hubgate.server.web.rendering import Pages
 
 

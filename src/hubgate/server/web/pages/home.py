@@ -10,12 +10,12 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
-from hubgate.server.hub.listing.store import Wanted
+from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.paging import PageRequest
 from hubgate.server.web.pages.listing import first_of
 from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.managing import managing
+from hubgate.server.webhooks.management import lifecycle
 
 RECENT = 8
 MOST_TROUBLED = 5
@@ -27,9 +27,9 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         if person is None:
             return pages.page(request, "home.html", recent=await listing.recent(repos, identity, RECENT))
         owners = [person.user.id, *(found.organization.id for found in person.memberships)]
-        own = await listing.listed(repos, identity, Wanted(owners=owners), PageRequest(RECENT))
+        own = await listing.listed(repos, identity, RepoFilter(owners=owners), PageRequest(RECENT))
         invited, more_invited = first_of(await invitations.of_user(accounts, person.user))
-        troubled, more_troubled = await managing.troubled(webhooks, person.user.id, MOST_TROUBLED)
+        troubled, more_troubled = await lifecycle.troubled(webhooks, person.user.id, MOST_TROUBLED)
         memberships, more = first_of(person.memberships)
         return pages.page(
             request,

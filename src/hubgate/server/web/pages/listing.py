@@ -14,7 +14,7 @@ ROWS = 50
 NOTHING: Mapping[str, str] = {}
 
 
-class Asked:
+class ListQuery:
     """The rows of a list that the address requests: the search text, and the cursor in `parameter`. Other query
     parameters of the list are `kept` in the links to its pages.
     """
@@ -39,7 +39,7 @@ class Asked:
         return f"{self._path}?{query}" if query else self._path
 
 
-def way_back(request: HubRequest, page: str) -> str:
+def return_address(request: HubRequest, page: str) -> str:
     """Return the page of the list that contained the form, with its search, if the form names it."""
     given = local_path(request.form_fields.get("back"))
     return given if given.startswith(f"{page}?") else page

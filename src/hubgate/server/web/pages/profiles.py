@@ -19,7 +19,7 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.web.belonging import organizations_of
+from hubgate.server.web.memberships import organizations_of
 from hubgate.server.web.named import moved_to
 from hubgate.server.web.pages.listing import first_of
 from hubgate.server.web.pages.repos.owned import owned

@@ -13,7 +13,7 @@ from hubgate.server.hub.repos import redirects
 from hubgate.server.hub.repos.model import Redirect
 from hubgate.server.web.api.redirects import RedirectShown, described, owner_of
 from hubgate.server.web.owner_routes import REDIRECTS, OwnerContext, show
-from hubgate.server.web.pages.listing import Asked, way_back
+from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages
 
 _UNLINK = "/{type}/{repo}/unlink"
@@ -21,7 +21,7 @@ _UNLINK = "/{type}/{repo}/unlink"
 
 def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
     async def every(request: HubRequest, context: OwnerContext) -> Response:
-        asked, owner = Asked(request.query(), context.root), owner_of(context)
+        asked, owner = ListQuery(request.query(), context.root), owner_of(context)
         page = await redirects.of_owner(repos, owner.id, asked.page(redirects.CURSOR))
 
         def row(found: Redirect) -> tuple[Redirect, RedirectShown]:
@@ -42,9 +42,9 @@ def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
         try:
             await redirects.unlink(repos, owner, kind, name, context.actor)
         except NotFound:
-            return pages.see(way_back(request, context.root), "This redirect was unlinked already.")
+            return pages.redirect(return_address(request, context.root), "This redirect was unlinked already.")
         done = f"{owner.name}/{name.lower()} leads nowhere now. The name is free for a new repo."
-        return pages.see(way_back(request, context.root), done)
+        return pages.redirect(return_address(request, context.root), done)
 
     def both(method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
         return [

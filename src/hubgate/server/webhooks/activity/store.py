@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
-from hubgate.server.access.sight import Sight
+from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.delivering.store import (
@@ -15,12 +15,12 @@ from hubgate.server.webhooks.delivering.store import (
     PRIVATE_NOW,
     PRIVATE_THEN,
 )
-from hubgate.server.webhooks.entitled.store import may_know
 from hubgate.server.webhooks.model import HOLDS_LANE, NOBODY, PARKED
+from hubgate.server.webhooks.permissions.store import may_read
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedDelivery:
     """A delivery as its owner sees it."""
 
     id: str
@@ -80,12 +80,12 @@ _DUE_AT = f"""
 _DERIVED = {"duration_ms": _DURATION, "state": _STATE, "due_at": _DUE_AT}
 _COLUMNS = ", ".join(
     f"{_DERIVED[field.name]} AS {field.name}" if field.name in _DERIVED else f"d.{field.name}"
-    for field in fields(Logged)
+    for field in fields(LoggedDelivery)
 )
 
 
 @dataclass(frozen=True)
-class Filter:
+class DeliveryFilter:
     """Criteria for listing deliveries."""
 
     state: str = ""
@@ -93,10 +93,12 @@ class Filter:
     repo: str = ""
     scope: str = ""
     # Limits an app to deliveries it may see; None shows all deliveries.
-    sight: Sight | None = field(default=None, kw_only=True)
+    sight: VisibleRepos | None = field(default=None, kw_only=True)
 
 
-async def page(tx: Tx, webhook_id: str, criteria: Filter, before: int, most: int, now: int) -> list[Logged]:
+async def page(
+    tx: Tx, webhook_id: str, criteria: DeliveryFilter, before: int, most: int, now: int
+) -> list[LoggedDelivery]:
     """Matching deliveries before the sequence number `before`, newest first."""
     condition, values = _matching(webhook_id, criteria, now)
     rows = await tx.all(
@@ -106,10 +108,12 @@ async def page(tx: Tx, webhook_id: str, criteria: Filter, before: int, most: int
         """,
         {**values, "before": before, "most": most},
     )
-    return [Logged(*row) for row in rows]
+    return [LoggedDelivery(*row) for row in rows]
 
 
-async def newer(tx: Tx, webhook_id: str, criteria: Filter, after: int, most: int, now: int) -> list[Logged]:
+async def newer(
+    tx: Tx, webhook_id: str, criteria: DeliveryFilter, after: int, most: int, now: int
+) -> list[LoggedDelivery]:
     """The matching deliveries that directly follow the sequence number `after`, newest first."""
     condition, values = _matching(webhook_id, criteria, now)
     rows = await tx.all(
@@ -119,16 +123,16 @@ async def newer(tx: Tx, webhook_id: str, criteria: Filter, after: int, most: int
         """,
         {**values, "after": after, "most": most},
     )
-    return [Logged(*row) for row in reversed(rows)]
+    return [LoggedDelivery(*row) for row in reversed(rows)]
 
 
-async def count(tx: Tx, webhook_id: str, criteria: Filter, now: int) -> int:
+async def count(tx: Tx, webhook_id: str, criteria: DeliveryFilter, now: int) -> int:
     condition, values = _matching(webhook_id, criteria, now)
     row = await tx.one(f"{_BLOCKED_REPOS} SELECT count(*) AS deliveries FROM deliveries d WHERE {condition}", values)
     return int(row["deliveries"]) if row else 0
 
 
-def _matching(webhook_id: str, criteria: Filter, now: int) -> tuple[str, dict[str, str | int]]:
+def _matching(webhook_id: str, criteria: DeliveryFilter, now: int) -> tuple[str, dict[str, str | int]]:
     conditions: list[str] = ["d.webhook_id = :webhook_id"]
     values: dict[str, str | int] = {"webhook_id": webhook_id, "now": now}
     for column, expression, value in (("state", _STATE, criteria.state), ("scope", "d.scope", criteria.scope)):
@@ -144,7 +148,7 @@ def _matching(webhook_id: str, criteria: Filter, now: int) -> tuple[str, dict[st
     return " AND ".join(conditions), values
 
 
-def _seen(sight: Sight, values: dict[str, str | int]) -> str:
+def _seen(sight: VisibleRepos, values: dict[str, str | int]) -> str:
     """The condition for deliveries an app may see: its present permissions must cover the repo as it is now and as it
     was at the event. The webhook may have reported on more before the app took it over, or while the app had more
     permissions (attack W41).
@@ -181,13 +185,15 @@ async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> 
     )
 
 
-async def one(tx: Tx, webhook_id: str, delivery_id: str, now: int, sight: Sight | None = None) -> Logged | None:
-    condition, values = _matching(webhook_id, Filter(sight=sight), now)
+async def one(
+    tx: Tx, webhook_id: str, delivery_id: str, now: int, sight: VisibleRepos | None = None
+) -> LoggedDelivery | None:
+    condition, values = _matching(webhook_id, DeliveryFilter(sight=sight), now)
     row = await tx.one(
         f"{_BLOCKED_REPOS} SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND {condition}",
         {**values, "id": delivery_id},
     )
-    return Logged(*row) if row else None
+    return LoggedDelivery(*row) if row else None
 
 
 async def body(tx: Tx, delivery_id: str) -> bytes | None:
@@ -232,7 +238,7 @@ async def origin(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
     )
 
 
-_MAY_READ = may_know("r.private", "r.owner_id", "r.id")
+_MAY_READ = may_read("r.private", "r.owner_id", "r.id")
 
 
 async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:
@@ -260,7 +266,7 @@ async def next_number(tx: Tx, webhook_id: str, now: int) -> Row | None:
     )
 
 
-async def let_one_through(tx: Tx, webhook_id: str, now: int) -> int:
+async def allow_probe(tx: Tx, webhook_id: str, now: int) -> int:
     """Half-open the circuit breaker, and return the due time that puts a delivery first in the webhook's queue."""
     await tx.exec(
         "UPDATE webhooks SET closed_until = :now WHERE id = :id AND closed_until > :now", {"id": webhook_id, "now": now}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hubgate.server.storage.database import Tx, Unit
-from hubgate.server.webhooks import telling
+from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
 from hubgate.server.webhooks.delivering.outcome import GONE, Verdict, judge
@@ -13,7 +13,7 @@ from hubgate.server.webhooks.delivering.results import store
 from hubgate.server.webhooks.delivering.results.health import WELL, Health, after_failure
 from hubgate.server.webhooks.delivering.results.store import Attempt, End
 from hubgate.server.webhooks.delivering.sending import Tried, Unsent
-from hubgate.server.webhooks.managing import store as managing_store
+from hubgate.server.webhooks.management import store as managing_store
 from hubgate.server.webhooks.model import DELIVERED, ENABLED, RETRYING, SKIPPED, SUSPENDED, SUSPENDED_AFTER
 
 MOST = store.MOST
@@ -119,7 +119,7 @@ async def _follow(tx: Tx, webhooks: Webhooks, webhook_id: str, fare: _Fare, now:
         if await managing_store.suspend(tx, webhook_id, now):
             await queue.skip_all(tx, webhook_id, SUSPENDED, now)
             # With the one that ended it: all that "re-enable and replay" sends.
-            await telling.suspended(tx, webhooks, webhook_id, await queue.missed(tx, webhook_id, now))
+            await notifications.suspended(tx, webhooks, webhook_id, await queue.missed(tx, webhook_id, now))
     elif since is not None and lasted >= SUSPENDED_AFTER // 2 and fare.health.warned_at is None:
         fare.health = replace(fare.health, warned_at=now)
-        await telling.half_way(tx, webhooks, webhook_id, since, fare.status)
+        await notifications.half_way(tx, webhooks, webhook_id, since, fare.status)

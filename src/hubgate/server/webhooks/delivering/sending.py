@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hubgate.server import failpoint
 from hubgate.server.clock import SECOND
 from hubgate.server.egress.exchange import Answer
-from hubgate.server.egress.resolve import NoRoom, NotReached
+from hubgate.server.egress.resolve import NoFreeSlot, Unreachable
 from hubgate.server.errors import Unprocessable
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.claiming import Claim
@@ -63,7 +63,7 @@ class Sender:
         failpoint.hit("deliver-after-claim")
         try:
             tried = await self._tried(out, at)
-        except NoRoom:
+        except NoFreeSlot:
             # That its address is busy with others is no failure of its.
             wait = int(NO_ROOM_WAIT * (0.5 + random.random()))  # noqa: S311 (spreads, hides nothing)
             return Unsent(claim, webhooks.clock() + wait)
@@ -76,9 +76,9 @@ class Sender:
         is_public = True
         try:
             answer = await self.webhooks.egress.post(out.url, out.headers, out.body, seconds=deadline, cap=MOST_READ)
-        except NoRoom:
+        except NoFreeSlot:
             raise
-        except NotReached as failure:
+        except Unreachable as failure:
             is_public = failure.is_public
         except (Unprocessable, OSError):
             is_public = False

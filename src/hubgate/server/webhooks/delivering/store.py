@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from hubgate.server.storage.database import Tx
-from hubgate.server.storage.sqltext import Each
-from hubgate.server.webhooks.entitled.store import may_know, might_know
+from hubgate.server.storage.sqltext import RowStatement
 from hubgate.server.webhooks.model import FAILED, NOBODY, PENDING, RETRYING, SKIPPED, SUSPENDED
+from hubgate.server.webhooks.permissions.store import could_read, may_read
 
 ALIVE = "state IN ('pending', 'retrying', 'parked')"
 
@@ -21,8 +21,8 @@ PRIVATE_NOW, OWNER_NOW = "COALESCE(r.private, e.private)", "COALESCE(r.owner_id,
 PRIVATE_THEN = "COALESCE(e.private, CASE WHEN d.created_at < w.granted_at THEN 1 ELSE 0 END)"
 OWNER_THEN = "COALESCE(e.owner_id, r.owner_id)"
 MAY_GO = f"""
-    (d.repo_id = '{NOBODY}' OR ({may_know(PRIVATE_NOW, OWNER_NOW, "d.repo_id")}
-        AND {might_know(PRIVATE_THEN, OWNER_THEN, "d.repo_id")}))
+    (d.repo_id = '{NOBODY}' OR ({may_read(PRIVATE_NOW, OWNER_NOW, "d.repo_id")}
+        AND {could_read(PRIVATE_THEN, OWNER_THEN, "d.repo_id")}))
 """
 
 
@@ -108,7 +108,9 @@ NEXT_DUE = f"""
 """
 
 
-_REPLAN = Each(f"UPDATE webhooks SET next_due_at = {NEXT_DUE} /*pg FROM batch */ WHERE id = :id", {"id": "text"})
+_REPLAN = RowStatement(
+    f"UPDATE webhooks SET next_due_at = {NEXT_DUE} /*pg FROM batch */ WHERE id = :id", {"id": "text"}
+)
 
 
 async def replan(tx: Tx, webhook_ids: Iterable[str], now: int) -> None:

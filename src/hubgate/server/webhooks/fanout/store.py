@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields
 
 from hubgate.server.clock import HOUR
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import Each, Kind, Params
-from hubgate.server.webhooks.entitled.store import may_know, might_know
+from hubgate.server.storage.sqltext import Kind, Params, RowStatement
 from hubgate.server.webhooks.model import (
     BREAK_LONGEST,
     DEEPEST,
@@ -18,6 +17,7 @@ from hubgate.server.webhooks.model import (
     SKIPPED,
     STORED,
 )
+from hubgate.server.webhooks.permissions.store import could_read, may_read
 
 # A webhook is told of what happened after it was made. A clock that was set back, or another machine's, must not cost
 # it an event: what happened shortly before and is not fanned out yet is told too, and so is everything to one that was
@@ -113,7 +113,7 @@ _BINDS_TO_REPO = f"""
     )
     AND (EXISTS (SELECT 1 FROM repos t WHERE t.id = :repo_id) OR {_MADE_BEFORE})
 """
-_WAITS_FOR_A_NAME = Each(
+_WAITS_FOR_A_NAME = RowStatement(
     f"""
     SELECT CAST(:event_id AS text) AS event_id FROM (
         SELECT 1 FROM watches x WHERE {_BINDS_TO_OWNER}
@@ -153,9 +153,9 @@ _NEXT = """
 """
 
 
-_KNOWS_NOW = may_know(":private", ":owner_id", ":repo_id")
-_KNEW_THEN = might_know(":event_private", ":event_owner", ":repo_id")
-_WATCHERS = Each(
+_KNOWS_NOW = may_read(":private", ":owner_id", ":repo_id")
+_KNEW_THEN = could_read(":event_private", ":event_owner", ":repo_id")
+_WATCHERS = RowStatement(
     f"""
     SELECT CAST(:event_id AS text) AS event_id, w.id, CASE WHEN (w.created_at <= :made_before OR w.created_at > :ahead)
         AND (' ' || w.domains || ' ') LIKE :domain AND {_KNOWS_NOW} AND {_KNEW_THEN} THEN 1 ELSE 0 END AS told
@@ -209,7 +209,7 @@ async def watchers(
     return found
 
 
-_ADVANCE = Each(
+_ADVANCE = RowStatement(
     """
     UPDATE events SET fan_cursor = COALESCE(CAST(:cursor AS text), fan_cursor),
         fanned_at = CASE WHEN CAST(:cursor AS text) IS NULL THEN CAST(:now AS bigint) END /*pg FROM batch */
@@ -240,7 +240,7 @@ def _used(column: str, added: str) -> str:
     """
 
 
-_NUMBER = Each(
+_NUMBER = RowStatement(
     f"""
     UPDATE webhooks SET
         last_seq = last_seq + CAST(:count AS bigint),
@@ -302,7 +302,7 @@ _SAME: dict[str, Kind] = {
     "action": "text",
     "depth": "bigint",
 }
-_TELL = Each(
+_TELL = RowStatement(
     f"""
     INSERT INTO deliveries (id, webhook_id, seq, {", ".join(_SAME)}, replay_of, is_test, attempts, state, reason,
         due_at, created_at, ended_at)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from hubgate.server.storage.database import Tx
-from hubgate.server.storage.sqltext import Each
+from hubgate.server.storage.sqltext import RowStatement
 
 # An empty target, as after a deletion: a new repo with the watched name does not inherit the watch.
-_END = Each(
+_END = RowStatement(
     """
     UPDATE watches SET target_id = '' /*pg FROM batch */
     WHERE target_id = :repo_id AND NOT EXISTS (

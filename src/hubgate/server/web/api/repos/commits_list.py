@@ -13,8 +13,8 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history
-from hubgate.server.hub.repos import finding, history_pages, store
-from hubgate.server.hub.repos.history_pages import Place
+from hubgate.server.hub.repos import history_pages, lookup, store
+from hubgate.server.hub.repos.history_pages import HistoryPosition
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import next_link
 from hubgate.server.storage.database import Tx
@@ -33,7 +33,7 @@ def routes(repos: Repos) -> list[Route]:
         rest = request.param("rev")
         rev, path = await where(repos, repo, request, rest)
         # The history of a single path is not supported: any rest after the revision makes the revision unknown.
-        revision = await finding.revision(repos, repo, rest if path else rev)
+        revision = await lookup.revision(repos, repo, rest if path else rev)
         limit = min(max(_number(queries.last(fields, "limit"), DEFAULT), 1), MOST)
         total = await history_pages.total(repos, repo, revision)
         place = _place(fields, revision.sha, limit, total)
@@ -66,7 +66,7 @@ def routes(repos: Repos) -> list[Route]:
     )
 
 
-def _place(fields: Fields, sha: str, limit: int, total: int | None) -> Place:
+def _place(fields: Fields, sha: str, limit: int, total: int | None) -> HistoryPosition:
     cursor, number = queries.last(fields, "cursor"), queries.last(fields, "p")
     if cursor and number:
         raise BadRequest("Send a cursor or a page number, not both.")

@@ -16,7 +16,7 @@ from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history, trees
 from hubgate.server.hub.git.objects import Entry, EntryType
-from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.jobs.caller import only_reads
 from hubgate.server.paging import Page, PageRequest, encode_cursor, parse_page
@@ -33,7 +33,7 @@ MOST_PATHS = 2000
 _TOO_MANY = f"Ask for at most {MOST_PATHS:,} paths at once."
 
 
-class PathsAsked(msgspec.Struct):
+class PathsRequest(msgspec.Struct):
     paths: str | list[str]
     expand: bool = False
 
@@ -43,7 +43,7 @@ def routes(repos: Repos) -> list[Route]:
         fields = request.query_fields()
         expand = queries.flag(fields, "expand")
         rev, path = await where(repos, repo, request, request.param("rest"))
-        revision = await finding.revision(repos, repo, rev)
+        revision = await lookup.revision(repos, repo, rev)
         page_request = _page_request(fields.pairs, MOST_EXPANDED if expand else MOST)
         after = str(page_request.after[0]) if page_request.after else ""
         folder = repos.folders.of(repo.id)
@@ -65,7 +65,7 @@ def routes(repos: Repos) -> list[Route]:
         return response
 
     async def paths_info(request: HubRequest, repo: Repo) -> JsonResponse:
-        revision = await finding.revision(repos, repo, request.param("rev"))
+        revision = await lookup.revision(repos, repo, request.param("rev"))
         body = await _read_paths(request)
         only_reads()
         paths = [body.paths] if isinstance(body.paths, str) else body.paths
@@ -105,7 +105,7 @@ def routes(repos: Repos) -> list[Route]:
             at_repo(repos, see, paths_info),
             "Some files of a repo",
             answers,
-            body=PathsAsked,
+            body=PathsRequest,
             body_cap=2 * MIB,
         ),
     ]
@@ -113,7 +113,7 @@ def routes(repos: Repos) -> list[Route]:
 
 async def where(repos: Repos, repo: Repo, request: HubRequest, rest: str) -> tuple[str, str]:
     """Split the end of an address into revision and path."""
-    rev, path = await finding.split_revision(repos, repo, rest, first=first_of_rest(request))
+    rev, path = await lookup.split_revision(repos, repo, rest, first=first_of_rest(request))
     return rev, path.strip("/")
 
 
@@ -122,12 +122,12 @@ def _page_request(pairs: list[tuple[str, str]], most: int) -> PageRequest:
     return PageRequest(min(page_request.limit, most), page_request.after)
 
 
-async def _read_paths(request: HubRequest) -> PathsAsked:
+async def _read_paths(request: HubRequest) -> PathsRequest:
     """Read the requested paths. One client sends a form, another JSON."""
     if request.content_type == FORM_TYPE:
         fields = parse_fields(await request.body(), MOST_PATHS + 10)
-        return PathsAsked(queries.every(fields, "paths"), queries.flag(fields, "expand"))
-    return await request.read_json(PathsAsked)
+        return PathsRequest(queries.every(fields, "paths"), queries.flag(fields, "expand"))
+    return await request.read_json(PathsRequest)
 
 
 def _entry(entry: Entry, *, hide_hash: bool) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import require
 from hubgate.server.edge.routes import Check, Target, require_also
 from hubgate.server.errors import Forbidden, NotFound
-from hubgate.server.hub.commits.committing import writable_ref
+from hubgate.server.hub.commits.commit import writable_ref
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.repos import finding, store
+from hubgate.server.hub.repos import lookup, store
 from hubgate.server.hub.repos.model import REPO_GONE, TURNED_OFF, Repo, is_pull_request, pull_request_of
 
 ACTIONS = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_OPEN, Action.DISCUSSION_PUSH)
@@ -53,7 +53,7 @@ async def ref_at(repos: Repos, to: Destination) -> str:
         return await _branch(repos, to)
     if is_pull_request(to.rev) and to.pull_request is None:
         raise _no_revision(to.rev)
-    return writable_ref(await finding.revision(repos, to.repo, to.rev))
+    return writable_ref(await lookup.revision(repos, to.repo, to.rev))
 
 
 async def again(repos: Repos, identity: Identity, to: Destination) -> str:
@@ -70,7 +70,7 @@ async def again(repos: Repos, identity: Identity, to: Destination) -> str:
 async def _branch(repos: Repos, to: Destination) -> str:
     if to.repo.discussions_disabled:
         raise Forbidden(TURNED_OFF)
-    found = await finding.revision(repos, to.repo, to.rev)
+    found = await lookup.revision(repos, to.repo, to.rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
         raise _no_revision(to.rev)
     return found.ref

@@ -16,10 +16,10 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.discussions import moderating, store
+from hubgate.server.hub.discussions import moderation, store
 from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.discussions.moderating import NO_DISCUSSION
-from hubgate.server.hub.discussions.store import Wanted
+from hubgate.server.hub.discussions.moderation import NO_DISCUSSION
+from hubgate.server.hub.discussions.store import DiscussionFilter
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.ids import new_id
 from hubgate.server.web.api.repos import queries
@@ -38,7 +38,7 @@ _STATUSES: Mapping[str, tuple[str, ...] | None] = {
 }
 
 
-class StatusAsked(msgspec.Struct):
+class StatusRequest(msgspec.Struct):
     status: Literal["open", "closed"]
     # Sent by existing clients; not stored, because there are no comments yet.
     comment: str | None = None
@@ -53,7 +53,7 @@ class Found:
 def routes(repos: Repos) -> list[Route]:
     async def every(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
-        wanted = Wanted(
+        wanted = DiscussionFilter(
             _TYPES.get(queries.last(fields, "type", "all")),
             _STATUSES.get(queries.last(fields, "status", "all")),
             queries.last(fields, "author") or None,
@@ -65,8 +65,8 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({"discussions": shown, "count": total, "start": start})
 
     async def set_status(request: HubRequest, found: Found) -> JsonResponse:
-        body, user = await request.read_json(StatusAsked), caller_of(request).user
-        await moderating.set_status(repos, found.repo, found.discussion, user, body.status)
+        body, user = await request.read_json(StatusRequest), caller_of(request).user
+        await moderation.set_status(repos, found.repo, found.discussion, user, body.status)
         now = repos.clock()
         event = {
             "id": new_id(now),
@@ -78,11 +78,11 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({"newStatus": event})
 
     async def remove(_: HubRequest, found: Found) -> JsonResponse:
-        await moderating.remove(repos, found.repo, found.discussion)
+        await moderation.remove(repos, found.repo, found.discussion)
         return JsonResponse({})
 
     async def delete_ref(request: HubRequest, found: Found) -> JsonResponse:
-        await moderating.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
+        await moderation.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
         return JsonResponse({})
 
     def needs(action: Action) -> Needs[Found]:
@@ -123,7 +123,7 @@ def routes(repos: Repos) -> list[Route]:
             at(Action.DISCUSSION_CLOSE, set_status),
             "Close or reopen a pull request of a repo",
             {**done, 422: ("Not like this.", None)},
-            body=StatusAsked,
+            body=StatusRequest,
             body_cap=128 * KIB,
         ),
         *api_routes(

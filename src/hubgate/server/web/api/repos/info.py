@@ -13,7 +13,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
 from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.lfs import store as lfs_store
-from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.api.repos import queries, wire
 from hubgate.server.web.repo_routes import IN_PULL_REQUEST, api_routes, at_repo, headers_of
@@ -30,7 +30,7 @@ def routes(repos: Repos) -> list[Route]:
         return await answer(request, repo, repo.head_sha, {})
 
     async def at_revision(request: HubRequest, repo: Repo) -> JsonResponse:
-        revision = await finding.revision(repos, repo, request.param("rev"))
+        revision = await lookup.revision(repos, repo, request.param("rev"))
         return await answer(request, repo, revision.sha, headers_of(revision))
 
     async def answer(request: HubRequest, repo: Repo, sha: str | None, headers: Mapping[str, str]) -> JsonResponse:

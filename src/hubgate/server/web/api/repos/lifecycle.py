@@ -16,11 +16,11 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.paths import check_path
-from hubgate.server.hub.repos import creating, finding, moving, removing
+from hubgate.server.hub.repos import creation, deletion, lookup, transfer
 from hubgate.server.hub.repos.model import Owner, Repo, RepoType
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.repos.visibility import Visibility, is_private
-from hubgate.server.web.repo_places import Move, move_target, owner_for_repos
+from hubgate.server.web.repo_targets import Move, move_target, owner_for_repos
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class CreateRepo(msgspec.Struct, rename="camel"):
     sdk: Annotated[str, msgspec.Meta(max_length=40, pattern=r"^[\w.-]*$")] | None = None
 
 
-class RepoMade(msgspec.Struct):
+class RepoCreated(msgspec.Struct):
     url: str
     name: str
     id: str
@@ -93,7 +93,7 @@ def routes(repos: Repos) -> list[Route]:
 
     async def create(request: HubRequest, new: _Creation) -> JsonResponse:
         caller, asked = caller_of(request), new.asked
-        wanted = creating.NewRepo(
+        wanted = creation.NewRepo(
             type=RepoType(asked.type or "model"),
             name=new.name,
             private=is_private(RepoType(asked.type or "model"), asked.private, asked.visibility) or False,
@@ -104,19 +104,19 @@ def routes(repos: Repos) -> list[Route]:
         if wanted.type is RepoType.SPACE and not wanted.sdk:
             raise BadRequest("A space needs an sdk, such as docker, gradio or static.")
         try:
-            repo = await creating.create(
+            repo = await creation.create(
                 repos, caller.user, new.owner, wanted, actor_of(request), _files(asked.files or [])
             )
-        except creating.NameTaken as taken:
+        except creation.NameTaken as taken:
             # Clients that accept an existing repo read its address from here.
             body = {"error": taken.message, "url": repos.base_url + taken.path}
             return JsonResponse(body, 409, {"x-error-message": taken.message})
-        return JsonResponse(RepoMade(repos.base_url + repo.path, repo.full_name, repo.id))
+        return JsonResponse(RepoCreated(repos.base_url + repo.path, repo.full_name, repo.id))
 
     async def repo_to_delete(request: HubRequest) -> Target[_Deletion] | Missing:
         asked = await read_as_somebody(request, DeleteRepo)
         namespace, name = _namespace_and_name(caller_of(request), asked.organization, asked.name)
-        repo = await finding.named(repos, asked.type or "model", namespace, name)
+        repo = await lookup.named(repos, asked.type or "model", namespace, name)
         if not isinstance(repo, Repo):
             return Missing(repo)
         return Target(_Deletion(repo, f"{namespace}/{name}"), repo.judged())
@@ -126,21 +126,21 @@ def routes(repos: Repos) -> list[Route]:
         if repo.full_name.lower() != wanted.asked_name.lower():
             # A script that cleans up under an old name, of the repo or of its owner, must not delete the renamed repo.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
-        await removing.delete(repos, repo, actor_of(request))
+        await deletion.delete(repos, repo, actor_of(request))
         return JsonResponse({})
 
     async def repo_to_move(request: HubRequest) -> Target[Move] | Missing:
         asked = await read_as_somebody(request, MoveRepo)
         # Both names are parsed before the lookup: an error about the destination must not reveal that the repo exists.
         present, wanted = _split(asked.from_repo), _split(asked.to_repo)
-        repo = await finding.named(repos, asked.type or "model", *present)
+        repo = await lookup.named(repos, asked.type or "model", *present)
         if not isinstance(repo, Repo):
             return Missing(repo)
         return await move_target(repos, caller_of(request).identity, repo, *wanted, asked.leave_redirect)
 
     async def move(request: HubRequest, wanted: Move) -> JsonResponse:
         leave = wanted.leave_redirect
-        moved = await moving.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request), leave_redirect=leave)
+        moved = await transfer.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request), leave_redirect=leave)
         return JsonResponse(RepoMoved(repos.base_url + moved.path, wanted.redirects))
 
     create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place_for_new_repo), create)
@@ -149,7 +149,7 @@ def routes(repos: Repos) -> list[Route]:
     moves = (Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
     move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, repo_to_move), move, moves)
     created = {
-        200: ("It is there, with its first commit.", RepoMade),
+        200: ("It is there, with its first commit.", RepoCreated),
         409: ("The name is taken; url says by what.", None),
     }
     return [

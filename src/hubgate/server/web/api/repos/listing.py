@@ -12,7 +12,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
-from hubgate.server.hub.listing.store import COLUMNS, Wanted
+from hubgate.server.hub.listing.store import COLUMNS, RepoFilter
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import RepoType
 from hubgate.server.paging import parse_page
@@ -74,7 +74,7 @@ def routes(repos: Repos) -> list[Route]:
     return [create(kind) for kind in RepoType for create in (of_type, without_namespace.info)]
 
 
-async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> Wanted:
+async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
     sort = queries.last(fields, "sort", "lastModified")
     if sort not in _SORTS and sort not in _UNCOUNTED:
         raise BadRequest(f"sort is one of {', '.join(COLUMNS)}.")
@@ -92,7 +92,7 @@ async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> Wanted:
         # Matches no id: an unknown author has an empty list.
         owner_id = owner.id if owner else "-"
     gated = queries.last(fields, "gated")
-    return Wanted(
+    return RepoFilter(
         type=kind.value,
         owner_id=owner_id,
         searched=searched,

@@ -20,7 +20,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.listing import Storage
-from hubgate.server.hub.listing.store import Wanted
+from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
@@ -57,7 +57,7 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
     async def of_owner(request: HubRequest, owner_id: str) -> JsonResponse:
         page_request = parse_page(request.query(), listing.CURSOR)
         identity = caller_of(request).identity
-        page = await listing.listed(repos, identity, Wanted(owner_id=owner_id), page_request)
+        page = await listing.listed(repos, identity, RepoFilter(owner_id=owner_id), page_request)
         storage = await listing.storage(repos, identity, owner_id, page.items)
         return listed(request, repos.base_url, page, lambda repo: _described(repo, storage))
 

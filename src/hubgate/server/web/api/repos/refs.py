@@ -12,7 +12,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_read_thread
-from hubgate.server.hub.repos import branching
+from hubgate.server.hub.repos import branches
 from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
 from hubgate.server.web.api.repos import queries, wire
 from hubgate.server.web.repo_routes import api_routes, at_repo
@@ -38,11 +38,11 @@ class Squash(msgspec.Struct):
 def routes(repos: Repos) -> list[Route]:
     async def every(request: HubRequest, repo: Repo) -> JsonResponse:
         with_prs = queries.flag(request.query_fields(), "include_prs")
-        return JsonResponse(await in_read_thread(_by_kind, await branching.listed(repos, repo), with_prs=with_prs))
+        return JsonResponse(await in_read_thread(_by_kind, await branches.listed(repos, repo), with_prs=with_prs))
 
     async def new_branch(request: HubRequest, repo: Repo) -> JsonResponse:
         body = await request.read_json(NewBranch) if await request.body() else NewBranch()
-        await branching.create_branch(
+        await branches.create_branch(
             repos,
             repo,
             caller_of(request).user,
@@ -54,21 +54,21 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({})
 
     async def drop_branch(request: HubRequest, repo: Repo) -> JsonResponse:
-        await branching.delete_branch(repos, repo, request.param("branch"))
+        await branches.delete_branch(repos, repo, request.param("branch"))
         return JsonResponse({})
 
     async def new_tag(request: HubRequest, repo: Repo) -> JsonResponse:
         body, user = await request.read_json(NewTag), caller_of(request).user
-        await branching.create_tag(repos, repo, user, body.tag, request.param("rev"), body.message or "")
+        await branches.create_tag(repos, repo, user, body.tag, request.param("rev"), body.message or "")
         return JsonResponse({})
 
     async def drop_tag(request: HubRequest, repo: Repo) -> JsonResponse:
-        await branching.delete_tag(repos, repo, request.param("rev"))
+        await branches.delete_tag(repos, repo, request.param("rev"))
         return JsonResponse({})
 
     async def squash(request: HubRequest, repo: Repo) -> JsonResponse:
         body = await request.read_json(Squash) if await request.body() else Squash()
-        await branching.squash(repos, repo, caller_of(request).user, request.param("rev"), body.message)
+        await branches.squash(repos, repo, caller_of(request).user, request.param("rev"), body.message)
         return JsonResponse({})
 
     write, done = Action.REPO_WRITE, {200: ("Done.", dict[str, Any]), 409: ("There is one of that name.", None)}

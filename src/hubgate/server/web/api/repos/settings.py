@@ -11,9 +11,9 @@ from hubgate.server.edge.routes import KIB, Check, Route, Target
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.repos import configuring
-from hubgate.server.hub.repos.configuring import Changes
+from hubgate.server.hub.repos import settings
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.settings import Changes
 from hubgate.server.web.api.repos.visibility import Visibility, is_private
 from hubgate.server.web.repo_routes import api_routes, at_repo, at_repo_needing
 
@@ -42,7 +42,7 @@ def routes(repos: Repos) -> list[Route]:
 
     async def change(request: HubRequest, given: tuple[Repo, Changes]) -> JsonResponse:
         repo, changes = given
-        after = await configuring.configure(repos, repo, changes, actor_of(request))
+        after = await settings.configure(repos, repo, changes, actor_of(request))
         private, discussions = bool(after.private), bool(after.discussions_disabled)
         visibility = "private" if private else "public"
         return JsonResponse(RepoSettingsSet(private, visibility, after.gated or False, discussions))

@@ -13,13 +13,13 @@ from hubgate.server.edge.routes import MIB, Query, Route, Target
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
-from hubgate.server.hub.commits.committing import commit
+from hubgate.server.hub.commits.commit import commit
 from hubgate.server.hub.commits.preupload import Answer, Candidate, answers
-from hubgate.server.hub.commits.reading import Reader
+from hubgate.server.hub.commits.request_reader import CommitRequestReader
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.discussions.opening import commit_as_pull_request
+from hubgate.server.hub.discussions.pull_requests import commit_as_pull_request
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.api.repos import destinations, queries
 from hubgate.server.web.api.repos.destinations import Destination
@@ -51,7 +51,7 @@ class PreuploadAnswer(msgspec.Struct):
     files: list[Answer]
 
 
-class CommitMade(msgspec.Struct, rename="camel", omit_defaults=True):
+class CommitCreated(msgspec.Struct, rename="camel", omit_defaults=True):
     success: bool
     commit_oid: str
     commit_url: str
@@ -70,7 +70,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         body = await request.read_json(Preupload)
         if len(body.files) > MOST_FILES:
             raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
-        revision = await finding.revision(repos, repo, to.rev)
+        revision = await lookup.revision(repos, repo, to.rev)
         client = request.headers.get("user-agent", "")
         results = await answers(
             repos,
@@ -93,18 +93,18 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
     async def commit_to(request: HubRequest, to: Destination) -> JsonResponse:
         repo = to.repo
         await destinations.ref_at(repos, to)
-        reader = Reader(repos.large_files.draft, repos.regular_upload_max)
+        reader = CommitRequestReader(repos.large_files.draft, repos.regular_upload_max)
         try:
             in_one_piece = request.content_type == "application/json"
             asked = await reader.read(as_lines(request) if in_one_piece else _parts(request))
-            caller = await guard.again(request)
+            caller = await guard.reload_caller(request)
             ref = await destinations.again(repos, caller.identity, to)
             create = commit_as_pull_request if to.as_pull_request else commit
             created = await create(repos, repo, caller, ref, asked)
         finally:
             await in_thread(reader.clean_up)
         address = repos.base_url + repo.path
-        answer = CommitMade(True, created.sha, f"{address}/commit/{created.sha}", "")
+        answer = CommitCreated(True, created.sha, f"{address}/commit/{created.sha}", "")
         if created.pull_request is not None:
             answer.pull_request_url = f"{address}/discussions/{created.pull_request}"
         return JsonResponse(answer)
@@ -131,7 +131,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             "/commit/{rev:path}",
             at_repo_needing(repos, destinations.ACTIONS, needs, commit_to),
             "Commit to a repo",
-            {200: ("Done.", CommitMade), **done},
+            {200: ("Done.", CommitCreated), **done},
             query=query,
             body_cap=LARGEST_COMMIT,
             body_seconds=COMMIT_SECONDS,

@@ -12,33 +12,33 @@ from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.approvals.remembering import approved_before
-from hubgate.server.oauth.apps.owning import owner_name
-from hubgate.server.oauth.authorize import mark
-from hubgate.server.oauth.authorize.mark import Mark
-from hubgate.server.oauth.authorize.next_step import AskConsent, GiveCode, Refuse, SignIn, Visit, next_step
+from hubgate.server.oauth.approvals.approvals import is_approved
+from hubgate.server.oauth.apps.management import owner_name
+from hubgate.server.oauth.authorize import sealed_request
+from hubgate.server.oauth.authorize.next_step import AskConsent, IssueCode, Reject, SignIn, Visit, next_step
 from hubgate.server.oauth.authorize.request import (
     FORM_POST,
     AuthorizationRequest,
+    RedirectedError,
     ReturnAddress,
-    SentBack,
-    StoppedHere,
+    ShownError,
 )
-from hubgate.server.oauth.authorize.rules import understood
-from hubgate.server.oauth.consent import shown
+from hubgate.server.oauth.authorize.rules import parse
+from hubgate.server.oauth.authorize.sealed_request import SealedRequest
+from hubgate.server.oauth.consent import seal
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.oauth.consent.deciding import Ticked, approve, give_code
+from hubgate.server.oauth.consent.approval import Selection, approve, issue_code
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.explain.explained import note_pairs
+from hubgate.server.oauth.explain.recording import record_parameters
 from hubgate.server.oauth.redirects import shown_host
-from hubgate.server.web.local_path import going_on
+from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.oauth.consent import consent_view
-from hubgate.server.web.pages.oauth.way_back import PATH, Pairs, address_of, unpacked, without_mark
+from hubgate.server.web.pages.oauth.return_address import PATH, Pairs, address_of, unpacked, without_mark
 from hubgate.server.web.rendering import Pages
 
 # Fields that our consent form adds to the parameters of the request.
-_OWN_FIELDS = frozenset({FIELD, shown.FIELD, "decision", "scopes", "orgs"})
+_OWN_FIELDS = frozenset({FIELD, seal.FIELD, "decision", "scopes", "orgs"})
 SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
 _NOT_OURS = "This form is out of date or came from another site. Begin again at the app."
 
@@ -74,7 +74,7 @@ class _Authorize:
         try:
             asked = await self._understood(request, pairs)
             return await self._continue(request, asked, pairs)
-        except SentBack as refusal:
+        except RedirectedError as refusal:
             return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
     async def decide(self, request: HubRequest) -> Response:
@@ -91,16 +91,16 @@ class _Authorize:
                 return RedirectResponse(address_of(pairs), 303)
             # A form from another site: if consent is needed, the request is rejected (attack O35).
             return await self._continue(request, asked, pairs, may_ask=False)
-        except SentBack as refusal:
+        except RedirectedError as refusal:
             return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
     async def _understood(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
         asked = request.state.asked = without_mark(pairs)
         try:
-            return await understood(self.oauth, asked, request.client_ip)
-        except StoppedHere as refusal:
+            return await parse(self.oauth, asked, request.client_ip)
+        except ShownError as refusal:
             code = refusal.code or "invalid_request"
-            await note_pairs(self.oauth, request, asked, code, refusal.message, refusal.about)
+            await record_parameters(self.oauth, request, asked, code, refusal.message, refusal.about)
             raise
 
     async def _continue(
@@ -110,11 +110,11 @@ class _Authorize:
         match next_step(asked, visit):
             case SignIn():
                 return self._sign_in(visit, pairs)
-            case Refuse(error=error, description=description):
+            case Reject(error=error, description=description):
                 return await self._refuse(request, asked.to, error, description)
-            case GiveCode() if visit.consent is not None and visit.session is not None and visit.person is not None:
+            case IssueCode() if visit.consent is not None and visit.session is not None and visit.person is not None:
                 version = visit.person.user.credentials_version
-                code = await give_code(self.oauth, asked, visit.consent, visit.session.created_at, version)
+                code = await issue_code(self.oauth, asked, visit.consent, visit.session.created_at, version)
                 if code is not None:
                     return self._send(request, asked.to, code=code)
                 visit = replace(visit, consent=None)
@@ -129,7 +129,7 @@ class _Authorize:
         person: Person,
         before: Consent | None,
         pairs: Pairs,
-        given: Ticked | None = None,
+        given: Selection | None = None,
     ) -> Response:
         """Show the consent page. `given` is the user's selection on a page that is no longer valid."""
         others = [pair for pair in without_mark(pairs) if pair[0] != "prompt"]
@@ -141,8 +141,8 @@ class _Authorize:
             owner=await owner_name(self.oauth, asked.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),
-            shown_field=shown.FIELD,
-            shown=shown.seal(asked.wish, person.user.id, self.oauth.secret),
+            shown_field=seal.FIELD,
+            shown=seal.seal(asked.wish, person.user.id, self.oauth.secret),
             again=given is not None,
         )
 
@@ -155,10 +155,10 @@ class _Authorize:
         decision = form.get("decision")
         if decision == "deny":
             return await self._refuse(request, asked.to, "access_denied", "The user said no.")
-        if decision != "approve" or not isinstance(step, AskConsent | GiveCode):
+        if decision != "approve" or not isinstance(step, AskConsent | IssueCode):
             raise Unprocessable("Allow or deny.")
-        ticked = Ticked(form.all("scopes"), form.all("orgs"))
-        if not shown.is_as_shown(form.get(shown.FIELD), asked.wish, visit.person.user.id, self.oauth.secret):
+        ticked = Selection(form.all("scopes"), form.all("orgs"))
+        if not seal.is_as_shown(form.get(seal.FIELD), asked.wish, visit.person.user.id, self.oauth.secret):
             return await self._ask(request, asked, visit.person, visit.consent, pairs, ticked)
         code = await approve(self.oauth, asked, visit.person, ticked, visit.session.created_at)
         if code is None:
@@ -172,21 +172,23 @@ class _Authorize:
         if caller.person is None or caller.session is None:
             return Visit(now)
         consent = await consent_store.find(self.oauth.db, caller.person.user.id, asked.app.client_id)
-        approved = await approved_before(self.oauth.db, consent.id, asked.wish) if consent else None
-        received = next((value for name, value in pairs if name == mark.PARAMETER), "")
-        seen = mark.read(received, pairs, self.oauth.secret, now)
+        approved = await is_approved(self.oauth.db, consent.id, asked.wish) if consent else None
+        received = next((value for name, value in pairs if name == sealed_request.PARAMETER), "")
+        seen = sealed_request.read(received, pairs, self.oauth.secret, now)
         return Visit(now, caller.person, caller.session, consent, approved, seen)
 
     def _sign_in(self, visit: Visit, pairs: Pairs) -> Response:
         """Redirect to sign-in and back, with a mark that only a session started from now on satisfies."""
-        left = Mark(visit.session.id if visit.session else "", visit.now)
-        back = address_of([*without_mark(pairs), (mark.PARAMETER, mark.write(left, pairs, self.oauth.secret))])
-        return RedirectResponse(going_on(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
+        left = SealedRequest(visit.session.id if visit.session else "", visit.now)
+        back = address_of(
+            [*without_mark(pairs), (sealed_request.PARAMETER, sealed_request.write(left, pairs, self.oauth.secret))]
+        )
+        return RedirectResponse(continue_to(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
 
     async def _refuse(
         self, request: HubRequest, to: ReturnAddress, error: str, description: str, about: str = ""
     ) -> Response:
-        await note_pairs(self.oauth, request, request.state.asked, error, description, about)
+        await record_parameters(self.oauth, request, request.state.asked, error, description, about)
         answer = {"error": error, "error_description": description}
         if request.is_explained:
             answer["error_uri"] = self.oauth.refusals.address(request.request_id)

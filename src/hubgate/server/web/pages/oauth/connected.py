@@ -14,8 +14,8 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.consent import changing
-from hubgate.server.oauth.consent.model import IDENTITY, Connected
+from hubgate.server.oauth.consent import connections
+from hubgate.server.oauth.consent.model import IDENTITY, AppConnection
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.scopes import join_scopes
@@ -24,7 +24,7 @@ from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, 
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.managing import grants
+from hubgate.server.webhooks.management import grants
 
 PATH = "/settings/connected"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
@@ -32,7 +32,7 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
-        found = shown_of(request, await changing.of_user(oauth, caller.user.id))
+        found = shown_of(request, await connections.of_user(oauth, caller.user.id))
         return pages.page(
             request,
             "settings/connected.html",
@@ -44,13 +44,13 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             servers_of=servers_of,
         )
 
-    def servers_of(connected: Connected) -> tuple[str, ...]:
+    def servers_of(connected: AppConnection) -> tuple[str, ...]:
         return shown_servers(connected.consent.other_resources, oauth.base_url)
 
     def show(
         request: HubRequest,
         template: str,
-        connected: Connected,
+        connected: AppConnection,
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
@@ -60,7 +60,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             request, template, errors=errors, section=PATH, connected=connected, name=name, here_at=at, **values
         )
 
-    def organization_line(membership: Membership, connected: Connected) -> OrganizationLine:
+    def organization_line(membership: Membership, connected: AppConnection) -> OrganizationLine:
         """A line per organization, with the scopes that can be changed there once access is granted."""
         granted = connected.consent.organizations.get(membership.organization.id)
         if granted is None:
@@ -69,7 +69,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         return OrganizationLine(membership, ticked=True, scopes=lines)
 
     def show_one(
-        request: HubRequest, person: Person, connected: Connected, errors: Mapping[str, str] = NO_ERRORS
+        request: HubRequest, person: Person, connected: AppConnection, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
         granted = connected.consent.scopes
         fixed = granted & (IDENTITY | connected.required_scopes)
@@ -88,29 +88,29 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
 
     async def one(request: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in
-        return show_one(request, person, await changing.get(oauth, person.user.id, request.param("client_id")))
+        return show_one(request, person, await connections.get(oauth, person.user.id, request.param("client_id")))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
         person, form = caller.signed_in, request.form_fields
-        connected = await changing.get(oauth, person.user.id, request.param("client_id"))
+        connected = await connections.get(oauth, person.user.id, request.param("client_id"))
         try:
-            await changing.change(oauth, person, connected.client_id, changes_of(form))
+            await connections.change(oauth, person, connected.client_id, changes_of(form))
         except FieldErrors as error:
             return show_one(request, person, connected, error.fields)
         await grants.follow_of(webhooks, person.user.id, connected.client_id)
-        return pages.see(address_of(connected.client_id), "Saved. Takes effect at its next request.")
+        return pages.redirect(address_of(connected.client_id), "Saved. Takes effect at its next request.")
 
     async def ask_revoke(request: HubRequest, caller: Caller) -> Response:
-        connected = await changing.get(oauth, caller.user.id, request.param("client_id"))
-        tokens = await changing.count_tokens(oauth, connected)
+        connected = await connections.get(oauth, caller.user.id, request.param("client_id"))
+        tokens = await connections.count_tokens(oauth, connected)
         return show(request, "settings/connected_revoke.html", connected, tokens=tokens)
 
     async def revoke(request: HubRequest, caller: Caller) -> Response:
         user = caller.user
-        connected = await changing.get(oauth, user.id, request.param("client_id"))
-        await changing.revoke(oauth, user.id, connected.client_id)
+        connected = await connections.get(oauth, user.id, request.param("client_id"))
+        await connections.revoke(oauth, user.id, connected.client_id)
         await grants.follow_of(webhooks, user.id, connected.client_id)
-        return pages.see(PATH, f"{name_of(connected)} is revoked.")
+        return pages.redirect(PATH, f"{name_of(connected)} is revoked.")
 
     def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
         return Route(method, path, own(action, handler), Surface.PAGE, summary, body_cap=64 * KIB)
@@ -125,7 +125,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     ]
 
 
-def changes_of(form: Fields) -> changing.Changes:
+def changes_of(form: Fields) -> connections.Changes:
     """Parse the form. A scope removed from the app is removed in each organization. A newly selected organization
     without scopes gets all scopes of the app.
     """
@@ -133,14 +133,14 @@ def changes_of(form: Fields) -> changing.Changes:
     sent = {org_id: form.all(f"scopes.{org_id}") for org_id in organizations}
     chosen = {org_id: set(scopes).intersection(names) for org_id, names in sent.items() if names}
     other = form.all("resource_scopes")
-    return changing.Changes(scopes, organizations, chosen, [name for name in other if name] if other else None)
+    return connections.Changes(scopes, organizations, chosen, [name for name in other if name] if other else None)
 
 
 def in_order(scopes: Collection[str]) -> list[str]:
     return join_scopes(scopes).split()
 
 
-def name_of(connected: Connected) -> str:
+def name_of(connected: AppConnection) -> str:
     """The app's name as displayed; the host if the name has only hidden characters."""
     return shown(connected.consent.app_name).strip() or ", ".join(connected.hosts) or connected.client_id
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from hubgate.server.accounts.model import Membership, Person
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.deciding import Ticked, fixed_scopes
+from hubgate.server.oauth.consent.access_request import AccessRequest
+from hubgate.server.oauth.consent.approval import Selection, fixed_scopes
 from hubgate.server.oauth.consent.model import Consent
-from hubgate.server.oauth.consent.wish import Wish
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.oauth.resource_indicators import shown_servers
@@ -56,10 +56,10 @@ class ConsentView:
 
 def consent_view(
     oauth: OAuth,
-    wish: Wish,
+    wish: AccessRequest,
     person: Person,
     before: Consent | None,
-    given: Ticked | None = None,
+    given: Selection | None = None,
 ) -> ConsentView:
     """Compute the page. `given` is the user's earlier selection if the page is shown again: scopes that are new since
     then are not ticked.
@@ -108,7 +108,9 @@ def scope_lines(
     ]
 
 
-def _line(membership: Membership, wish: Wish, before: Consent | None, given: Ticked | None) -> OrganizationLine:
+def _line(
+    membership: Membership, wish: AccessRequest, before: Consent | None, given: Selection | None
+) -> OrganizationLine:
     org_id = membership.organization.id
     already = before is not None and org_id in before.organizations
     asked = org_id in wish.organizations

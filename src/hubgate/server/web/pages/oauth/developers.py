@@ -13,8 +13,7 @@ from hubgate.server.edge.routes import KIB, Route, own, public
 from hubgate.server.errors import TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth import userinfo
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.cimd.rules import LONGEST_FOUND
 from hubgate.server.oauth.context import OAuth
@@ -25,6 +24,7 @@ from hubgate.server.oauth.tokens.model import CODE_LASTS, REFRESH_LASTS
 from hubgate.server.scopes import BUILT_IN, Risk
 from hubgate.server.web.buttons import LABEL, buttons
 from hubgate.server.web.foreign_text import clean
+from hubgate.server.web.oauth import userinfo
 from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, device_curl, snippets
 from hubgate.server.web.rendering import Pages
 
@@ -89,7 +89,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         try:
             findings = await oauth.documents.examine(url, caller=request.client_ip)
         except TooManyRequests as error:
-            return pages.mend(request, _TEMPLATE, error, "url", url=url, findings=None)
+            return pages.show_errors(request, _TEMPLATE, error, "url", url=url, findings=None)
         # Failed checks come first.
         ordered = sorted(findings, key=lambda finding: finding.holds)
         found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in ordered]
@@ -129,8 +129,8 @@ def _span(duration: int) -> str:
 
 async def _apps(oauth: OAuth, person: Person) -> Sequence[App]:
     """The apps that the user owns or administers."""
-    found = list(await owning.of_owner(oauth, Owner(user_id=person.user.id)))
+    found = list(await management.of_owner(oauth, Owner(user_id=person.user.id)))
     for membership in person.memberships:
         if membership.role is Role.ADMIN and len(found) < MOST_APPS:
-            found += await owning.of_owner(oauth, Owner(org_id=membership.organization.id))
+            found += await management.of_owner(oauth, Owner(org_id=membership.organization.id))
     return found[:MOST_APPS]

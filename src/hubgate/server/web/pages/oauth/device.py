@@ -16,14 +16,21 @@ from hubgate.server.edge.routes import KIB, PublicHandler, Route, public
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.apps.owning import owner_name
-from hubgate.server.oauth.consent import shown
+from hubgate.server.oauth.apps.management import owner_name
+from hubgate.server.oauth.consent import seal
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.oauth.consent.deciding import Ticked
+from hubgate.server.oauth.consent.approval import Selection
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.device.deciding import AlreadyDecided, NoSuchDevice, Waiting, approve, deny, find_waiting
-from hubgate.server.oauth.device.starting import PATH
-from hubgate.server.web.local_path import going_on
+from hubgate.server.oauth.device.decision import (
+    AlreadyDecided,
+    DeviceNotFound,
+    PendingDevice,
+    approve,
+    deny,
+    find_pending,
+)
+from hubgate.server.web.local_path import continue_to
+from hubgate.server.web.oauth.device import PATH
 from hubgate.server.web.pages.oauth.consent import consent_view
 from hubgate.server.web.rendering import Pages
 
@@ -72,22 +79,22 @@ class DevicePages:
         if caller.session is None:
             return _sign_in(typed[:_LONGEST_SHOWN])
         try:
-            waiting = await find_waiting(self.oauth, caller.signed_in, typed, request.client_ip)
+            waiting = await find_pending(self.oauth, caller.signed_in, typed, request.client_ip)
             if not form.get("decision"):
                 return await self.ask(request, caller, waiting)
             return await self._decided(request, caller, waiting)
-        except (NoSuchDevice, TooManyRequests) as error:
+        except (DeviceNotFound, TooManyRequests) as error:
             if isinstance(error, AlreadyDecided) and form.get("decision"):
                 return _redirect_to_result(denied=error.denied)
             return self.refuse(request, error, typed[:_LONGEST_SHOWN])
 
     def refuse(self, request: HubRequest, error: HubError, typed: str) -> Response:
-        return self.pages.mend(request, _TYPING, error, "user_code", typed=typed, switch=_another_account(typed))
+        return self.pages.show_errors(request, _TYPING, error, "user_code", typed=typed, switch=_another_account(typed))
 
     async def done(self, request: HubRequest) -> Response:
         return self.pages.page(request, "oauth/device_done.html", denied="denied" in request.query())
 
-    async def _decided(self, request: HubRequest, caller: Caller, waiting: Waiting) -> Response:
+    async def _decided(self, request: HubRequest, caller: Caller, waiting: PendingDevice) -> Response:
         form, person, session = request.form_fields, caller.signed_in, caller.session
         signed_in_at = session.created_at if session else 0
         decision = form.get("decision")
@@ -96,13 +103,15 @@ class DevicePages:
             return _redirect_to_result(denied=True)
         if decision != "approve":
             raise Unprocessable("Allow or deny.")
-        ticked = Ticked(form.all("scopes"), form.all("orgs"))
-        if not shown.is_as_shown(form.get(shown.FIELD), waiting.wish, person.user.id, self.oauth.secret):
+        ticked = Selection(form.all("scopes"), form.all("orgs"))
+        if not seal.is_as_shown(form.get(seal.FIELD), waiting.wish, person.user.id, self.oauth.secret):
             return await self.ask(request, caller, waiting, ticked)
         await approve(self.oauth, waiting, person, ticked, signed_in_at)
         return _redirect_to_result(denied=False)
 
-    async def ask(self, request: HubRequest, caller: Caller, waiting: Waiting, given: Ticked | None = None) -> Response:
+    async def ask(
+        self, request: HubRequest, caller: Caller, waiting: PendingDevice, given: Selection | None = None
+    ) -> Response:
         """Show the confirmation page. `given` is the user's selection on a page that is no longer valid."""
         person, wish, code = caller.signed_in, waiting.wish, waiting.code
         before = await consent_store.find(self.oauth.db, person.user.id, wish.app.client_id)
@@ -115,8 +124,8 @@ class DevicePages:
             minutes=(self.oauth.clock() - code.created_at) // MINUTE,
             elsewhere=network_of(code.ip) != network_of(request.client_ip),
             switch=_another_account(waiting.user_code),
-            shown_field=shown.FIELD,
-            shown=shown.seal(wish, person.user.id, self.oauth.secret),
+            shown_field=seal.FIELD,
+            shown=seal.seal(wish, person.user.id, self.oauth.secret),
             again=given is not None,
         )
 
@@ -131,9 +140,9 @@ def _with_code(typed: str) -> str:
 
 
 def _another_account(typed: str) -> str:
-    return going_on("/login?again=1", _with_code(typed))
+    return continue_to("/login?again=1", _with_code(typed))
 
 
 def _sign_in(typed: str) -> Response:
     """Redirect to sign-in and back, with the code still in the field."""
-    return RedirectResponse(going_on("/login", _with_code(typed)), 303)
+    return RedirectResponse(continue_to("/login", _with_code(typed)), 303)

@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from hubgate.server.access.caller import actor_of
-from hubgate.server.accounts import oversight
+from hubgate.server.accounts import operator_lists
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import PLANS
 from hubgate.server.accounts.organizations import settings
@@ -11,8 +11,8 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import organization_named
-from hubgate.server.web.pages.listing import Asked, way_back
-from hubgate.server.web.pages.operator.desk import operator_route
+from hubgate.server.web.pages.listing import ListQuery, return_address
+from hubgate.server.web.pages.operator.route import operator_route
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/operator/organizations"
@@ -21,8 +21,8 @@ _ONE = _PATH + "/{name}"
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest) -> Response:
-        asked = Asked(request.query(), _PATH)
-        found = await oversight.organizations(accounts, asked.page(oversight.CURSOR), asked.search)
+        asked = ListQuery(request.query(), _PATH)
+        found = await operator_lists.organizations(accounts, asked.page(operator_lists.CURSOR), asked.search)
         return pages.page(
             request,
             "operator/organizations.html",
@@ -41,7 +41,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await settings.set_plan(accounts, organization, plan, actor)
         if can_pay != given.get("could_pay"):
             await settings.set_billing_by_operator(accounts, organization, can_pay == "on", actor)
-        return pages.see(way_back(request, _PATH), f"Saved {organization.name}.")
+        return pages.redirect(return_address(request, _PATH), f"Saved {organization.name}.")
 
     return [
         operator_route("GET", _PATH, show, "Every organization"),

@@ -2,19 +2,19 @@
 
 from starlette.responses import Response
 
-from hubgate.server.accounts import oversight
+from hubgate.server.accounts import operator_lists
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.requests import deciding
-from hubgate.server.web.pages.operator.desk import operator_route
+from hubgate.server.oauth.requests import decision
+from hubgate.server.web.pages.operator.route import operator_route
 from hubgate.server.web.rendering import Pages
 
 
 def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest) -> Response:
-        counts, waiting = await oversight.counts(accounts), await deciding.count_waiting(oauth)
+        counts, waiting = await operator_lists.counts(accounts), await decision.count_pending(oauth)
         return pages.page(
             request, "operator/overview.html", section="/operator", counts=counts, waiting_requests=waiting
         )

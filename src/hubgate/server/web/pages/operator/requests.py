@@ -9,8 +9,8 @@ from hubgate.server.edge.routes import PublicHandler, Route
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.requests import deciding
-from hubgate.server.web.pages.operator.desk import operator_route
+from hubgate.server.oauth.requests import decision
+from hubgate.server.web.pages.operator.route import operator_route
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/operator/requests"
@@ -18,22 +18,22 @@ _PATH = "/operator/requests"
 
 def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     async def values() -> dict[str, Any]:
-        return {"section": _PATH, "requests": await deciding.every(oauth)}
+        return {"section": _PATH, "requests": await decision.every(oauth)}
 
     async def show(request: HubRequest) -> Response:
         return pages.page(request, "operator/requests.html", **await values())
 
     def decision_handler(granted: bool) -> PublicHandler:
         async def decide(request: HubRequest) -> Response:
-            app_request = await deciding.get(oauth, request.param("id"))
+            app_request = await decision.get(oauth, request.param("id"))
             try:
-                await deciding.decide(oauth, app_request, granted, actor_of(request))
+                await decision.decide(oauth, app_request, granted, actor_of(request))
             except (Conflict, Unprocessable) as error:
-                return pages.mend(
+                return pages.show_errors(
                     request, "operator/requests.html", error, f"request-{app_request.id}", **await values()
                 )
             word = "Granted" if granted else "Refused"
-            return pages.see(_PATH, f"{word}: {app_request.what} for {app_request.app_name}.")
+            return pages.redirect(_PATH, f"{word}: {app_request.what} for {app_request.app_name}.")
 
         return decide
 

@@ -14,7 +14,7 @@ from hubgate.server.accounts.model import Organization
 from hubgate.server.audit import read
 from hubgate.server.audit.filters import Filter, Term, parse_filter
 from hubgate.server.audit.model import Entry, Kind, Listed, stored_object
-from hubgate.server.audit.verify import Glance, glance
+from hubgate.server.audit.verify import QuickReport, quick_check
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
@@ -51,7 +51,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             only = parse_filter(q)
         except Unprocessable as error:
-            return pages.mend(request, _TEMPLATE, error, "q", **await values(organization, q, Filter(), NOTHING, 0))
+            return pages.show_errors(
+                request, _TEMPLATE, error, "q", **await values(organization, q, Filter(), NOTHING, 0)
+            )
         shown = await _page(accounts, organization, only, query.get("cursor", ""))
         total = await read.count(accounts.db, organization.id, only)
         return pages.page(request, _TEMPLATE, **await values(organization, q, only, shown, total))
@@ -66,9 +68,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             **_values(here, only, shown, total),
         }
 
-    async def chain(organization: Organization, entries: list[Listed]) -> Glance:
+    async def chain(organization: Organization, entries: list[Listed]) -> QuickReport:
         batches = {listed.entry.batch for listed in entries if listed.entry.batch is not None}
-        return await accounts.db.read_long(lambda tx: glance(tx, accounts.secret, organization.id, batches))
+        return await accounts.db.read_long(lambda tx: quick_check(tx, accounts.secret, organization.id, batches))
 
     async def download(request: HubRequest, organization: Organization) -> ASGIApp:
         return export(accounts, organization, parse_filter(request.query().get("q", "")))

@@ -44,7 +44,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
                 request, organization, {"name": f"Type {organization.name}, as it is written here."}, typed
             )
         await settings.delete(accounts, organization, actor_of(request))
-        return pages.see("/settings/organizations", f"Deleted {organization.name}.")
+        return pages.redirect("/settings/organizations", f"Deleted {organization.name}.")
 
     what = "Delete an organization"
     return [

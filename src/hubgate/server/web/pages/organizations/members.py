@@ -16,7 +16,7 @@ from hubgate.server.errors import Conflict, FieldErrors, TooManyRequests, Unproc
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import address_of, organization_route, user_named
-from hubgate.server.web.pages.listing import Asked, way_back
+from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages
 
 PATH = "/organizations/{name}/settings/members"
@@ -52,7 +52,7 @@ class MembersPage:
 
     async def _values(self, request: HubRequest, organization: Organization, **given: str) -> dict[str, Any]:
         query, here = request.query(), address_of(PATH, organization.name)
-        asked, invited = Asked(query, here), Asked(query, here, "invited")
+        asked, invited = ListQuery(query, here), ListQuery(query, here, "invited")
         criteria = {"email": email_key(asked.search)} if "@" in asked.search else {"search": asked.search}
         found = await members.listed(self._accounts, organization, asked.page(members.CURSOR), **criteria)
         waiting = await invitations.of_organization(self._accounts, organization, invited.page(invitations.CURSOR))
@@ -75,8 +75,8 @@ class MembersPage:
             await invitations.invite(self._accounts, organization, invitee, _role(role), actor_of(request))
         except (FieldErrors, TooManyRequests) as error:
             values = await self._values(request, organization, invitee=invitee, role=role)
-            return self._pages.mend(request, _TEMPLATE, error, "invitee", **values)
-        return self._pages.see(address_of(PATH, organization.name), f"Invited {invitee}. The mail is on its way.")
+            return self._pages.show_errors(request, _TEMPLATE, error, "invitee", **values)
+        return self._pages.redirect(address_of(PATH, organization.name), f"Invited {invitee}. The mail is on its way.")
 
     async def change_role(self, request: HubRequest, organization: Organization) -> Response:
         user = await user_named(self._accounts, request.param("user"))
@@ -85,17 +85,19 @@ class MembersPage:
             await members.change_role(self._accounts, organization, user, role, actor_of(request))
         except Conflict as error:
             values = await self._values(request, organization)
-            return self._pages.mend(request, _TEMPLATE, error, f"role-{user.name}", **values)
+            return self._pages.show_errors(request, _TEMPLATE, error, f"role-{user.name}", **values)
         if user.id == caller_of(request).user.id and role is not Role.ADMIN:
             # The user is no longer an admin and cannot see this page.
-            return self._pages.see(f"/{organization.name}", f"Your role in {organization.name} is now {role.label}.")
-        back = way_back(request, address_of(PATH, organization.name))
-        return self._pages.see(back, f"{user.name} now has the role {role.label}.")
+            return self._pages.redirect(
+                f"/{organization.name}", f"Your role in {organization.name} is now {role.label}."
+            )
+        back = return_address(request, address_of(PATH, organization.name))
+        return self._pages.redirect(back, f"{user.name} now has the role {role.label}.")
 
     async def withdraw(self, request: HubRequest, organization: Organization) -> Response:
         await invitations.revoke(self._accounts, organization, request.param("id"), actor_of(request))
-        back = way_back(request, address_of(PATH, organization.name))
-        return self._pages.see(back, "Withdrew the invitation. Its link no longer works.")
+        back = return_address(request, address_of(PATH, organization.name))
+        return self._pages.redirect(back, "Withdrew the invitation. Its link no longer works.")
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:

@@ -47,23 +47,23 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await settings.set_profile(accounts, organization, fullname, website, actor_of(request))
         except FieldErrors as error:
-            return pages.mend(
+            return pages.show_errors(
                 request, _TEMPLATE, error, "fullname", **values(organization, fullname=fullname, website=website)
             )
-        return pages.see(address_of(_PROFILE, organization.name), "Saved.")
+        return pages.redirect(address_of(_PROFILE, organization.name), "Saved.")
 
     async def bill(request: HubRequest, organization: Organization) -> Response:
         can_pay = request.form_fields.get("can_pay") == "on"
         await settings.set_billing(accounts, organization, can_pay, actor_of(request))
-        return pages.see(address_of(_PROFILE, organization.name), "Saved.")
+        return pages.redirect(address_of(_PROFILE, organization.name), "Saved.")
 
     async def rename(request: HubRequest, organization: Organization) -> Response:
         name = request.form_fields.get("name").strip()
         try:
             await settings.rename(accounts, organization, name, actor_of(request))
         except (FieldErrors, TooManyRequests) as error:
-            return pages.mend(request, _TEMPLATE, error, "name", **values(organization, name=name))
-        return pages.see(address_of(_PROFILE, name), f"Renamed to {name}.")
+            return pages.show_errors(request, _TEMPLATE, error, "name", **values(organization, name=name))
+        return pages.redirect(address_of(_PROFILE, name), f"Renamed to {name}.")
 
     def page(method: str, path: str, handler: Handler[Organization], action: Action, summary: str) -> Route:
         surface, cap = Surface.PAGE, 16 * KIB

@@ -37,11 +37,11 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await members.remove(accounts, organization, user, actor_of(request))
         except Conflict as error:
-            return pages.mend(request, _TEMPLATE, error, "remove", **values(organization, user))
+            return pages.show_errors(request, _TEMPLATE, error, "remove", **values(organization, user))
         if user.id == caller_of(request).user.id:
             # The user is no longer a member and cannot see the members page.
-            return pages.see(f"/{organization.name}", f"You left {organization.name}.")
-        return pages.see(address_of(MEMBERS, organization.name), f"Removed {user.name}.")
+            return pages.redirect(f"/{organization.name}", f"You left {organization.name}.")
+        return pages.redirect(address_of(MEMBERS, organization.name), f"Removed {user.name}.")
 
     what = "Remove a member"
     return [

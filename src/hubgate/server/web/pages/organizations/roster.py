@@ -10,7 +10,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.named import address_of, organization_route
-from hubgate.server.web.pages.listing import Asked
+from hubgate.server.web.pages.listing import ListQuery
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/organizations/{name}/members"
@@ -19,7 +19,7 @@ _PATH = "/organizations/{name}/members"
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest, organization: Organization) -> Response:
         here = address_of(_PATH, organization.name)
-        asked = Asked(request.query(), here)
+        asked = ListQuery(request.query(), here)
         found = await members.listed(accounts, organization, asked.page(members.CURSOR), asked.search)
         return pages.page(
             request,

@@ -24,7 +24,7 @@ from hubgate.server.web.pages.repos.frame import Frame
 MOST_FACTS = 20
 LONGEST_FACT = 200
 MOST_TAGS = 24
-# Files that every new repo has (hub/repos/creating.py).
+# Files that every new repo has (hub/repos/creation.py).
 _INITIAL_FILES = {".gitattributes", README}
 
 

@@ -13,7 +13,7 @@ from hubgate.server.hub.repos import history_pages
 from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, numbered
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.pages.repos.frame import Frame, Spot
-from hubgate.server.web.pages.repos.turning import LAST, turned
+from hubgate.server.web.pages.repos.page_numbers import LAST, page_number
 
 ROWS = 50
 
@@ -22,7 +22,7 @@ def routes(frame: Frame) -> list[Route]:
     async def log(request: HubRequest, repo: Repo) -> Response:
         rev = request.param("rev")
         spot = Spot(repo, rev, await frame.revision(repo, rev))
-        number, cursor = turned(request), request.query().get("cursor")
+        number, cursor = page_number(request), request.query().get("cursor")
         if number > LAST_PAGE and not cursor:
             raise NotFound("The list has no such page.")
         total = await history_pages.total(frame.repos, repo, spot.revision)

@@ -9,8 +9,8 @@ from hubgate.server.access.caller import actor_of
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.discussions import store as discussions
-from hubgate.server.hub.git.shelves import count_files
-from hubgate.server.hub.repos import removing
+from hubgate.server.hub.git.folder_pages import count_files
+from hubgate.server.hub.repos import deletion
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.pages.repos.frame import Frame
 from hubgate.server.web.rendering import NO_ERRORS
@@ -40,8 +40,8 @@ def routes(frame: Frame) -> list[Route]:
         typed = request.form_fields.get("name").strip()
         if typed != repo.full_name:
             return await ask(request, repo, {"name": f"Type {repo.full_name}, as it is written here."}, typed)
-        await removing.delete(frame.repos, repo, actor_of(request))
-        return frame.pages.see(f"/{repo.owner_name}", f"Deleted {repo.full_name}.")
+        await deletion.delete(frame.repos, repo, actor_of(request))
+        return frame.pages.redirect(f"/{repo.owner_name}", f"Deleted {repo.full_name}.")
 
     path, repos, manage = "/settings/delete", frame.repos, Action.REPO_MANAGE
     return [

@@ -14,11 +14,11 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import history, objects
 from hubgate.server.hub.git.objects import Entry, EntryType
 from hubgate.server.hub.git.threads import in_text_thread
-from hubgate.server.hub.repos import finding
+from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.card import split_readme
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.files.media_types import is_image
-from hubgate.server.web.files.resolving import BEFORE_THE_GATE
+from hubgate.server.web.files.resolve import BEFORE_THE_GATE
 from hubgate.server.web.markdown import ENDINGS, Place, rendered
 from hubgate.server.web.pages.repos.folders import DEEPEST
 from hubgate.server.web.pages.repos.frame import Frame, Spot
@@ -53,7 +53,7 @@ def routes(frame: Frame) -> list[Route]:
             return RedirectResponse(spot.to("tree", spot.path), 303)
         may_read = frame.may(request, repo, Action.REPO_READ_CONTENT)
         if not may_read and spot.path in BEFORE_THE_GATE:
-            may_read = await finding.is_by_a_writer(frame.repos, repo, spot.revision)
+            may_read = await lookup.is_by_a_writer(frame.repos, repo, spot.revision)
         plain = request.query().get("plain") == "1"
         view = await seen(frame, spot, entry, plain=plain) if may_read else View()
         changes = await history.recent_changes(folder, spot.sha, [spot.path], DEEPEST)

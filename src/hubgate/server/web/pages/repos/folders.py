@@ -6,11 +6,11 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import history, objects
+from hubgate.server.hub.git.folder_pages import folder_page
 from hubgate.server.hub.git.objects import EntryType
-from hubgate.server.hub.git.shelves import shelf
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.pages.repos.frame import Frame, Spot, address
-from hubgate.server.web.pages.repos.turning import turned
+from hubgate.server.web.pages.repos.page_numbers import page_number
 
 ROWS = 100
 # The last change of each row is searched in this many commits; a deeper search is too expensive.
@@ -29,8 +29,8 @@ def routes(frame: Frame) -> list[Route]:
 
     async def tree(request: HubRequest, repo: Repo) -> Response:
         spot = await frame.spot(request, repo)
-        number, folder = turned(request), frame.repos.folders.of(repo.id)
-        found = await shelf(folder, spot.sha, spot.path, (number - 1) * ROWS, ROWS)
+        number, folder = page_number(request), frame.repos.folders.of(repo.id)
+        found = await folder_page(folder, spot.sha, spot.path, (number - 1) * ROWS, ROWS)
         if found is None:
             return await _redirect_to_file(spot)
         if not found.entries and number > 1:

@@ -15,8 +15,8 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.repos import finding, store
-from hubgate.server.hub.repos.finding import Revision
+from hubgate.server.hub.repos import lookup, store
+from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import MAIN, Repo, RepoType
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.rendering import NO_ERRORS, Pages
@@ -96,12 +96,12 @@ class Frame:
     async def spot(self, request: HubRequest, repo: Repo) -> Spot:
         """Parse revision and path from the end of the address."""
         first = first_of_rest(request)
-        rev, path = await finding.split_revision(self.repos, repo, request.param("rest"), first=first)
+        rev, path = await lookup.split_revision(self.repos, repo, request.param("rest"), first=first)
         return Spot(repo, rev, await self.revision(repo, rev), path.strip("/"))
 
     async def revision(self, repo: Repo, rev: str) -> Revision:
         try:
-            return await finding.revision(self.repos, repo, rev)
+            return await lookup.revision(self.repos, repo, rev)
         except NotFound:
             raise NotFound(f"{repo.full_name} has no branch, tag or commit {rev[:200]}.") from None
 

@@ -8,9 +8,9 @@ from hubgate.server.edge.routes import THE_HUB, Endpoint, PublicHandler, Route, 
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.listing import listing
-from hubgate.server.hub.listing.store import Wanted
+from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import RepoType
-from hubgate.server.web.pages.listing import Asked
+from hubgate.server.web.pages.listing import ListQuery
 from hubgate.server.web.pages.repos.frame import Frame
 
 ROWS = 30
@@ -28,9 +28,9 @@ def routes(frame: Frame) -> list[Route]:
             sort = sort if sort in dict(SORTS) else SORTS[0][0]
             tag = query.get("filter", "").strip()[:LONGEST_SEARCH]
             other_parameters = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
-            asked = Asked(query, path, kept=other_parameters)
+            asked = ListQuery(query, path, kept=other_parameters)
             searched = [asked.search[:LONGEST_SEARCH]] if asked.search else []
-            wanted = Wanted(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
+            wanted = RepoFilter(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
             identity = caller_of(request).identity
             page = await listing.listed(frame.repos, identity, wanted, asked.page(listing.CURSOR, ROWS))
             return frame.pages.page(

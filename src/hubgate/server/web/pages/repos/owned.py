@@ -9,9 +9,9 @@ from hubgate.server.access.resource import Namespace
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
-from hubgate.server.hub.listing.store import Wanted
+from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import RepoType
-from hubgate.server.web.pages.listing import Asked
+from hubgate.server.web.pages.listing import ListQuery
 
 ROWS = 20
 
@@ -24,8 +24,8 @@ async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) 
     first_with_repos = next((kind for kind, count in by_kind.items() if count), RepoType.MODEL)
     kind = next((kind for kind in RepoType if kind.plural == query.get("show")), first_with_repos)
     path = f"/{name}"
-    asked = Asked(query, path, kept={"show": kind.plural if "show" in query else ""})
-    wanted = Wanted(type=kind.value, owner_id=owner.id)
+    asked = ListQuery(query, path, kept={"show": kind.plural if "show" in query else ""})
+    wanted = RepoFilter(type=kind.value, owner_id=owner.id)
     page = await listing.listed(repos, identity, wanted, asked.page(listing.CURSOR, ROWS))
     return {
         "kinds": [

@@ -10,14 +10,14 @@ from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import Handler, Route, Target
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.hub.repos import configuring, moving
-from hubgate.server.hub.repos.configuring import Changes
+from hubgate.server.hub.repos import settings, transfer
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.settings import Changes
 from hubgate.server.web.pages.repos.frame import Frame
 from hubgate.server.web.pages.repos.owners import owners_with
 from hubgate.server.web.rendering import NO_ERRORS
-from hubgate.server.web.repo_places import Move, move_target
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
+from hubgate.server.web.repo_targets import Move, move_target
 
 _MOVES = (Action.REPO_MANAGE, Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
 GATES = (
@@ -46,8 +46,8 @@ def routes(frame: Frame) -> list[Route]:
         return shown(request, repo)
 
     async def configured(request: HubRequest, repo: Repo, changes: Changes, done: str) -> Response:
-        await configuring.configure(frame.repos, repo, changes, actor_of(request))
-        return frame.pages.see(f"{repo.path}/settings", done)
+        await settings.configure(frame.repos, repo, changes, actor_of(request))
+        return frame.pages.redirect(f"{repo.path}/settings", done)
 
     async def visibility(request: HubRequest, repo: Repo) -> Response:
         given = request.form_fields.get("visibility")
@@ -74,9 +74,9 @@ def routes(frame: Frame) -> list[Route]:
     async def move(request: HubRequest, wanted: Move) -> Response:
         repo, owner, to, name = wanted.repo, wanted.to, wanted.namespace, wanted.name
         if (owner.id, name) == (repo.owner_id, repo.name):
-            return frame.pages.see(f"{repo.path}/settings", f"It already is {repo.full_name}.")
+            return frame.pages.redirect(f"{repo.path}/settings", f"It already is {repo.full_name}.")
         try:
-            moved = await moving.move(
+            moved = await transfer.move(
                 frame.repos, repo, owner, name, actor_of(request), leave_redirect=wanted.leave_redirect
             )
         except (Conflict, Unprocessable) as error:
@@ -84,7 +84,7 @@ def routes(frame: Frame) -> list[Route]:
             ticked = request.form_fields.get("leave_redirect")
             return shown(request, repo, {"name": message}, owner=to, name=name, leave_redirect=ticked)
         redirect_note = "lead here" if wanted.redirects else "lead nowhere now"
-        return frame.pages.see(
+        return frame.pages.redirect(
             f"{moved.path}/settings", f"Moved to {moved.full_name}. Links to {repo.full_name} {redirect_note}."
         )
 

@@ -40,10 +40,10 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await own_deletion.delete_own(accounts, person.user, typed, form.get("password"), actor)
         except (FieldErrors, TooManyRequests) as error:
-            return pages.mend(request, _TEMPLATE, error, "password", typed=typed, **await consequences(person))
+            return pages.show_errors(request, _TEMPLATE, error, "password", typed=typed, **await consequences(person))
         except Conflict as error:
             return pages.page(request, _TEMPLATE, error.status, typed=typed, **await consequences(person))
-        response = pages.see("/", "Your account is deleted.")
+        response = pages.redirect("/", "Your account is deleted.")
         session_cookie.forget(response, pages.settings)
         return response
 

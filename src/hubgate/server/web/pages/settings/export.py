@@ -14,13 +14,13 @@ from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.oauth.apps import owning
-from hubgate.server.oauth.consent import changing
+from hubgate.server.oauth.apps import management
+from hubgate.server.oauth.consent import connections
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.exchange import live
-from hubgate.server.oauth.exchange.store import Alive
+from hubgate.server.oauth.exchange import issued_tokens
+from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
-from hubgate.server.web import exchanged
+from hubgate.server.web import exchanged_tokens
 from hubgate.server.web.api import application_shapes, connected_apps
 from hubgate.server.web.api.repos import wire as repos
 
@@ -31,27 +31,27 @@ _ACTION = Action.ACCOUNT_READ_SETTINGS
 def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def everything(person: Person) -> dict[str, Any]:
         user_id = person.user.id
-        connected = await changing.of_user(oauth, user_id)
-        built = await owning.of_owner(oauth, Owner(user_id=user_id))
+        connected = await connections.of_user(oauth, user_id)
+        built = await management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
         return {
             **await export(accounts, person),
             "connectedApps": [connected_apps.described(app) for app in connected],
-            "exchangedTokens": [exchanged.described(token) for token in await exchanged_tokens(user_id)],
+            "exchangedTokens": [exchanged_tokens.described(token) for token in await issued_to(user_id)],
             "apps": [application_shapes.described(app, None) for app in built],
             "repos": [{"type": repo.type, **repos.described(repo)} for repo in owned],
         }
 
-    async def exchanged_tokens(user_id: str) -> list[Alive]:
+    async def issued_to(user_id: str) -> list[ActiveToken]:
         """Tokens that organizations exchanged for this user."""
-        found: list[Alive] = []
+        found: list[ActiveToken] = []
         asked = PageRequest(MAX_LIMIT)
         while True:
-            page = await live.of_member(oauth, user_id, asked)
+            page = await issued_tokens.of_member(oauth, user_id, asked)
             found += page.items
             if page.next_cursor is None:
                 return found
-            asked = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, live.CURSOR))
+            asked = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, issued_tokens.CURSOR))
 
     async def download(_: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in

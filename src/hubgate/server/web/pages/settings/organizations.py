@@ -38,11 +38,11 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user = caller.user
         invitation = await invitations.own(accounts, user, request.param("id"))
         await invitations.accept(accounts, user, invitation, actor_of(request))
-        return pages.see(PATH, "You are a member now.")
+        return pages.redirect(PATH, "You are a member now.")
 
     async def decline(request: HubRequest, caller: Caller) -> Response:
         await invitations.decline(accounts, await invitations.own(accounts, caller.user, request.param("id")))
-        return pages.see(PATH, "Invitation declined.")
+        return pages.redirect(PATH, "Invitation declined.")
 
     async def ask_leave(request: HubRequest, caller: Caller) -> Response:
         membership = _membership(caller.signed_in, request.param("name"))
@@ -54,8 +54,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await members.remove(accounts, membership.organization, person.user, actor_of(request))
         except Conflict as error:
-            return pages.mend(request, _LEAVE, error, "leave", section=PATH, membership=membership)
-        return pages.see(PATH, f"You left {membership.organization.name}.")
+            return pages.show_errors(request, _LEAVE, error, "leave", section=PATH, membership=membership)
+        return pages.redirect(PATH, f"You left {membership.organization.name}.")
 
     def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
         return Route(method, path, own(action, handler), Surface.PAGE, summary, body_cap=16 * KIB)

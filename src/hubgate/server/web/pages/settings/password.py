@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, visitor_of
-from hubgate.server.accounts import passwords_changed
+from hubgate.server.accounts import password_changes
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import FieldErrors, TooManyRequests
@@ -26,13 +26,13 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user, form = caller.user, request.form_fields
         current, new = form.get("current_password"), form.get("new_password")
         try:
-            cookie, ended = await passwords_changed.change(
+            cookie, ended = await password_changes.change(
                 accounts, user, current, new, visitor_of(request), caller.session
             )
         except (FieldErrors, TooManyRequests) as error:
-            return pages.mend(request, _TEMPLATE, error, "current_password", section=PATH)
+            return pages.show_errors(request, _TEMPLATE, error, "current_password", section=PATH)
         listed = ended.listed(other=True)
-        response = pages.see(PATH, f"Password changed. Ended: {listed}." if listed else "Password changed.")
+        response = pages.redirect(PATH, f"Password changed. Ended: {listed}." if listed else "Password changed.")
         session_cookie.remember(response, pages.settings, cookie)
         return response
 

@@ -27,7 +27,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return {"fullname": user.fullname, "website": user.website, "username": user.name, "email": "", **given}
 
     def show_errors(request: HubRequest, user: User, error: HubError, at: str, **given: str) -> Response:
-        return pages.mend(request, _TEMPLATE, error, at, section=PATH, values=values_for(user, **given))
+        return pages.show_errors(request, _TEMPLATE, error, at, section=PATH, values=values_for(user, **given))
 
     async def profile(request: HubRequest, caller: Caller) -> Response:
         return pages.page(request, _TEMPLATE, section=PATH, values=values_for(caller.user))
@@ -39,7 +39,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await own_account.set_profile(accounts, user, fullname, website)
         except FieldErrors as error:
             return show_errors(request, user, error, "fullname", fullname=fullname, website=website)
-        return pages.see(PATH, "Profile saved.")
+        return pages.redirect(PATH, "Profile saved.")
 
     async def rename(request: HubRequest, caller: Caller) -> Response:
         user, name = caller.user, request.form_fields.get("username").strip()
@@ -47,7 +47,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await own_account.rename(accounts, user, name)
         except (FieldErrors, TooManyRequests) as error:
             return show_errors(request, user, error, "username", username=name)
-        return pages.see(PATH, f"Your name is now {name}.")
+        return pages.redirect(PATH, f"Your name is now {name}.")
 
     async def change_email(request: HubRequest, caller: Caller) -> Response:
         user, form = caller.user, request.form_fields
@@ -56,14 +56,14 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await addresses.ask_change(accounts, user, email, form.get("password"))
         except (FieldErrors, TooManyRequests) as error:
             return show_errors(request, user, error, "email", email=email)
-        return pages.see(PATH, f"A link is on its way to {email}. Open it there: until then nothing changes.")
+        return pages.redirect(PATH, f"A link is on its way to {email}. Open it there: until then nothing changes.")
 
     async def confirm_again(_: HubRequest, caller: Caller) -> Response:
         user = caller.user
         if user.email_verified_at is not None:
-            return pages.see(PATH, f"{user.email} is verified.")
+            return pages.redirect(PATH, f"{user.email} is verified.")
         await addresses.ask_confirmation(accounts, user)
-        return pages.see(PATH, f"A link is on its way to {user.email}.")
+        return pages.redirect(PATH, f"A link is on its way to {user.email}.")
 
     def post(path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
         return Route("POST", path, own(action, handler), Surface.PAGE, summary, body_cap=16 * KIB)

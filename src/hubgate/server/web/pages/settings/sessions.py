@@ -32,14 +32,14 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         if not await browsers.end(accounts, caller.user.id, session_id):
             raise NotFound("There is no such session. It may have ended.")
         if caller.session is None or caller.session.id != session_id:
-            return pages.see(PATH, "Session ended.")
-        response = pages.see("/", "You are signed out.")
+            return pages.redirect(PATH, "Session ended.")
+        response = pages.redirect("/", "You are signed out.")
         session_cookie.forget(response, pages.settings)
         return response
 
     async def end_others(_: HubRequest, caller: Caller) -> Response:
         ended = await browsers.end_others(accounts, caller.user.id, caller.session.id if caller.session else "")
-        return pages.see(PATH, f"{ended} {'session' if ended == 1 else 'sessions'} ended.")
+        return pages.redirect(PATH, f"{ended} {'session' if ended == 1 else 'sessions'} ended.")
 
     page, cap = Surface.PAGE, 16 * KIB
     return [

@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
-from hubgate.server.accounts import form_once
+from hubgate.server.accounts import single_use_forms
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.form_once import AlreadyUsed
 from hubgate.server.accounts.model import User
+from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors
@@ -39,21 +39,21 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             token = await personal.rename(accounts, user.id, request.param("id"), name)
         except FieldErrors as error:
             return await show(request, user, "token.html", error.fields, name=name)
-        return pages.see(_at(token.id), "Token renamed.")
+        return pages.redirect(_at(token.id), "Token renamed.")
 
     async def show_refresh(
         request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **values: str
     ) -> Response:
-        values = {"once": form_once.number_for(accounts, user), "secret": "", "already": "", **values}
+        values = {"once": single_use_forms.number_for(accounts, user), "secret": "", "already": "", **values}
         return await show(request, user, "token_refresh.html", errors, **values)
 
     async def ask_refresh(request: HubRequest, caller: Caller) -> Response:
         return await show_refresh(request, caller.user)
 
     async def refresh(request: HubRequest, caller: Caller) -> Response:
-        user, given = caller.user, request.form_fields.get(form_once.FIELD)
+        user, given = caller.user, request.form_fields.get(single_use_forms.FIELD)
         try:
-            use = form_once.check_number(accounts, user, given)
+            use = single_use_forms.check_number(accounts, user, given)
             secret, _ = await personal.refresh(accounts, user, request.param("id"), request.client_ip, use)
         except FieldErrors as error:
             return await show_refresh(request, user, error.fields)
@@ -68,7 +68,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user = caller.user
         token = await personal.get(accounts, user.id, request.param("id"))
         await personal.revoke(accounts, user.id, token.id)
-        return pages.see(LIST, f"{token.name} is revoked.")
+        return pages.redirect(LIST, f"{token.name} is revoked.")
 
     def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
         return Route(method, path, own(action, handler), Surface.PAGE, summary, body_cap=16 * KIB)

@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
-from hubgate.server.accounts import form_once
+from hubgate.server.accounts import single_use_forms
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.form_once import AlreadyUsed
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
+from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import FieldErrors
@@ -22,9 +22,9 @@ from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.exchange import live
+from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.scopes import parse_scopes
-from hubgate.server.web.pages.listing import Asked
+from hubgate.server.web.pages.listing import ListQuery
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
@@ -44,15 +44,15 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
             section=PATH,
             shown=shown,
             roles=_ROLES,
-            once=form_once.number_for(accounts, user),
+            once=single_use_forms.number_for(accounts, user),
             **await issued(request, user),
             **values,
         )
 
     async def issued(request: HubRequest, user: User) -> dict[str, Any]:
         # A new secret is shown only once, so an invalid cursor must not fail that response.
-        asked = Asked(request.query() if request.method != "POST" else {}, PATH, "issued")
-        found = await live.of_member(oauth, user.id, asked.page(live.CURSOR))
+        asked = ListQuery(request.query() if request.method != "POST" else {}, PATH, "issued")
+        found = await issued_tokens.of_member(oauth, user.id, asked.page(issued_tokens.CURSOR))
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
         return {"issued": tokens, "more": asked.shown(found.next_cursor)}
 
@@ -62,7 +62,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def create(request: HubRequest, caller: Caller) -> Response:
         user, form = caller.user, request.form_fields
         try:
-            use = form_once.check_number(accounts, user, form.get(form_once.FIELD))
+            use = single_use_forms.check_number(accounts, user, form.get(single_use_forms.FIELD))
             name, role = form.get("name"), _role(form)
             secret, created = await personal.create(accounts, user, name, role, request.client_ip, use)
         except FieldErrors as error:

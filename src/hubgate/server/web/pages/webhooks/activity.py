@@ -18,12 +18,12 @@ from hubgate.server.web.foreign_text import clean
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import ROWS
 from hubgate.server.web.pages.webhooks.frame import ONE, Frame
-from hubgate.server.webhooks.activity import again, reading
-from hubgate.server.webhooks.activity.reading import InFull
-from hubgate.server.webhooks.activity.store import Filter, Logged
+from hubgate.server.webhooks.activity import delivery_log, replays
+from hubgate.server.webhooks.activity.delivery_log import FullDelivery
+from hubgate.server.webhooks.activity.store import DeliveryFilter, LoggedDelivery
 from hubgate.server.webhooks.delivering.outcome import NO_ANSWER
-from hubgate.server.webhooks.managing import grants, resuming
-from hubgate.server.webhooks.managing.managing import Kept
+from hubgate.server.webhooks.management import grants, resumption
+from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import (
     ALIVE,
     DISABLED,
@@ -48,7 +48,7 @@ SCOPES = tuple(dict.fromkeys(kind.scope for kind in Kind))
 
 @dataclass(frozen=True)
 class _Rows:
-    items: list[Logged]
+    items: list[LoggedDelivery]
     newer: str | None = None
     older: str | None = None
 
@@ -59,25 +59,31 @@ def routes(frame: Frame) -> list[Route]:
     async def one(request: HubRequest, context: OwnerContext) -> Response:
         stored, query = await frame.kept(request, context), request.query()
         at, webhook = context.at(stored.webhook.id), stored.webhook
-        wanted = Filter(*(query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")))
+        wanted = DeliveryFilter(*(query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")))
         values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "wanted": wanted, **await health(stored)}
         try:
-            reading.check_filter(wanted)
+            delivery_log.check_filter(wanted)
         except FieldErrors as error:
             return frame.show_one(
-                request, context, stored, "activity.html", error.fields, **_listed(at, Filter(), _Rows([]), 0), **values
+                request,
+                context,
+                stored,
+                "activity.html",
+                error.fields,
+                **_listed(at, DeliveryFilter(), _Rows([]), 0),
+                **values,
             )
         rows = await page(webhook, wanted, query.get("cursor", ""))
-        count = await reading.count(webhooks, webhook, wanted)
+        count = await delivery_log.count(webhooks, webhook, wanted)
         return frame.show_one(request, context, stored, "activity.html", **_listed(at, wanted, rows, count), **values)
 
-    async def health(stored: Kept) -> dict[str, Any]:
+    async def health(stored: StoredWebhook) -> dict[str, Any]:
         """The state of the webhook, for the banner."""
         webhook, now = stored.webhook, webhooks.clock()
         since, suspended = webhook.failing_since, webhook.suspended_at
         return {
             "is_lapsed": suspended is not None and await grants.is_lapsed(webhooks, webhook),
-            "missed": await resuming.missed(webhooks, webhook),
+            "missed": await resumption.missed(webhooks, webhook),
             # Suspended at once because the receiver answered that it is permanently gone.
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
             "days": SUSPENDED_AFTER // DAY,
@@ -86,23 +92,23 @@ def routes(frame: Frame) -> list[Route]:
             "closed_until": webhook.closed_until if webhook.closed_until > now else None,
         }
 
-    async def page(webhook: Webhook, wanted: Filter, cursor: str) -> _Rows:
+    async def page(webhook: Webhook, wanted: DeliveryFilter, cursor: str) -> _Rows:
         way, place = decode_cursor(cursor, (str, int)) if cursor else (_OLDER, None)
         if way == _NEWER and isinstance(place, int):
-            found = await reading.newer(webhooks, webhook, wanted, place, ROWS + 1)
+            found = await delivery_log.newer(webhooks, webhook, wanted, place, ROWS + 1)
             if len(found) > ROWS:
                 items = found[1:]
                 return _Rows(items, _cursor(_NEWER, items[0]), _cursor(_OLDER, items[-1]))
             # The top is reached: show a full page, including deliveries added since then.
             place = None
         asked = PageRequest(ROWS, None if place is None else (place,))
-        older = await reading.page(webhooks, webhook, wanted, asked)
+        older = await delivery_log.page(webhooks, webhook, wanted, asked)
         newer = _cursor(_NEWER, older.items[0]) if place is not None and older.items else None
         return _Rows(older.items, newer, _cursor(_OLDER, older.items[-1]) if older.next_cursor else None)
 
     async def delivery(request: HubRequest, context: OwnerContext) -> Response:
         stored = await frame.kept(request, context)
-        full = await reading.one(webhooks, stored.webhook, request.param("delivery"))
+        full = await delivery_log.one(webhooks, stored.webhook, request.param("delivery"))
         return frame.show_one(
             request,
             context,
@@ -119,7 +125,7 @@ def routes(frame: Frame) -> list[Route]:
 
     async def payload(request: HubRequest, context: OwnerContext) -> Response:
         stored = await frame.kept(request, context)
-        full = await reading.one(webhooks, stored.webhook, request.param("delivery"))
+        full = await delivery_log.one(webhooks, stored.webhook, request.param("delivery"))
         if full.payload is None:
             raise NotFound("There is no payload to show: it is no longer kept, or it may not be read any more.")
         name = f"attachment; filename={full.logged.id}.json"
@@ -128,9 +134,9 @@ def routes(frame: Frame) -> list[Route]:
     async def replay(request: HubRequest, context: OwnerContext) -> Response:
         stored, repeated = await frame.kept(request, context), request.param("delivery")
         try:
-            new = await again.replay(webhooks, stored.webhook, repeated)
+            new = await replays.replay(webhooks, stored.webhook, repeated)
         except (Conflict, Forbidden) as error:
-            return frame.pages.see(
+            return frame.pages.redirect(
                 f"{context.at(stored.webhook.id)}/deliveries/{repeated}", f"Not sent. {error.message}"
             )
         return await show_delivery(context, stored, new, "Replayed")
@@ -138,14 +144,14 @@ def routes(frame: Frame) -> list[Route]:
     async def test(request: HubRequest, context: OwnerContext) -> Response:
         stored = await frame.kept(request, context)
         try:
-            new = await again.test(webhooks, stored)
+            new = await replays.test(webhooks, stored)
         except Conflict as error:
-            return frame.pages.see(context.at(stored.webhook.id), f"Not sent. {error.message}")
+            return frame.pages.redirect(context.at(stored.webhook.id), f"Not sent. {error.message}")
         return await show_delivery(context, stored, new, "Sent a test" if stored.webhook.url else "Kept a test")
 
-    async def show_delivery(context: OwnerContext, stored: Kept, new: str, done: str) -> Response:
-        logged = await again.awaited(webhooks, stored.webhook, new, _WAIT_SECONDS)
-        return frame.pages.see(
+    async def show_delivery(context: OwnerContext, stored: StoredWebhook, new: str, done: str) -> Response:
+        logged = await replays.awaited(webhooks, stored.webhook, new, _WAIT_SECONDS)
+        return frame.pages.redirect(
             f"{context.at(stored.webhook.id)}/deliveries/{new}", f"{done}. {_outcome(logged)}".strip()
         )
 
@@ -158,12 +164,12 @@ def routes(frame: Frame) -> list[Route]:
     ]
 
 
-def _cursor(way: str, logged: Logged) -> str:
+def _cursor(way: str, logged: LoggedDelivery) -> str:
     return encode_cursor((way, logged.seq))
 
 
-def _listed(at: str, wanted: Filter, rows: _Rows, count: int) -> dict[str, Any]:
-    def address(only: Filter, cursor: str | None = None) -> str:
+def _listed(at: str, wanted: DeliveryFilter, rows: _Rows, count: int) -> dict[str, Any]:
+    def address(only: DeliveryFilter, cursor: str | None = None) -> str:
         query = {"state": only.state, "repo": only.repo, "scope": only.scope, "cursor": cursor}
         encoded = urlencode({name: value for name, value in query.items() if value})
         return f"{at}?{encoded}" if encoded else at
@@ -186,7 +192,7 @@ def _listed(at: str, wanted: Filter, rows: _Rows, count: int) -> dict[str, Any]:
     }
 
 
-def _outcome(logged: Logged | None) -> str:
+def _outcome(logged: LoggedDelivery | None) -> str:
     if logged is not None and logged.state == PARKED and logged.attempts == 0:
         return "It waits, for the webhook pauses after failures. A test that arrives ends the pause."
     if logged is None or (logged.attempts == 0 and logged.state in ALIVE):
@@ -213,7 +219,7 @@ def _lines(text: str) -> str:
     return "\n".join(clean(line.expandtabs(4)) for line in text.splitlines())
 
 
-def _reason(logged: Logged, webhook: Webhook, quota: int) -> str:
+def _reason(logged: LoggedDelivery, webhook: Webhook, quota: int) -> str:
     reader = "Its organization" if webhook.org_id else "You"
     return {
         QUOTA: f"Over the quota of {quota:,} triggers in 24 hours. Replay it if you want it.",
@@ -231,11 +237,11 @@ def _readable(payload: bytes | None) -> dict[str, Any] | None:
     return {"text": "\n".join(map(clean, text[:_MOST_SHOWN].splitlines())), "is_cut": len(text) > _MOST_SHOWN}
 
 
-def _curl(full: InFull) -> str:
+def _curl(full: FullDelivery) -> str:
     """A curl command that repeats the last request, without the secret."""
     if full.request.url is None or full.payload is None:
         return ""
-    headers = [(name, value) for name, value in full.request.headers.items() if value != reading.MASK]
+    headers = [(name, value) for name, value in full.request.headers.items() if value != delivery_log.MASK]
     lines = [f"curl {shlex.quote(full.request.url)}"]
     lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers]
     return " \\\n  ".join([*lines, f"--data-binary @{full.logged.id}.json"])

@@ -8,8 +8,14 @@ from dataclasses import dataclass, replace
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
-from hubgate.server.webhooks.managing.checking import Mend, check_domains, check_secret, check_url, check_watched
-from hubgate.server.webhooks.managing.managing import Kept, Wanted
+from hubgate.server.webhooks.management.lifecycle import StoredWebhook, WebhookRequest
+from hubgate.server.webhooks.management.validation import (
+    InvalidField,
+    check_domains,
+    check_secret,
+    check_url,
+    check_watched,
+)
 from hubgate.server.webhooks.model import DOMAINS, WATCHABLE
 
 MAKE, OWN, NONE = "make", "own", "none"
@@ -37,7 +43,7 @@ class Draft:
     secret_kind: str = MAKE
 
 
-def drafted(stored: Kept) -> Draft:
+def drafted(stored: StoredWebhook) -> Draft:
     webhook = stored.webhook
     lines = "\n".join(f"{watch.type}:{watch.name}" for watch in stored.watched)
     return Draft(webhook.url or "", lines, tuple(webhook.domains.split()), bool(webhook.ordered))
@@ -53,7 +59,7 @@ def sent(form: Fields) -> Draft:
     )
 
 
-def wanted(draft: Draft, egress: Egress, *, pull: bool = False) -> Wanted:
+def requested(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookRequest:
     """Validate the draft. `pull` webhooks need no address. Raises with a message for each invalid field."""
     watched: list[tuple[str, str]] = []
 
@@ -66,41 +72,41 @@ def wanted(draft: Draft, egress: Egress, *, pull: bool = False) -> Wanted:
             _required_url(draft.url, egress)
 
     _check_each(check_address, read_watched, lambda: check_domains(draft.domains))
-    return Wanted(url=draft.url or None, watched=watched, domains=draft.domains, ordered=draft.ordered)
+    return WebhookRequest(url=draft.url or None, watched=watched, domains=draft.domains, ordered=draft.ordered)
 
 
-def wanted_anew(draft: Draft, given_secret: str, egress: Egress) -> Wanted:
+def requested_change(draft: Draft, given_secret: str, egress: Egress) -> WebhookRequest:
     """Validate the draft of a new webhook."""
 
-    def with_secret(asked: Wanted) -> Wanted:
+    def with_secret(asked: WebhookRequest) -> WebhookRequest:
         return _with_secret(asked, draft.secret_kind, given_secret)
 
-    _check_each(lambda: wanted(draft, egress), lambda: with_secret(Wanted()))
-    return with_secret(wanted(draft, egress))
+    _check_each(lambda: requested(draft, egress), lambda: with_secret(WebhookRequest()))
+    return with_secret(requested(draft, egress))
 
 
-def new_secret(kind: str, given: str, overlap: str) -> Wanted:
+def new_secret(kind: str, given: str, overlap: str) -> WebhookRequest:
     """Replace the secret; removing it is another form."""
     if overlap not in dict(OVERLAPS):
-        raise Mend("overlapSeconds", "Choose one of the list.")
-    return _with_secret(Wanted(overlap_seconds=int(overlap)), MAKE if kind == MAKE else OWN, given)
+        raise InvalidField("overlapSeconds", "Choose one of the list.")
+    return _with_secret(WebhookRequest(overlap_seconds=int(overlap)), MAKE if kind == MAKE else OWN, given)
 
 
-def made_secret() -> str:
+def generated_secret() -> str:
     """Create a secret in the format of Standard Webhooks, which its libraries accept unchanged."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode()
 
 
-def _with_secret(asked: Wanted, kind: str, given: str) -> Wanted:
+def _with_secret(asked: WebhookRequest, kind: str, given: str) -> WebhookRequest:
     if kind == OWN:
         if not given:
-            raise Mend("secret", "Write the secret, or have one made.")
+            raise InvalidField("secret", "Write the secret, or have one made.")
         return replace(asked, secret=check_secret(given))
     if given.strip():
         # The user has probably configured the receiver with it: another secret would go unnoticed until deliveries
         # fail.
-        raise Mend("secret", _NOT_CHOSEN)
-    return replace(asked, secret=made_secret()) if kind == MAKE else asked
+        raise InvalidField("secret", _NOT_CHOSEN)
+    return replace(asked, secret=generated_secret()) if kind == MAKE else asked
 
 
 def _check_each(*checks: Callable[[], object]) -> None:
@@ -117,7 +123,7 @@ def _check_each(*checks: Callable[[], object]) -> None:
 
 def _required_url(url: str, egress: Egress) -> str:
     if not url:
-        raise Mend("url", "Write the address of the receiver.")
+        raise InvalidField("url", "Write the address of the receiver.")
     return check_url(url, egress)
 
 
@@ -128,10 +134,10 @@ def _watched(text: str) -> list[tuple[str, str]]:
     for line in filter(None, map(str.strip, text.splitlines())):
         try:
             found.append(_watch(line))
-        except Mend as error:
+        except InvalidField as error:
             invalid.setdefault(error.fields["watched"], []).append(line[:_MOST_OF_LINE])
     if invalid:
-        raise Mend("watched", " ".join(f"{_named(lines)}: {why}" for why, lines in invalid.items()))
+        raise InvalidField("watched", " ".join(f"{_named(lines)}: {why}" for why, lines in invalid.items()))
     return found
 
 
@@ -142,7 +148,7 @@ def _watch(line: str) -> tuple[str, str]:
         kind, name = _by_path(line)
     watch = kind.strip().lower(), name.strip()
     if watch[0] not in WATCHABLE:
-        raise Mend("watched", _EXAMPLE)
+        raise InvalidField("watched", _EXAMPLE)
     check_watched([watch])
     return watch
 

@@ -14,8 +14,8 @@ from hubgate.server.web.foreign_text import shown
 from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext, show
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.managing import managing
-from hubgate.server.webhooks.managing.managing import Kept
+from hubgate.server.webhooks.management import lifecycle
+from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import Webhook
 
 ONE = "/{id}"
@@ -65,7 +65,7 @@ class Frame:
         self,
         request: HubRequest,
         context: OwnerContext,
-        stored: Kept,
+        stored: StoredWebhook,
         template: str,
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
@@ -87,5 +87,5 @@ class Frame:
             **values,
         )
 
-    async def kept(self, request: HubRequest, context: OwnerContext) -> Kept:
-        return await managing.get(self.webhooks, context.owner, request.param("id"))
+    async def kept(self, request: HubRequest, context: OwnerContext) -> StoredWebhook:
+        return await lifecycle.get(self.webhooks, context.owner, request.param("id"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import Each, Params, as_params
+from hubgate.server.storage.sqltext import Params, RowStatement, as_params
 from hubgate.server.webhooks.delivering.store import ABOUT, ALIVE, MAY_GO
 from hubgate.server.webhooks.model import BREAK_LONGEST, ENABLED, RETRYING
 
@@ -47,9 +47,9 @@ _UNTRIED = f"{_WAITING} AND d.attempts = 0 AND d.replay_of = ''"
 _CANDIDATE = "d.id, d.due_at, d.seq, d.repo_id, d.repo_seq, d.attempts, d.replay_of"
 
 
-def _leaving(candidates: str) -> Each:
+def _leaving(candidates: str) -> RowStatement:
     """Those that need not wait for their lane, as many as there is room for, with all that sending needs."""
-    return Each(
+    return RowStatement(
         f"""
         SELECT d.id, d.webhook_id, d.state, d.repo_seq, d.attempts, d.depth, d.is_test,
             COALESCE(d.body, e.body) AS body, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
@@ -122,7 +122,7 @@ async def beside_and_first(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[
     return await tx.each(BESIDE_AND_FIRST, [as_params(turn) for turn in turns], {"now": now})
 
 
-_LEASE = Each(
+_LEASE = RowStatement(
     f"""
     UPDATE deliveries SET lease_token = :token, lease_until = :until /*pg FROM batch */
     WHERE id = :id AND {ALIVE} AND lease_until IS NULL RETURNING id
@@ -137,7 +137,7 @@ async def lease(tx: Tx, delivery_ids: Iterable[str], token: str, until: int) -> 
     return {row["id"] for row in rows}
 
 
-_END_UNSENT = Each(
+_END_UNSENT = RowStatement(
     """
     UPDATE deliveries SET state = :state, reason = :reason, due_at = NULL, ended_at = :now, lease_token = NULL,
         lease_until = NULL /*pg FROM batch */
@@ -153,7 +153,7 @@ async def end_unsent(tx: Tx, rows: Sequence[tuple[str, str, str]], token: str, n
     await tx.each(_END_UNSENT, named, {"token": token, "now": now})
 
 
-_PLAN = Each(
+_PLAN = RowStatement(
     f"""
     UPDATE webhooks SET next_due_at = (
         SELECT min(x.moment) FROM (
@@ -205,7 +205,7 @@ async def lost(tx: Tx, now: int, lease_lasts: int, most: int) -> Sequence[Row]:
     )
 
 
-_RELEASE = Each(
+_RELEASE = RowStatement(
     f"""
     UPDATE deliveries SET lease_token = NULL, lease_until = NULL, attempts = attempts + 1, state = '{RETRYING}',
         due_at = :due_at, tried_at = COALESCE(tried_at, CAST(:now AS bigint)) /*pg FROM batch */

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.storage.sqltext import Each, Kind, Params, as_params
+from hubgate.server.storage.sqltext import Kind, Params, RowStatement, as_params
 from hubgate.server.webhooks.delivering.results.health import Health
 from hubgate.server.webhooks.delivering.store import NEXT_DUE
 
 # Of one unit.
 MOST = 256
 
-_HOLD = Each(
+_HOLD = RowStatement(
     """
     SELECT id, state, url, failures, closed_until, failing_since, warned_at, failed_at
     FROM webhooks WHERE id = :id
@@ -29,7 +29,7 @@ async def hold(tx: Tx, webhook_ids: Iterable[str]) -> dict[str, tuple[str, str |
     return {row["id"]: (row["state"], row["url"], Health(*tuple(row)[3:])) for row in rows}
 
 
-_LEASES = Each("SELECT id, lease_token, attempts FROM deliveries WHERE id = :id", {"id": "text"})
+_LEASES = RowStatement("SELECT id, lease_token, attempts FROM deliveries WHERE id = :id", {"id": "text"})
 
 
 async def held_leases(tx: Tx, delivery_ids: Iterable[str]) -> dict[str, Row]:
@@ -61,7 +61,7 @@ _KINDS: dict[str, Kind] = {
     "error": "text",
     "response": "bytea",
 }
-_ADD_ATTEMPT = Each(
+_ADD_ATTEMPT = RowStatement(
     f"INSERT INTO attempts ({', '.join(_KINDS)}) SELECT {', '.join(f':{name}' for name in _KINDS)} /*pg FROM batch */",
     _KINDS,
 )
@@ -84,7 +84,7 @@ class End:
     counted: int
 
 
-_END = Each(
+_END = RowStatement(
     """
     UPDATE deliveries SET state = :state, reason = :reason, attempts = attempts + CAST(:counted AS bigint),
         status = CASE WHEN CAST(:counted AS bigint) = 1 THEN CAST(:status AS bigint) ELSE status END,
@@ -111,7 +111,7 @@ async def end_tries(tx: Tx, ends: Sequence[End], now: int) -> None:
     await tx.each(_END, [as_params(end) for end in ends], {"now": now})
 
 
-_SET_HEALTH = Each(
+_SET_HEALTH = RowStatement(
     f"""
     UPDATE webhooks SET failures = :failures, closed_until = :closed_until, failing_since = :failing_since,
         warned_at = :warned_at, failed_at = :failed_at, next_due_at = {NEXT_DUE} /*pg FROM batch */

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import HubRequest
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
 from hubgate.server.web.rendering import NO_ERRORS
@@ -19,7 +19,7 @@ def routes(frame: Frame) -> list[Route]:
         request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
         app = await frame.app(request, context)
-        users = await owning.users_of(frame.oauth, app)
+        users = await management.count_users(frame.oauth, app)
         at = context.at(app.client_id)
         return frame.show(request, context, "delete.html", errors, app=app, at=at, users=users.total, typed=typed)
 
@@ -27,8 +27,8 @@ def routes(frame: Frame) -> list[Route]:
         app, typed = await frame.app(request, context), " ".join(request.form_fields.get("name").split())
         if typed != app.name:
             return await ask(request, context, {"name": f"Type {app.name}, as it is written here."}, typed)
-        await owning.delete(frame.oauth, app, context.actor)
-        return frame.pages.see(context.root, f"Deleted {app.name}.")
+        await management.delete(frame.oauth, app, context.actor)
+        return frame.pages.redirect(context.root, f"Deleted {app.name}.")
 
     return [
         *frame.routes("GET", _PATH, ask, "What deleting an app means"),

@@ -8,14 +8,14 @@ from starlette.responses import Response
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.exchange import live
+from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.dry_run import dry_run
-from hubgate.server.oauth.exchange.model import Given
-from hubgate.server.web.exchanged import check_ip
+from hubgate.server.oauth.exchange.model import Granted
+from hubgate.server.web.exchanged_tokens import check_ip
 from hubgate.server.web.owner_routes import OwnerContext
-from hubgate.server.web.pages.listing import Asked
+from hubgate.server.web.pages.listing import ListQuery
 from hubgate.server.web.pages.oauth.apps.form import ROLES, in_words, lifetimes, limitable_scopes, limited
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
 from hubgate.server.web.rendering import NO_ERRORS
@@ -28,8 +28,8 @@ def routes(frame: Frame) -> list[Route]:
         request: HubRequest, context: OwnerContext, app: App, errors: Mapping[str, str] = NO_ERRORS, **values: Any
     ) -> Response:
         at = context.at(app.client_id)
-        asked = Asked(request.query(), f"{at}/exchange")
-        members = await live.by_member(frame.oauth, app, asked.page(live.BY_MEMBER))
+        asked = ListQuery(request.query(), f"{at}/exchange")
+        members = await issued_tokens.by_member(frame.oauth, app, asked.page(issued_tokens.BY_MEMBER))
         blank = {"draft": app, "quota": app.exchange.daily_quota or "", "subject": "", "scope": "", "ip": ""}
         values = {**blank, "verdict": None, **values}
         return frame.show(
@@ -44,7 +44,7 @@ def routes(frame: Frame) -> list[Route]:
             scopes=limitable_scopes(app),
             roles=ROLES,
             members=members.items,
-            live=await live.count(frame.oauth, app),
+            live=await issued_tokens.count(frame.oauth, app),
             **asked.shown(members.next_cursor),
             **values,
         )
@@ -55,11 +55,11 @@ def routes(frame: Frame) -> list[Route]:
     async def limit(request: HubRequest, context: OwnerContext) -> Response:
         app, form = await frame.app(request, context), request.form_fields
         try:
-            await owning.update(frame.oauth, app, lambda latest: limited(latest, form), context.actor)
+            await management.update(frame.oauth, app, lambda latest: limited(latest, form), context.actor)
         except FieldErrors as error:
             draft = limited(app, form)
             return await show(request, context, app, error.fields, draft=draft, quota=form.get("dailyQuota"))
-        return frame.pages.see(f"{context.at(app.client_id)}/exchange", "Saved the limits of token exchange.")
+        return frame.pages.redirect(f"{context.at(app.client_id)}/exchange", "Saved the limits of token exchange.")
 
     async def try_out(request: HubRequest, context: OwnerContext) -> Response:
         app, form = await frame.app(request, context), request.form_fields
@@ -71,7 +71,7 @@ def routes(frame: Frame) -> list[Route]:
         return await show(request, context, app, verdict=_verdict_values(verdict), **given)
 
     def _verdict_values(verdict: Any) -> dict[str, Any]:
-        if isinstance(verdict, Given):
+        if isinstance(verdict, Granted):
             return {"member": verdict.member, "scopes": verdict.scopes}
         return {"member": None, "why": verdict.why, "error": verdict.error.code}
 

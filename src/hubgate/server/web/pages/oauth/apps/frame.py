@@ -10,7 +10,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.apps import owning
+from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext, show
@@ -54,4 +54,4 @@ class Frame:
         return show(self.pages, request, context, f"apps/{template}", errors, **values)
 
     async def app(self, request: HubRequest, context: OwnerContext) -> App:
-        return await owning.get(self.oauth, context.owner, request.param("client_id"))
+        return await management.get(self.oauth, context.owner, request.param("client_id"))

@@ -5,14 +5,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubgate.server.accounts import form_once
-from hubgate.server.accounts.form_once import AlreadyUsed
+from hubgate.server.accounts import single_use_forms
+from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
-from hubgate.server.oauth.apps import owning
-from hubgate.server.oauth.exchange import live
-from hubgate.server.oauth.exchange.model import Which
+from hubgate.server.oauth.apps import management
+from hubgate.server.oauth.exchange import issued_tokens
+from hubgate.server.oauth.exchange.model import Subject
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.form import OVERLAPS
@@ -35,8 +35,8 @@ def routes(frame: Frame) -> list[Route]:
             app=app,
             at=context.at(app.client_id),
             overlaps=OVERLAPS,
-            once=form_once.number_for(frame.accounts, context.user),
-            live=await live.count(frame.oauth, app) if context.organization else 0,
+            once=single_use_forms.number_for(frame.accounts, context.user),
+            live=await issued_tokens.count(frame.oauth, app) if context.organization else 0,
             **{"overlap": "0", "secret": "", "already": "", "ended": 0, "ending": False, **values},
         )
 
@@ -49,13 +49,13 @@ def routes(frame: Frame) -> list[Route]:
 
         async def end_tokens(tx: Tx) -> None:
             nonlocal ended
-            ended = await live.end_in(tx, app, Which(), context.actor, frame.oauth.clock())
+            ended = await issued_tokens.end_in(tx, app, Subject(), context.actor, frame.oauth.clock())
 
         try:
-            use = form_once.check_number(frame.accounts, context.user, form.get(form_once.FIELD))
+            use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
             in_same_transaction = end_tokens if ending and context.organization else None
             seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
-            secret = await owning.refresh_secret(frame.oauth, app, seconds, context.actor, use, in_same_transaction)
+            secret = await management.refresh_secret(frame.oauth, app, seconds, context.actor, use, in_same_transaction)
         except FieldErrors as error:
             return await show(request, context, error.fields, overlap=overlap, ending=ending)
         except AlreadyUsed as error:
@@ -64,18 +64,18 @@ def routes(frame: Frame) -> list[Route]:
 
     async def end(request: HubRequest, context: OwnerContext) -> Response:
         app, last_four = await frame.app(request, context), request.form_fields.get("lastFour")
-        await owning.end_old_secret(frame.oauth, app, last_four, context.actor)
-        return frame.pages.see(context.at(app.client_id), f"The secret that ends in {last_four} no longer works.")
+        await management.end_old_secret(frame.oauth, app, last_four, context.actor)
+        return frame.pages.redirect(context.at(app.client_id), f"The secret that ends in {last_four} no longer works.")
 
     async def ask_delete(request: HubRequest, context: OwnerContext) -> Response:
         app = await frame.app(request, context)
-        secrets = await owning.secrets_of(frame.oauth, app)
+        secrets = await management.secrets_of(frame.oauth, app)
         at = context.at(app.client_id)
         return frame.show(request, context, "secret_delete.html", app=app, at=at, secrets=len(secrets))
 
     async def delete(request: HubRequest, context: OwnerContext) -> Response:
-        app = await owning.delete_secret(frame.oauth, await frame.app(request, context), context.actor)
-        return frame.pages.see(context.at(app.client_id), f"{app.name} is public. Its secret no longer works.")
+        app = await management.delete_secret(frame.oauth, await frame.app(request, context), context.actor)
+        return frame.pages.redirect(context.at(app.client_id), f"{app.name} is public. Its secret no longer works.")
 
     return [
         *frame.routes("GET", _SECRET, ask, "What a new secret means"),

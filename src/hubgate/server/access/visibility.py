@@ -1,0 +1,33 @@
+"""Which private repos a caller may see, in a form that SQL statements can use for lists.
+
+The result is the same as `policy.decide` for each repo; a test compares the two.
+"""
+
+from dataclasses import dataclass
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.identity import Identity
+
+_SEE = Action.REPO_SEE.rule
+
+
+@dataclass(frozen=True)
+class VisibleRepos:
+    """The visible private repos: all repos of `owners`, and repos of `creators` that the app `client_id` created."""
+
+    owners: tuple[str, ...] = ()
+    creators: tuple[str, ...] = ()
+    client_id: str | None = None
+
+
+def visible_repos(identity: Identity) -> VisibleRepos:
+    scopes = {org: identity.scopes_in(org) for org in identity.memberships if identity.role_in(org) is not None}
+    if identity.user_id is not None and identity.owns(identity.user_id):
+        scopes[identity.user_id] = identity.scopes
+    if not identity.is_app:
+        return VisibleRepos(tuple(scopes))
+    owners = tuple(owner for owner, held in scopes.items() if not held.isdisjoint(_SEE.scopes))
+    creators = tuple(
+        owner for owner, held in scopes.items() if owner not in owners and not held.isdisjoint(_SEE.created)
+    )
+    return VisibleRepos(owners, creators, identity.client_id)

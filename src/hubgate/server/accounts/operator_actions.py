@@ -1,0 +1,81 @@
+"""Operator actions on accounts: disable, enable, verify the address, send a reset link, set billing."""
+
+import sys
+
+from hubgate.server.accounts import store
+from hubgate.server.accounts.account_locks import lock_account_in
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.links import store as link_store
+from hubgate.server.accounts.links.model import Purpose
+from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.organizations import invitations
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.accounts.password_changes import mail_reset
+from hubgate.server.accounts.sessions import store as session_store
+from hubgate.server.audit.model import SYSTEM, Actor
+from hubgate.server.errors import Conflict
+from hubgate.server.storage.database import Tx
+
+
+async def every_user(accounts: Accounts) -> list[User]:
+    """All users, oldest first."""
+    return await accounts.db.read_long(lambda tx: store.list_users(tx, "", "", sys.maxsize))
+
+
+async def every_organization(accounts: Accounts) -> list[tuple[Organization, int]]:
+    """All organizations, oldest first, each with its number of members."""
+    return await accounts.db.read_long(lambda tx: org_store.list_all(tx, "", "", sys.maxsize))
+
+
+async def disable(accounts: Accounts, user: User, actor: Actor = SYSTEM) -> None:
+    """Disable an account. Its tokens do not work until it is enabled again. Its sessions and mailed links are deleted
+    permanently: a thief may have requested a change of address. Its invitations are withdrawn, so that a disabled admin
+    cannot let others in (attack O44)."""
+    now = accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        await store.set_disabled(tx, user.id, now)
+        await store.count_up_credentials(tx, user.id)
+        # A concurrent invitation either commits before this point or fails because of the new version.
+        await org_store.begin_change_where_member(tx, user.id)
+        await invitations.withdraw_all_by(tx, user, actor, f"The account of {user.name} was disabled.", now)
+        await session_store.remove_all(tx, user.id)
+        await link_store.remove_all(tx, user.id)
+
+    await accounts.db.write(unit)
+
+
+async def enable(accounts: Accounts, user: User) -> None:
+    await accounts.db.write(lambda tx: store.set_disabled(tx, user.id, None))
+
+
+async def verify(accounts: Accounts, user: User) -> None:
+    """Mark the current address as verified. Nothing is revoked: if a stranger may have created the account, use
+    `send_reset`."""
+    now = accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        if not await store.verify_email(tx, user.id, user.email, now):
+            raise Conflict("The account got another address just now. Look at it and try again.")
+        await link_store.remove_of(tx, user.id, Purpose.VERIFY)
+
+    await accounts.db.write(unit)
+
+
+async def send_reset(accounts: Accounts, user: User) -> str:
+    """Mail a reset link, and return it."""
+    if user.disabled_at is not None:
+        raise Conflict(f"{user.name} is disabled. Enable the account first.")
+    now = accounts.clock()
+
+    async def unit(tx: Tx) -> str:
+        await lock_account_in(tx, user)
+        return await mail_reset(accounts, tx, user, now)
+
+    link = await accounts.db.write(unit)
+    accounts.outbox.send_soon()
+    return link
+
+
+async def set_billing(accounts: Accounts, user: User, can_pay: bool) -> None:
+    await accounts.db.write(lambda tx: store.set_user_can_pay(tx, user.id, int(can_pay)))

@@ -1,0 +1,177 @@
+"""Password changes and resets, and what they revoke.
+
+A new password ends every sign-in: sessions, and the tokens and codes of apps (attack O68). If the address was never
+verified, the account may have been created by a stranger, so everything created with it is revoked (attack O67).
+"""
+
+from collections.abc import Sequence
+
+from hubgate.server.accounts import store
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.emails import check_email
+from hubgate.server.accounts.field_checks import check_field
+from hubgate.server.accounts.limits import RESET_MAILS
+from hubgate.server.accounts.links import mailed_links
+from hubgate.server.accounts.links import store as link_store
+from hubgate.server.accounts.links.model import Link, Purpose
+from hubgate.server.accounts.model import User, Visitor
+from hubgate.server.accounts.organizations import invitations, members
+from hubgate.server.accounts.organizations import store as org_store
+from hubgate.server.accounts.password_confirmation import lock_password, require_password
+from hubgate.server.accounts.passwords import check_password, hash_password
+from hubgate.server.accounts.revocations import RevokedCounts
+from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import store as session_store
+from hubgate.server.accounts.sessions.model import LASTS, Session
+from hubgate.server.accounts.tokens import store as token_store
+from hubgate.server.audit.model import Actor
+from hubgate.server.clock import iso
+from hubgate.server.errors import NotFound
+from hubgate.server.mail import texts
+from hubgate.server.storage.database import Tx
+
+# The reason recorded in the audit logs of organizations.
+NEVER_CONFIRMED = "Password reset; the address of this account was never confirmed before."
+
+
+async def change(
+    accounts: Accounts, user: User, current: str, new: str, visitor: Visitor, session: Session | None = None
+) -> tuple[str, RevokedCounts]:
+    """Change the password and end every session; returns the new session cookie for this browser (attack O55) and the
+    counts, without the current `session`."""
+    check_field("new_password", check_password, new)
+    known_hash = await require_password(accounts, user, "current_password", current)
+    password_hash, now = await hash_password(new), accounts.clock()
+
+    async def unit(tx: Tx) -> tuple[str, RevokedCounts]:
+        await lock_password(tx, user, "current_password", known_hash)
+        await store.set_password(tx, user.id, password_hash)
+        # Someone who knew the old password may have requested a link that would take the account over.
+        await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)
+        await link_store.remove_of(tx, user.id, Purpose.RESET)
+        ended = await _end_sign_ins(accounts, tx, user, now, session.id if session else "")
+        if user.email_verified_at is not None:
+            text = await _ended_sign_ins_text(tx, user, ended.listed(other=True), "other sessions")
+            await _notify_user(accounts, tx, user, now, visitor, text)
+        return await browsers.start(tx, user.id, visitor, now), ended
+
+    outcome = await accounts.db.write(unit)
+    accounts.outbox.send_soon()
+    return outcome
+
+
+async def ask_reset(accounts: Accounts, email: str) -> None:
+    """Request a reset link. The response is the same for every address; an unknown address gets no mail."""
+    email = check_field("email", check_email, email)
+    place = await accounts.limiter.take(RESET_MAILS, email)
+    now = accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        user = await store.user_by_email(tx, email)
+        if user is not None and user.disabled_at is None:
+            await mail_reset(accounts, tx, user, now)
+        else:
+            # A write takes most of the time, and timing must not reveal who has an account.
+            await accounts.limiter.keep(tx, place)
+
+    await accounts.db.write(unit)
+    accounts.outbox.send_soon()
+
+
+async def mail_reset(accounts: Accounts, tx: Tx, user: User, now: int) -> str:
+    """Mail a reset link, and return it for the operator's command line."""
+    secret = await mailed_links.create(tx, Link(Purpose.RESET, user.id, user.email), now)
+    link = accounts.link(f"/reset/{secret}")
+    await accounts.outbox.add(tx, texts.reset_password(user.email, link))
+    return link
+
+
+async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> User:
+    """Set a new password through a mailed link, which also verifies the address."""
+    check_field("password", check_password, new)
+    link = await mailed_links.look(accounts.db, secret, Purpose.RESET, accounts.clock())
+    password_hash, now = await hash_password(new), accounts.clock()
+
+    async def unit(tx: Tx) -> User:
+        # Lock the user first: a concurrent confirmation either commits before this or is rejected.
+        user = await store.lock_user(tx, link.user_id)
+        await mailed_links.use(tx, secret, Purpose.RESET, now)
+        if user is None or not await store.verify_email(tx, user.id, link.email, now):
+            raise NotFound("This link belongs to an address the account no longer has.")
+        await store.set_password(tx, user.id, password_hash)
+        await link_store.remove_all(tx, user.id)
+        if user.email_verified_at is None:
+            text = await _end_everything(accounts, tx, user, visitor, now)
+        else:
+            ended = await _end_sign_ins(accounts, tx, user, now)
+            text = await _ended_sign_ins_text(tx, user, ended.listed(), "sessions")
+        await _notify_user(accounts, tx, user, now, visitor, text)
+        return user
+
+    user = await accounts.db.write_long(unit)
+    accounts.outbox.send_soon()
+    return user
+
+
+async def _end_sign_ins(accounts: Accounts, tx: Tx, user: User, now: int, own_session: str = "") -> RevokedCounts:
+    await store.count_up_credentials(tx, user.id)
+    sessions = await session_store.count_others(tx, user.id, now - LASTS, own_session)
+    await session_store.remove_all(tx, user.id)
+    return RevokedCounts(sessions=sessions) + await accounts.end_app_sign_ins(tx, user.id, now)
+
+
+async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visitor, now: int) -> str:
+    """Revoke everything that a stranger may have created; returns the text for the mail.
+
+    Repos stay, and so do organizations without other members: they give nobody access to the account. Apps and webhooks
+    of such organizations are deleted like the account's own. The user leaves all other organizations: a stranger may
+    have created them or added members. The only admin of an organization stays, and the mail asks them to check its
+    members. The audit logs of organizations record what was revoked there.
+    """
+    actor = Actor(user.name, user.id, visitor.ip, visitor.user_agent)
+    await store.count_up_credentials(tx, user.id)
+    # A concurrent change of an organization either commits before this point or fails because of the new version.
+    await org_store.begin_change_where_member(tx, user.id)
+    sessions = await session_store.count_others(tx, user.id, now - LASTS, "")
+    await session_store.remove_all(tx, user.id)
+    tokens = await token_store.remove_all(tx, user.id)
+    withdrawn = await invitations.withdraw_all_by(tx, user, actor, NEVER_CONFIRMED, now)
+    owners = [user.id, *await org_store.with_only_member(tx, user.id)]
+    left, kept = await members.leave_shared(tx, user, actor, NEVER_CONFIRMED, now)
+    own = RevokedCounts(
+        sessions=sessions,
+        personal_tokens=tokens,
+        invitations=withdrawn,
+        memberships=len(left),
+        redirects=await accounts.unlink_redirects(tx, owners, actor, NEVER_CONFIRMED, now),
+    )
+    ended = own + await accounts.end_created(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
+    return _ended_everything_text(ended.listed(), left, kept)
+
+
+async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -> str:
+    ended = f"Ended: {listed}." if listed else f"No {sessions} or app tokens were active."
+    match await token_store.count(tx, user.id):
+        case 0:
+            return ended
+        case 1:
+            return f"{ended} 1 personal token still works."
+        case tokens:
+            return f"{ended} {tokens} personal tokens still work."
+
+
+def _ended_everything_text(listed: str, left: Sequence[str], kept: Sequence[str]) -> str:
+    sentences = ["This address is now confirmed."]
+    if listed:
+        sentences = [f"This address was never confirmed before, so everything created until then ended: {listed}."]
+    if left:
+        sentences.append(f"You left {', '.join(left)}. If you belong there, ask for an invitation.")
+    if kept:
+        names = ", ".join(kept)
+        sentences.append(f"You are still the only admin of {names}, which others are members of: check who they are.")
+    return " ".join(sentences)
+
+
+async def _notify_user(accounts: Accounts, tx: Tx, user: User, now: int, visitor: Visitor, ended: str) -> None:
+    message = texts.password_changed(user.email, iso(now), visitor.ip, ended, accounts.link("/reset"))
+    await accounts.outbox.add(tx, message)

@@ -1,0 +1,353 @@
+"""Writing a commit: first the blobs, then trees and commit on top of the current head, then the branch moves if its
+head is unchanged. If the head has changed, the commit is retried, unless the request names a parent (412).
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubgate.server import failpoint
+from hubgate.server.access.caller import Caller
+from hubgate.server.accounts.model import User
+from hubgate.server.errors import NotFound, PreconditionFailed, Unavailable, Unprocessable
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.commits.attributes import LONGEST, NAME, Attributes, announcing, folders_of
+from hubgate.server.hub.commits.model import AddFile, AddLarge, CommitRequest, Committed, Content, Delete, Operation
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import objects, trees
+from hubgate.server.hub.git.modules import LONGEST as LONGEST_MODULES
+from hubgate.server.hub.git.modules import MODULES, check_modules
+from hubgate.server.hub.git.paths import check_path, may_be_pushed, refusal_of
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.writes import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
+from hubgate.server.hub.guests.charges import Charge, add_git, charge_of, use_files
+from hubgate.server.hub.guests.marked_commits import mark
+from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.lfs import storing
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.authors import author_of
+from hubgate.server.hub.repos.lookup import Revision
+from hubgate.server.hub.repos.model import Repo, is_pull_request, pull_request_of
+from hubgate.server.hub.repos.refs import RefConflict, move_refs
+
+# The exact text that existing clients look for.
+STALE_PARENT = "The branch was updated since you opened this page. Please refresh and try again."
+MOST_TRIES = 200
+# Larger files are stored as large files even if .gitattributes does not match them. Also the maximum size of
+# .gitattributes itself, to which lines are added in memory; some hundred thousand lines are enough.
+LARGE = 10 * 1024 * 1024
+# Bytes charged to guests per object, in addition to its content.
+OBJECT_SIZE = 256
+# Bytes that are not UTF-8 are written as they were read.
+UNCHANGED = "surrogateescape"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """The changes to trees, and the large files that .gitattributes does not match yet."""
+
+    changes: Sequence[Change]
+    unannounced: Sequence[str]
+
+
+async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: CommitRequest) -> Committed:
+    """Commit to the branch or pull request `ref`, which must exist."""
+    head = await _head(repos, repo, ref)
+    check_parent(request, head)
+    charge = charge_of(repo, caller.identity, num) if (num := pull_request_of(ref)) else None
+    on_disk = await commit_result(repos, repo, head, request, charge)
+    async with repos.turns.on(repo.id, ref):
+        return await _commit_on_head(repos, repo, caller.user, ref, request, on_disk, charge)
+
+
+async def _commit_on_head(
+    repos: Repos, repo: Repo, user: User, ref: str, request: CommitRequest, on_disk: CommitResult, charge: Charge | None
+) -> Committed:
+    for _ in range(MOST_TRIES):
+        head = await _head(repos, repo, ref)
+        check_parent(request, head)
+        new = await written(repos, repo, user, head, request, on_disk)
+        if is_pull_request(ref):
+            await mark(repos, repo, [new])
+        try:
+            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True, added=1, charge=charge)
+        except RefConflict:
+            continue
+        return Committed(new)
+    raise Unavailable("The branch changes faster than this commit can be put on top. Try again.")
+
+
+async def written(
+    repos: Repos, repo: Repo, user: User, parent: str | None, request: CommitRequest, on_disk: CommitResult
+) -> str:
+    """Write the commit object. No ref points to it yet."""
+    changes = await _with_attributes(repos.folders.of(repo.id), parent, request.operations, on_disk)
+    author = author_of(user, repos.base_url)
+    draft = Draft(parent, changes, request.message, author, repos.clock())
+    new = await write_commit(repos.folders.of(repo.id), draft)
+    failpoint.hit("commit-objects-landed")
+    return new
+
+
+async def commit_result(
+    repos: Repos, repo: Repo, parent: str, request: CommitRequest, charge: Charge | None
+) -> CommitResult:
+    """Write the blobs of all files. Before the first write everything is checked and a guest is charged for the whole
+    commit: blobs stay on disk even if the commit fails (attack O72).
+    """
+    folder, operations = repos.folders.of(repo.id), request.operations
+    await _check_paths(folder, parent, operations)
+    attributes = await attributes_at(folder, parent, operations)
+    added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
+    large = await in_thread(attributes.large_among, added_paths, repos.limits.judging_seconds)
+    pointers = await _pointers(repos, repo, operations)
+    stored_as_large = {item.path for item in operations if _is_stored_as_large(item, pointers, large)}
+    if NAME in stored_as_large:
+        raise is_large_path()
+    await _check_modules(operations, stored_as_large)
+    unannounced = [path for path in added_paths if path in stored_as_large and path not in large]
+    if missing := await use_files(repos, repo, charge, {oid for oid, _ in pointers.values()}):
+        raise _not_uploaded(min(missing))
+    if charge is not None:
+        rules = await _attributes_with_lines(folder, parent, operations, unannounced)
+        size = await _size_in_git(folder, parent, request) + len(rules or b"")
+        await add_git(repos, repo, charge, size)
+    # Old paths are removed before anything is added: two files may swap their names.
+    removals, changes = list[Change](), list[Change]()
+    for operation in operations:
+        if isinstance(operation, Delete):
+            changes.append(Remove(operation.path, operation.file, operation.folder))
+            continue
+        if operation.old_path is not None and operation.old_path != operation.path:
+            removals.append(Remove(operation.old_path))
+        changes.append(Put(operation.path, await _blob_for(repos, repo, operation, pointers, stored_as_large, charge)))
+    return CommitResult([*removals, *changes], unannounced)
+
+
+async def _size_in_git(folder: Path, parent: str, request: CommitRequest) -> int:
+    """The approximate bytes that the commit adds: contents, message, and every rewritten folder. Any change in a folder
+    of 100,000 files rewrites megabytes.
+    """
+    operations = request.operations
+    contents = sum(item.content.size for item in operations if isinstance(item, AddFile))
+    entries = sum(OBJECT_SIZE + len(item.path) for item in operations)
+    # A folder with both removals and additions is written twice.
+    shrunk = {inside for path in _removed_paths(operations) for inside in folders_of(path)}
+    grown = {"", *(inside for item in operations for inside in folders_of(item.path))}
+    rewritten = await trees.size_of_folders(folder, parent, [*shrunk, *grown]) + OBJECT_SIZE * len(shrunk | grown)
+    return contents + entries + rewritten + OBJECT_SIZE + len(request.message)
+
+
+async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Operation]) -> None:
+    """Check the paths of a commit. A removed path may have any name that git accepted in a push."""
+    for operation in operations:
+        if not isinstance(operation, Delete):
+            check_path(operation.path)
+    refused = [(path, refusal) for path in _removed_paths(operations) if (refusal := refusal_of(path))]
+    if not refused:
+        return
+    existing = (
+        await trees.names_at(folder, commit, [path for path, _ in refused if may_be_pushed(path)]) if commit else ()
+    )
+    for path, refusal in refused:
+        if path not in existing:
+            raise refusal
+
+
+async def _pointers(repos: Repos, repo: Repo, operations: Sequence[Operation]) -> dict[str, tuple[str, int]]:
+    """Id and size, by path, of large files that an operation or an LFS pointer in a file's content names. The repo must
+    have been sent the file: knowing a hash must not give access to a file.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    for item in operations:
+        if isinstance(item, AddLarge):
+            found[item.path] = item.oid, await _check_sent(repos, repo, item.oid, item.size)
+        elif isinstance(item, AddFile) and item.content.size <= objects.LONGEST_POINTER:
+            pointer = objects.read_pointer(await in_thread(_read, item.content, item.content.size))
+            if pointer is not None:
+                found[item.path] = pointer.oid, await _check_sent(repos, repo, pointer.oid, pointer.size)
+    return found
+
+
+def _is_stored_as_large(item: Operation, pointers: Collection[str], large: Collection[str]) -> bool:
+    """Whether the operation adds a file that is stored as a large file."""
+    by_name = item.path in large
+    return item.path in pointers or (isinstance(item, AddFile) and is_large(item.content.size, by_name=by_name))
+
+
+async def _check_modules(operations: Sequence[Operation], stored_as_large: Collection[str]) -> None:
+    for item in operations:
+        if isinstance(item, AddFile) and item.path.lower() == MODULES and item.path not in stored_as_large:
+            check_modules(await in_thread(_read, item.content, LONGEST_MODULES + 1))
+
+
+async def _blob_for(
+    repos: Repos,
+    repo: Repo,
+    operation: AddFile | AddLarge,
+    pointers: Mapping[str, tuple[str, int]],
+    stored_as_large: Collection[str],
+    charge: Charge | None,
+) -> str:
+    """Write the blob of an added file: its content or an LFS pointer."""
+    folder, path = repos.folders.of(repo.id), operation.path
+    if isinstance(operation, AddLarge) or (charge is not None and path in pointers):
+        # Pointers of guests are in the canonical form, the only form that `hub/guests/sweep.py` knows.
+        return await write_blob(folder, objects.pointer_text(*pointers[path]))
+    if path in pointers or path not in stored_as_large:
+        return await _blob(folder, operation.content)
+    oid = await storing.store_content(repos, repo, operation.content, charge)
+    return await write_blob(folder, objects.pointer_text(oid, operation.content.size))
+
+
+def is_large(size: int, *, by_name: bool) -> bool:
+    """Whether a file is stored as a large file, by its name or size, independent of the upload method."""
+    return size > LARGE or (size > 0 and by_name)
+
+
+async def _with_attributes(
+    folder: Path, parent: str | None, operations: Sequence[Operation], on_disk: CommitResult
+) -> Sequence[Change]:
+    """The changes with lines for new large files in .gitattributes, without which a clone would contain pointers. The
+    lines are added to the file at `parent`, since concurrent commits may have added others.
+    """
+    text = await _attributes_with_lines(folder, parent, operations, on_disk.unannounced)
+    if text is None:
+        return on_disk.changes
+    put = Put(NAME, await write_blob(folder, text))
+    changes = [put if isinstance(change, Put) and change.path == NAME else change for change in on_disk.changes]
+    return changes if put in changes else [*changes, put]
+
+
+async def _attributes_with_lines(
+    folder: Path, parent: str | None, operations: Sequence[Operation], unannounced: Sequence[str]
+) -> bytes | None:
+    """The whole .gitattributes with a line for each of these paths; None if it has them already."""
+    if not unannounced:
+        return None
+    before = await _attributes_after(folder, parent, operations)
+    text = await in_thread(announcing, before, unannounced)
+    if len(text) > LARGE:
+        raise _too_many_rules()
+    return text if text != before else None
+
+
+async def _attributes_after(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
+    """The whole .gitattributes at the root after the operations."""
+    for operation in operations:
+        if isinstance(operation, AddFile) and operation.path == NAME:
+            return await in_thread(_read, operation.content, LARGE)
+    if commit is None or NAME in _removed_paths(operations):
+        return b""
+    entry = await objects.entry_at(folder, commit, NAME)
+    if entry is None or entry.type is not objects.EntryType.FILE:
+        return b""
+    if entry.pointer is not None:
+        raise is_large_path()
+    if entry.size > LARGE:
+        raise _too_many_rules()
+    return await objects.small_blob(folder, entry.sha)
+
+
+def _too_many_rules() -> Unprocessable:
+    return Unprocessable(
+        f"{NAME} would have more than {LARGE:,} bytes with a line for each large file of this commit. "
+        "Replace its lines by a pattern, such as *.dat, and try again."
+    )
+
+
+def is_large_path() -> Unprocessable:
+    return Unprocessable(
+        f"{NAME} cannot be a large file itself: git reads from it which files are. "
+        f"Commit it as text of at most {LARGE:,} bytes."
+    )
+
+
+async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
+    """The attributes after the operations."""
+    added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
+    existing = await attributes_of(folder, commit, {inside for path in added_paths for inside in folders_of(path)})
+    removed = _removed_paths(operations)
+    texts = {
+        inside: text
+        for inside, text in existing.files
+        if removed.isdisjoint([f"{inside}/{NAME}" if inside else NAME, inside, *folders_of(inside)])
+    }
+    for operation in operations:
+        inside, _, name = operation.path.rpartition("/")
+        if name == NAME and isinstance(operation, AddFile):
+            texts[inside] = (await in_thread(_read, operation.content, LONGEST + 1)).decode(errors=UNCHANGED)
+        elif name == NAME and isinstance(operation, AddLarge):
+            texts.pop(inside, None)
+    return Attributes(_outermost_first(texts.items()))
+
+
+def _removed_paths(operations: Sequence[Operation]) -> set[str]:
+    """The paths of files and folders that are deleted or renamed."""
+    deleted = {operation.path for operation in operations if isinstance(operation, Delete)}
+    renamed = {operation.old_path for operation in operations if not isinstance(operation, Delete)}
+    return deleted | {path for path in renamed if path is not None}
+
+
+async def attributes_of(folder: Path, commit: str | None, folders: Collection[str]) -> Attributes:
+    """The attributes in these folders and at the root."""
+    if commit is None:
+        return Attributes([])
+    places = {f"{inside}/{NAME}" if inside else NAME: inside for inside in {"", *folders}}
+    found = await trees.starts_at(folder, commit, list(places), LONGEST + 1)
+    return Attributes(_outermost_first((places[path], text.decode(errors=UNCHANGED)) for path, text in found))
+
+
+def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return sorted(texts, key=lambda pair: (pair[0].count("/") if pair[0] else -1, pair[0]))
+
+
+async def start_of_text(folder: Path, commit: str, path: str) -> str | None:
+    """The beginning of a file, as much as is evaluated for patterns."""
+    found = await trees.starts_at(folder, commit, [path], LONGEST + 1)
+    return found[0][1].decode(errors=UNCHANGED) if found else None
+
+
+async def _blob(folder: Path, content: Content) -> str:
+    if content.file is not None:
+        return await write_blob_of(folder, content.file)
+    return await write_blob(folder, content.text)
+
+
+async def _check_sent(repos: Repos, repo: Repo, oid: str, announced: int | None) -> int:
+    size = await lfs_store.size_of(repos.db, repo.id, oid)
+    if size is None or not await in_thread(repos.large_files.has, oid, size):
+        raise _not_uploaded(oid)
+    if announced is not None and announced != size:
+        raise Unprocessable(f"The large file {oid} has {size} bytes, not {announced}.")
+    return size
+
+
+def _not_uploaded(oid: str) -> Unprocessable:
+    return Unprocessable(f"The large file {oid} was not uploaded to this repo.")
+
+
+async def _head(repos: Repos, repo: Repo, ref: str) -> str:
+    sha = await store.ref(repos.db, repo.id, ref)
+    if sha is None:
+        raise NotFound(f"Invalid rev id: {ref}", code="RevisionNotFound")
+    return sha
+
+
+def check_parent(request: CommitRequest, head: str) -> None:
+    if request.parent is not None and not head.startswith(request.parent.lower()):
+        raise PreconditionFailed(STALE_PARENT)
+
+
+def _read(content: Content, most: int) -> bytes:
+    if content.file is None:
+        return content.text[:most]
+    with content.file.open("rb") as file:
+        return file.read(most)
+
+
+def writable_ref(revision: Revision) -> str:
+    """The branch or pull request that a commit to this revision moves."""
+    if revision.ref is None or revision.ref.startswith("refs/tags/"):
+        raise NotFound("Commit to a branch or a pull request, not to a tag or a commit.", code="RevisionNotFound")
+    return revision.ref

@@ -1,0 +1,199 @@
+"""Inspection of pushed objects before they land in the repo: whether they are connected, how large the files are, which
+blobs are LFS pointers, and whether trees can be walked and their names used elsewhere.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from hubgate.server.errors import Unavailable
+from hubgate.server.hub.git import program
+from hubgate.server.hub.git.objects import LONGEST_POINTER, Pointer, pointer_text, read_pointer
+from hubgate.server.hub.git.quarantine import Quarantine
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.tree_limits import TreeWeigher
+
+log = logging.getLogger("hubgate.git")
+
+# More are not reported.
+MOST_BAD_POINTERS = 1_000
+# Commits collected; larger pushes are not marked commit by commit (hub/guests/marked_commits.py).
+MOST_COMMITS = 10_000
+LONGEST_WORK = 15 * 60
+LONGEST_SEARCH = 60
+_CHUNK = 64 * 1024
+_SHORTEST_POINTER = len(pointer_text("0" * 64, 0))
+_FORMAT = "%(objectname) %(objecttype) %(objectsize)"
+
+
+# Returns the problem of each invalid pointer by the id of its blob.
+JudgePointers = Callable[[Mapping[str, Pointer]], Awaitable[Mapping[str, str]]]
+
+
+@dataclass
+class Findings:
+    """Problems found in a push, by the id of the blob or tree."""
+
+    objects: int = 0
+    too_large: dict[str, int] = field(default_factory=dict)
+    bad_pointers: dict[str, str] = field(default_factory=dict)
+    too_much: list[str] = field(default_factory=list)
+    bad_names: dict[str, str] = field(default_factory=dict)
+    too_many: bool = False
+    # The first pushed commits, at most one more than MOST_COMMITS.
+    commits: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    sha: str
+    type: str
+    size: int
+
+
+async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: JudgePointers) -> Findings:
+    """Inspect every pushed object once, reachable or not, so that none lands unseen. Pointers are checked in batches:
+    millions of them fit into a small pack, but not into memory.
+    """
+    findings, scales = Findings(), TreeWeigher()
+    try:
+        async with asyncio.timeout(LONGEST_WORK):
+            await _inspect(quarantine, most, largest_file, judge, findings, scales)
+    except TimeoutError:
+        raise Unavailable("The push takes too long to check. Push it in parts.", retry_after=60) from None
+    findings.bad_names |= {sha.hex(): fault for sha, fault in scales.bad_names.items()}
+    return findings
+
+
+async def _inspect(
+    quarantine: Quarantine, most: int, largest_file: int, judge: JudgePointers, findings: Findings, scales: TreeWeigher
+) -> None:
+    listed = _list_objects(quarantine)
+    async with aclosing(listed):
+        async for objects in listed:
+            findings.objects += len(objects)
+            if findings.objects > most:
+                findings.too_many = True
+                return
+            for item in objects:
+                if item.type == "blob" and item.size > largest_file:
+                    findings.too_large[item.sha] = item.size
+                elif item.type == "commit" and len(findings.commits) <= MOST_COMMITS:
+                    findings.commits.append(item.sha)
+            pointers = await in_thread(_read, quarantine, objects, findings, scales)
+            if pointers and len(findings.bad_pointers) < MOST_BAD_POINTERS:
+                findings.bad_pointers |= await judge(pointers)
+
+
+async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
+    """Whether all objects reachable from `tips` exist, down to the commits of the present refs."""
+    stdin = "".join(f"{tip}\n" for tip in tips).encode()
+    # The same check that git runs after a push (connected.c).
+    command = ["rev-list", "--objects", "--stdin", "--not", "--all", "--quiet"]
+    try:
+        await program.run(command, quarantine.folder, stdin, quarantine.with_repo, seconds=LONGEST_WORK)
+    except (program.GitFailed, Unavailable) as error:
+        log.warning("a push does not hang together: %s", error)
+        return False
+    return True
+
+
+async def is_older_history(quarantine: Quarantine, tips: Sequence[str]) -> bool:
+    """Whether the push has new objects that are not reachable from `tips`, which must be connected. Objects are
+    counted, not collected: there may be millions.
+    """
+    received = reached = 0
+    listed = _list_objects(quarantine)
+    async with aclosing(listed):
+        async for objects in listed:
+            received += len(await quarantine.without_known([item.sha for item in objects]))
+    stdin = "".join(f"{tip}\n" for tip in tips).encode()
+    command = ["rev-list", "--objects", "--no-object-names", "--stdin", "--not", "--all"]
+    walked = program.lines(command, quarantine.folder, stdin, LONGEST_WORK, quarantine.with_repo)
+    async with aclosing(walked):
+        async for lines in walked:
+            reached += len(await quarantine.without_known([line.decode() for line in lines]))
+    return reached < received
+
+
+async def types_of(quarantine: Quarantine, shas: Sequence[str]) -> dict[str, str]:
+    """The type of each object; missing objects are omitted."""
+
+    def work() -> dict[str, str]:
+        repo = quarantine.opened()
+        return {sha: repo[sha].type_str for sha in shas if sha in repo}
+
+    return await in_thread(work)
+
+
+async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) -> dict[str, str]:
+    """A path of each of `shas` in the history of `tips`, for messages; those not found in time are omitted."""
+    process = await program.start(
+        ["rev-list", "--objects", "--stdin", "--not", "--all"], quarantine.folder, quarantine.with_repo
+    )
+    found: dict[str, str] = {}
+    try:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("started without pipes")
+        process.stdin.write("".join(f"{tip}\n" for tip in tips).encode())
+        process.stdin.close()
+        async with asyncio.timeout(LONGEST_SEARCH):
+            async for lines in _lines(process.stdout):
+                for line in lines:
+                    sha, _, path = line.decode(errors="replace").partition(" ")
+                    if sha in shas and path:
+                        found.setdefault(sha, path[:200])
+                if len(found) == len(shas):
+                    break
+    except TimeoutError:
+        log.warning("the paths of refused files were not found in time")
+    finally:
+        await program.end(process)
+    return found
+
+
+async def _list_objects(quarantine: Quarantine) -> AsyncGenerator[list[_Object], None]:
+    process = await program.start(
+        ["cat-file", f"--batch-check={_FORMAT}", "--batch-all-objects", "--unordered"],
+        quarantine.folder,
+        quarantine.alone,
+    )
+    try:
+        if process.stdout is None:
+            raise ValueError("started without a pipe")
+        async for lines in _lines(process.stdout):
+            fields = [line.decode().split(" ") for line in lines]
+            yield [_Object(sha, kind, int(size)) for sha, kind, size in fields]
+        stderr, status = await program.complaints(process), await process.wait()
+        if status:
+            raise program.GitFailed("cat-file", status, stderr)
+    finally:
+        await program.end(process)
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:
+    """Yield the whole lines of each chunk. A line may exceed the limit of the stream's line reader."""
+    partial = b""
+    while part := await stream.read(_CHUNK):
+        *lines, partial = (partial + part).split(b"\n")
+        if lines:
+            yield lines
+    if partial:
+        yield [partial]
+
+
+def _read(
+    quarantine: Quarantine, objects: Sequence[_Object], findings: Findings, scales: TreeWeigher
+) -> dict[str, Pointer]:
+    """Read the LFS pointers among the objects and record trees that are too large."""
+    odb, pointers = quarantine.opened().odb, dict[str, Pointer]()
+    for item in objects:
+        if item.type == "blob" and _SHORTEST_POINTER <= item.size <= LONGEST_POINTER:
+            pointer = read_pointer(odb.read(item.sha)[1])
+            if pointer is not None:
+                pointers[item.sha] = pointer
+        elif item.type == "tree" and scales.weigh(odb, bytes.fromhex(item.sha)).is_too_much:
+            findings.too_much.append(item.sha)
+    return pointers

@@ -1,0 +1,127 @@
+"""The server's side of the push protocol (gitprotocol-pack, "Pushing Data To a Server"): advertisement, commands,
+report. It is implemented here because git's program would move refs on disk, and ours move in the database.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hubgate.server.errors import BadRequest
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.git import pktline
+from hubgate.server.hub.git.pktline import LineReader
+
+MOST_COMMANDS = 1_000
+# Bytes before the pack.
+MOST_SAID = 4 * 1024 * 1024
+ZERO = "0" * 40
+
+_CAPABILITIES = b"report-status delete-refs quiet atomic ofs-delta side-band-64k object-format=sha1 agent=hubgate"
+_COMMAND = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\0]+)\Z")
+_DATA, _REMARKS, _FATAL = 1, 2, 3
+
+# An empty packet, sent so that proxies do not time out.
+STILL_HERE = pktline.line(bytes([_DATA]))
+
+
+@dataclass(frozen=True)
+class PushRequest:
+    """The commands of a push. `wants` are the advertised capabilities that the client chose."""
+
+    changes: Sequence[RefChange]
+    wants: frozenset[str]
+    shallow: bool
+    too_many: bool
+
+    @property
+    def banded(self) -> bool:
+        return "side-band-64k" in self.wants
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a push. `refused` has a reason for each ref that did not move; `remarks` are shown to the user."""
+
+    refused: Mapping[str, str]
+    unpack: str = "ok"
+    remarks: Sequence[str] = ()
+
+
+def advertisement(refs: Iterable[tuple[str, str]]) -> bytes:
+    lines = [f"{sha} {name}".encode() for name, sha in refs] or [f"{ZERO} capabilities^{{}}".encode()]
+    lines[0] += b"\0" + _CAPABILITIES
+    return b"".join(pktline.line(line + b"\n") for line in lines) + pktline.FLUSH
+
+
+async def read_commands(lines: LineReader) -> PushRequest:
+    """Read the commands before the pack. Reading stops once there are too many."""
+    changes: list[RefChange] = []
+    wants: frozenset[str] = frozenset()
+    shallow, size = False, 0
+    while (payload := await lines.next()) is not None:
+        size += len(payload)
+        if size > MOST_SAID:
+            raise BadRequest(f"The commands of a push have at most {MOST_SAID:,} bytes.")
+        payload = payload.removesuffix(b"\n")
+        if payload.startswith(b"shallow ") and not changes:
+            shallow = True
+            continue
+        payload, _, chosen = payload.partition(b"\0")
+        if not changes:
+            wants = _capabilities(chosen)
+        changes.append(_change(payload))
+        if len(changes) > MOST_COMMANDS:
+            return PushRequest(changes, wants, shallow, too_many=True)
+    return PushRequest(changes, wants, shallow, too_many=False)
+
+
+def _capabilities(chosen: bytes) -> frozenset[str]:
+    wants = frozenset(chosen.decode("ascii", "replace").split())
+    if "push-options" in wants or any(want.startswith("push-cert") for want in wants):
+        raise BadRequest("Push options and signed pushes are not taken here.")
+    if any(want.startswith("object-format=") and want != "object-format=sha1" for want in wants):
+        raise BadRequest("Repos here use SHA-1 object ids.")
+    return wants
+
+
+def _change(payload: bytes) -> RefChange:
+    command = _COMMAND.match(payload)
+    if command is None:
+        raise BadRequest("A line of the push is no command.")
+    old, new = command[1].decode(), command[2].decode()
+    # Zero to zero deletes a ref that does not exist: git sends this for a deletion by full name.
+    if old == new != ZERO:
+        raise BadRequest("A command of the push changes nothing.")
+    name = command[3].decode(errors="surrogateescape")
+    return RefChange(name, None if old == ZERO else old, None if new == ZERO else new)
+
+
+def report(asked: PushRequest, outcome: Outcome) -> bytes:
+    return b"".join(_report_lines(asked, outcome))
+
+
+def failure(asked: PushRequest, message: str) -> bytes:
+    """The report of a push that failed as a whole, for a reason unrelated to a single ref."""
+    if asked.banded:
+        return b"".join(pktline.with_band(_FATAL, message.encode() + b"\n")) + pktline.FLUSH
+    return report(asked, Outcome({change.ref: message for change in asked.changes}))
+
+
+def _report_lines(asked: PushRequest, outcome: Outcome) -> Iterator[bytes]:
+    if asked.banded:
+        for remark in outcome.remarks:
+            yield from pktline.with_band(_REMARKS, remark.encode(errors="replace") + b"\n")
+    status = _report(asked, outcome) if "report-status" in asked.wants else b""
+    if asked.banded:
+        yield from pktline.with_band(_DATA, status)
+        yield pktline.FLUSH
+    else:
+        yield status
+
+
+def _report(asked: PushRequest, outcome: Outcome) -> bytes:
+    lines = [f"unpack {outcome.unpack}\n"]
+    for change in asked.changes:
+        reason = outcome.refused.get(change.ref)
+        lines.append(f"ok {change.ref}\n" if reason is None else f"ng {change.ref} {reason}\n")
+    return b"".join(pktline.line(line.encode(errors="surrogateescape")) for line in lines) + pktline.FLUSH

@@ -1,0 +1,245 @@
+"""Writing objects: blobs from files on disk, and commits built from a parent and a list of changes.
+
+A blob is synced with the commit that adds it; commits and tags are synced before they are returned.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import FileMode, ObjectType
+
+from hubgate.server.clock import SECOND
+from hubgate.server.errors import NotFound, Unprocessable
+from hubgate.server.hub.git.fsync import sync_objects
+from hubgate.server.hub.git.loose import LARGE, write_loose
+from hubgate.server.hub.git.objects import repository, tree_of
+from hubgate.server.hub.git.threads import in_thread
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    path: str
+    sha: str
+    mode: int = FileMode.BLOB
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Deletion of a path: of a file, of a folder with its content, or of either if both flags are set."""
+
+    path: str
+    file: bool = True
+    folder: bool = False
+
+
+Change = Put | Remove
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    name: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A commit to be written. `parent` is None for a first commit."""
+
+    parent: str | None
+    changes: Sequence[Change]
+    message: str
+    author: Author
+    now: int
+
+
+async def write_blob(folder: Path, content: bytes) -> str:
+    return await in_thread(lambda: str(repository(folder).create_blob(content)))
+
+
+async def write_blob_of(folder: Path, file: Path) -> str:
+    """Write a file on disk as a blob, regardless of its size."""
+    return await in_thread(_blob_of, folder, file)
+
+
+def _blob_of(folder: Path, file: Path) -> str:
+    with file.open("rb") as source:
+        return write_loose(folder, source, file.stat().st_size)
+
+
+async def write_commit(folder: Path, draft: Draft) -> str:
+    return await in_thread(commit_in, folder, draft)
+
+
+def commit_in(folder: Path, draft: Draft) -> str:
+    repo = repository(folder)
+    removals, additions = _split_changes(draft.changes)
+    shas = [change.sha for change in draft.changes if isinstance(change, Put)]
+    tree = tree_of(repo, draft.parent) if draft.parent else None
+    # Removals first: a commit may turn a folder into a file and vice versa.
+    for changes in (removals, additions):
+        if changes:
+            written = _write_tree(repo, tree, changes, "", shas)
+            tree = _as_tree(repo, written) if written else None
+    root = tree.id if tree is not None else repo.TreeBuilder().write()
+    signature = pygit2.Signature(draft.author.name, draft.author.email, draft.now // SECOND, 0)
+    parents = [draft.parent] if draft.parent else []
+    commit = str(repo.create_commit(None, signature, signature, draft.message, root, parents))
+    sync_objects(folder, [*shas, str(root), commit])
+    return commit
+
+
+@dataclass
+class _ChangeTree:
+    """The changes below one folder: either all removals or all additions."""
+
+    here: dict[str, Change] = field(default_factory=dict)
+    below: dict[str, "_ChangeTree"] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.here or self.below)
+
+    def add(self, parts: Sequence[str], change: Change) -> None:
+        name, *rest = parts
+        # Only a removal may name both a folder and a path inside it.
+        clash = isinstance(change, Put) and (name in self.here if rest else name in self.below)
+        if clash or (name in self.here and not rest):
+            raise Unprocessable(f"The commit names {change.path} more than once, or as a file and as a folder.")
+        if rest:
+            self.below.setdefault(name, _ChangeTree()).add(rest, change)
+        else:
+            self.here[name] = change
+
+    def touches(self, parts: Sequence[str]) -> bool:
+        """Whether the path or anything inside it is changed."""
+        name, *rest = parts
+        if not rest:
+            return name in self.here or name in self.below
+        return name in self.below and self.below[name].touches(rest)
+
+
+def _split_changes(changes: Sequence[Change]) -> tuple[_ChangeTree, _ChangeTree]:
+    """Split changes into removals and additions. Deleting a path after adding it in the same commit is rejected."""
+    removals, additions = _ChangeTree(), _ChangeTree()
+    for change in changes:
+        parts = change.path.split("/")
+        if isinstance(change, Put):
+            additions.add(parts, change)
+        elif additions.touches(parts):
+            raise Unprocessable(f"The commit adds {change.path}, or something in it, and deletes it afterwards.")
+        else:
+            removals.add(parts, change)
+    return removals, additions
+
+
+def _write_tree(
+    repo: pygit2.Repository, before: pygit2.Tree | None, changes: _ChangeTree, at: str, shas: list[str]
+) -> str | None:
+    """Write the tree after the changes and return its id; None if the tree is empty, since git has no empty folders.
+    The ids of written trees are appended to `shas`.
+    """
+    builder = repo.TreeBuilder(before) if before is not None else repo.TreeBuilder()
+    for name, change in changes.here.items():
+        if isinstance(change, Remove):
+            _check_removal(builder, name, change)
+    for name, below in changes.below.items():
+        _set(builder, name, _write_tree(repo, _subtree(repo, builder, name, at), below, f"{at}{name}/", shas))
+    for name, change in changes.here.items():
+        if isinstance(change, Put):
+            builder.insert(name, change.sha, _mode(builder, name, change))
+        elif _entry(builder, name) is not None:
+            builder.remove(name)
+    if not len(builder):
+        return None
+    shas.append(str(builder.write()))
+    return shas[-1]
+
+
+def _mode(builder: pygit2.TreeBuilder, name: str, change: Put) -> int:
+    """The mode of the new entry. An executable file stays executable when its content changes."""
+    found = _entry(builder, name)
+    if found is not None and found.filemode == FileMode.TREE:
+        raise Unprocessable(f"{change.path} is a folder.")
+    was_executable = found is not None and found.filemode == FileMode.BLOB_EXECUTABLE
+    return FileMode.BLOB_EXECUTABLE if was_executable and change.mode == FileMode.BLOB else change.mode
+
+
+def _entry(builder: pygit2.TreeBuilder, name: str) -> pygit2.Object | None:
+    # The library's types omit that the result may be None.
+    return builder.get(name)
+
+
+def _check_removal(builder: pygit2.TreeBuilder, name: str, change: Remove) -> None:
+    found = _entry(builder, name)
+    is_folder = found is not None and found.filemode == FileMode.TREE
+    if found is None or not (change.folder if is_folder else change.file):
+        kind = "file" if change.file else "folder"
+        raise NotFound(f"A {kind} with this name doesn't exist: {change.path}", code="EntryNotFound")
+
+
+def _subtree(repo: pygit2.Repository, builder: pygit2.TreeBuilder, name: str, at: str) -> pygit2.Tree | None:
+    found = _entry(builder, name)
+    if found is None:
+        return None
+    # A submodule is not a folder either: its content is in another repository.
+    if found.filemode != FileMode.TREE:
+        raise Unprocessable(f"{at}{name} is a file.")
+    return _as_tree(repo, str(found.id))
+
+
+def _as_tree(repo: pygit2.Repository, sha: str) -> pygit2.Tree:
+    found = repo[sha]
+    if not isinstance(found, pygit2.Tree):
+        raise KeyError(sha)
+    return found
+
+
+def _set(builder: pygit2.TreeBuilder, name: str, tree: str | None) -> None:
+    if tree is not None:
+        builder.insert(name, tree, FileMode.TREE)
+    elif _entry(builder, name) is not None:
+        builder.remove(name)
+
+
+def _blob(repo: pygit2.Repository, folder: Path, content: bytes) -> str:
+    if len(content) < LARGE:
+        return str(repo.create_blob(content))
+    return write_loose(folder, io.BytesIO(content), len(content))
+
+
+FilesByPath = Mapping[str, bytes]
+
+
+async def write_first_commit(folder: Path, files: FilesByPath, message: str, author: Author, now: int) -> str:
+    """Write the first commit of a new repo."""
+
+    def work() -> str:
+        repo = repository(folder)
+        puts = [Put(path, _blob(repo, folder, content)) for path, content in files.items()]
+        return commit_in(folder, Draft(None, puts, message, author, now))
+
+    return await in_thread(work)
+
+
+def commit_of_tree(folder: Path, commit: str, message: str, author: Author, now: int) -> str:
+    """Write a parentless commit with the tree of another commit."""
+    repo = repository(folder)
+    signature = pygit2.Signature(author.name, author.email, now // SECOND, 0)
+    new = str(repo.create_commit(None, signature, signature, message, tree_of(repo, commit).id, []))
+    sync_objects(folder, [new])
+    return new
+
+
+async def write_tag(folder: Path, name: str, target: str, message: str, author: Author, now: int) -> str:
+    """Write the object of an annotated tag. Written raw, because the library would create a ref as well."""
+    when = f"{now // SECOND} +0000"
+    text = f"object {target}\ntype commit\ntag {name}\ntagger {author.name} <{author.email}> {when}\n\n{message}\n"
+
+    def work() -> str:
+        tag = str(repository(folder).odb.write(ObjectType.TAG, text.encode()))
+        sync_objects(folder, [tag])
+        return tag
+
+    return await in_thread(work)

@@ -1,0 +1,186 @@
+"""Charges guests for their storage, before anything is stored (attack O72).
+
+A charge is pending until a pull request uses the bytes. Git storage stays charged even if none does, since git objects
+are never deleted. The charge for a large file ends only when the file is deleted or becomes the owner's (`sweep`).
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from hubgate.server import failpoint
+from hubgate.server.access.actions import Action
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide
+from hubgate.server.accounts.account_locks import lock_by_id
+from hubgate.server.errors import Forbidden
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.guests import store
+from hubgate.server.hub.repos.locks import lock_repo
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.storage.database import Database, Tx
+
+# Refs of pull requests, closed ones included, per open pull request allowed: every clone receives all refs.
+REFS_FOR_EACH = 10
+# Minimum charge for a file: otherwise rows for empty files would cost nothing.
+SMALLEST_FILE = 4096
+WRITERS_ONLY = "Only users who may write to this repo can open pull requests on this hub."
+# Files that a short transaction can process.
+FEW = 100
+
+
+@dataclass
+class Charge:
+    """The charges for one commit or push of a guest so far."""
+
+    user_id: str
+    # The pull request; 0 if it is not open yet.
+    num: int = 0
+    in_git: int = 0
+    # Large files that only guests sent, by their ids.
+    files: set[str] = field(default_factory=set)
+    # The push is not a fast-forward. Replaced commits stay on disk even after the rest is merged.
+    rewinds: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.files) > FEW
+
+
+def charge_of(repo: Repo, identity: Identity, num: int = 0) -> Charge | None:
+    """A new charge; None if the caller may write to the repo. A writer's app without write permission is a guest."""
+    if identity.user_id is None or decide(identity, Action.REPO_WRITE, repo.judged()).allowed:
+        return None
+    return Charge(identity.user_id, num)
+
+
+async def bytes_charged(repos: Repos, charge: Charge) -> int:
+    """The bytes charged to the user, including the part of this charge that is already booked."""
+    return await repos.db.read_long(lambda tx: store.bytes_charged(tx, charge.user_id))
+
+
+async def add_git(repos: Repos, repo: Repo, charge: Charge, size: int) -> None:
+    """Charge for git storage; raise Forbidden without charging if the user would exceed the limit."""
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> None:
+        await _check_room(tx, repos, charge.user_id, size)
+        await lock_repo(tx, repo.id)
+        # Booked under the negative number until the pull request uses the bytes.
+        await store.charge_git(tx, charge.user_id, repo.id, -charge.num, size, now)
+
+    # Summing up a guest's files may take long.
+    await repos.db.write_long(unit)
+    charge.in_git += size
+
+
+async def announce(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[str, int]) -> None:
+    """Charge a guest for large files that will be uploaded."""
+    if repos.guest_pull_requests == 0:
+        raise Forbidden(WRITERS_ONLY)
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> None:
+        await lock_by_id(tx, user_id)
+        await lock_repo(tx, repo.id)
+        await _charge_files(tx, repos, user_id, repo.id, sizes, now)
+
+    await repos.db.write_long(unit)
+
+
+async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Collection[str]) -> set[str]:
+    """Use large files that a commit or push names, and return those that the repo does not have. A guest is charged for
+    files that only guests sent; files used by a writer become the owner's.
+    """
+    if not oids:
+        return set()
+    found = await repos.db.read_long(lambda tx: store.links_among(tx, repo.id, oids))
+    others = set(oids).difference(found.of_owner)
+    if not others:
+        return set()
+    now = repos.clock()
+    failpoint.hit("guest-files-found")
+
+    async def unit(tx: Tx) -> set[str]:
+        if charge is not None:
+            await lock_by_id(tx, charge.user_id)
+        # The sweep may have deleted files, and cannot delete more until this transaction ends.
+        await lock_repo(tx, repo.id)
+        current = await store.links_among(tx, repo.id, others)
+        if charge is None:
+            await store.make_owners(tx, repo.id, current.of_guests)
+        else:
+            await _charge_files(tx, repos, charge.user_id, repo.id, current.of_guests, now)
+            charge.files.update(current.of_guests)
+        return others.difference(current.of_guests, current.of_owner)
+
+    return await repos.db.write_long(unit)
+
+
+async def charge_stored(tx: Tx, repo: Repo, charge: Charge, oid: str, size: int, now: int) -> bool:
+    """Rebook a file inside a commit, charged by `add_git`, as a large file; return whether it is charged. If the owner
+    has the file too, nothing is charged. The transaction must have locked the user and the repo.
+    """
+    await store.charge_git(tx, charge.user_id, repo.id, -charge.num, -size, now)
+    only_of_guests = bool((await store.links_among(tx, repo.id, [oid])).of_guests)
+    if only_of_guests:
+        await store.charge(tx, charge.user_id, repo.id, 0, {oid: max(size, SMALLEST_FILE)}, now)
+    return only_of_guests
+
+
+async def take_up(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> None:
+    """Book a charge to a pull request whose ref has moved. The transaction must have locked the user first."""
+    if charge.rewinds:
+        await store.leave_behind(tx, repo_id, num)
+    files = await store.files_charged(tx, charge.user_id, repo_id, charge.files)
+    await store.charge(tx, charge.user_id, repo_id, num, files, now)
+    await store.drop_waiting(tx, charge.user_id, repo_id, files)
+    await store.set_needed(tx, repo_id, charge.files, await lock_repo(tx, repo_id))
+    if charge.in_git:
+        await store.charge_git(tx, charge.user_id, repo_id, -charge.num, -charge.in_git, now)
+        await store.charge_git(tx, charge.user_id, repo_id, num, charge.in_git, now)
+
+
+async def check_pull_requests(tx: Tx | Database, repos: Repos, repo: Repo, user_id: str) -> None:
+    """Raise Forbidden if a guest may not open another pull request. Called before anything is stored, and again in the
+    transaction that opens it and has locked the repo.
+    """
+    most = repos.guest_pull_requests
+    if most == 0:
+        raise Forbidden(WRITERS_ONLY)
+    if await store.open_pull_requests(tx, repo.id, user_id) >= most:
+        raise Forbidden(
+            f"You have {most:,} open pull requests in this repo, the most for users who may not write to it. "
+            "Close one, or wait until one is merged."
+        )
+
+
+async def check_refs(tx: Tx | Database, repos: Repos, repo: Repo, user_id: str) -> None:
+    """Raise Forbidden if a guest may not have another ref of a pull request, open or closed."""
+    most = repos.guest_pull_requests
+    if await store.refs_of_pull_requests(tx, repo.id, user_id) >= most * REFS_FOR_EACH:
+        raise Forbidden(
+            f"You have {most * REFS_FOR_EACH:,} pull requests in this repo, closed ones included. "
+            "Delete the refs of closed ones first."
+        )
+
+
+async def _charge_files(tx: Tx, repos: Repos, user_id: str, repo_id: str, sizes: Mapping[str, int], now: int) -> None:
+    sizes = {oid: max(size, SMALLEST_FILE) for oid, size in sizes.items()}
+    charged = await store.files_charged(tx, user_id, repo_id, sizes)
+    added = sum(max(size - charged.get(oid, 0), 0) for oid, size in sizes.items())
+    await _check_room(tx, repos, user_id, added)
+    await store.charge(tx, user_id, repo_id, 0, sizes, now)
+
+
+async def _check_room(tx: Tx, repos: Repos, user_id: str, size: int) -> None:
+    await lock_by_id(tx, user_id)
+    charged, most = await store.bytes_charged(tx, user_id), repos.guest_bytes
+    if size and charged + size > most:
+        raise storage_exceeded(repos, charged, f"{size:,}")
+
+
+def storage_exceeded(repos: Repos, charged: int, size: str) -> Forbidden:
+    return Forbidden(
+        f"You may hold {repos.guest_bytes:,} bytes in repos that you may not write to, until pull requests are merged. "
+        f"You hold {charged:,}, and this has {size}."
+    )

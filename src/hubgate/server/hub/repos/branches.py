@@ -1,0 +1,120 @@
+"""Creating and deleting branches and tags, and squashing the history of a branch."""
+
+from hubgate.server.accounts.model import User
+from hubgate.server.errors import BadRequest, Conflict, NotFound, Unavailable, Unprocessable
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import objects
+from hubgate.server.hub.git.refnames import Names, why_not
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.git.writes import Draft, commit_of_tree, write_commit, write_tag
+from hubgate.server.hub.repos import lookup, store
+from hubgate.server.hub.repos.authors import author_of
+from hubgate.server.hub.repos.model import MAIN, Repo
+from hubgate.server.hub.repos.refs import RefConflict, move_refs
+
+MOST_TRIES = 50
+
+
+def check_ref(kind: str, name: str) -> str:
+    """The full name of a branch ("heads") or tag ("tags"). A name that begins with refs/ would not be addressable."""
+    ref = f"refs/{kind}/{name}"
+    reason = why_not(ref)
+    if reason is not None or name.startswith("refs/"):
+        raise Unprocessable(f"This cannot be the name of a branch or tag: {name[:100]!r}.")
+    return ref
+
+
+async def create_branch(
+    repos: Repos, repo: Repo, user: User, name: str, start: str | None, *, empty: bool, overwrite: bool
+) -> None:
+    ref = check_ref("heads", name)
+    if empty:
+        draft = Draft(None, [], f"Create branch {name}", author_of(user, repos.base_url), repos.clock())
+        sha = await write_commit(repos.folders.of(repo.id), draft)
+    else:
+        sha = (await lookup.revision(repos, repo, start or "main")).sha
+    before = await store.ref(repos.db, repo.id, ref)
+    if before is not None and not overwrite:
+        raise Conflict(f"Reference {ref} already exists")
+    await _move(repos, repo, RefChange(ref, before, sha), f"Reference {ref} already exists")
+
+
+async def delete_branch(repos: Repos, repo: Repo, name: str) -> None:
+    ref = f"refs/heads/{name}"
+    if ref == MAIN:
+        raise BadRequest(f"Cannot delete {MAIN}")
+    before = await store.ref(repos.db, repo.id, ref)
+    if before is None:
+        raise BadRequest(f"Invalid rev id: {ref}")
+    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
+
+
+async def create_tag(repos: Repos, repo: Repo, user: User, name: str, rev: str, message: str) -> None:
+    # The revision first: clients expect the error about an unknown revision, even if the name is invalid too.
+    target = (await lookup.revision(repos, repo, rev)).sha
+    ref = check_ref("tags", name)
+    if await store.ref(repos.db, repo.id, ref) is not None:
+        raise Conflict(f"Tag {name} already exists")
+    if message:
+        folder, author, now = repos.folders.of(repo.id), author_of(user, repos.base_url), repos.clock()
+        target = await write_tag(folder, name, target, message, author, now)
+    await _move(repos, repo, RefChange(ref, None, target), f"Tag {name} already exists")
+
+
+async def delete_tag(repos: Repos, repo: Repo, name: str) -> None:
+    ref = f"refs/tags/{name}"
+    before = await store.ref(repos.db, repo.id, ref)
+    if before is None:
+        if await store.ref(repos.db, repo.id, f"refs/heads/{name}") is not None:
+            raise BadRequest(f"{name} is a branch, not a tag.")
+        raise NotFound(f"Invalid rev id: {ref}", code="RevisionNotFound")
+    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
+
+
+async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -> None:
+    """Replace the history of a branch by one commit. Concurrent commits to the branch are squashed too."""
+    found = await lookup.revision(repos, repo, rev)
+    if found.ref is None or not found.ref.startswith("refs/heads/"):
+        raise NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")
+    folder, author = repos.folders.of(repo.id), author_of(user, repos.base_url)
+    for _ in range(MOST_TRIES):
+        head = await store.ref(repos.db, repo.id, found.ref)
+        if head is None:
+            raise NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")
+        new = await in_thread(commit_of_tree, folder, head, message, author, repos.clock())
+        try:
+            await move_refs(repos, repo, [RefChange(found.ref, head, new)], together=True)
+        except RefConflict:
+            continue
+        return
+    raise Unavailable("The branch changes faster than it can be squashed. Try again.")
+
+
+async def _move(repos: Repos, repo: Repo, change: RefChange, conflict: str) -> None:
+    if change.old_sha == change.new_sha:
+        return
+    if change.old_sha is None:
+        await _check_room(repos, repo, change.ref)
+    try:
+        await move_refs(repos, repo, [change], together=True)
+    except RefConflict:
+        raise Conflict(conflict) from None
+
+
+async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
+    names = Names(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
+    if names.count_own >= repos.limits.refs:
+        raise Unprocessable(f"A repo has at most {repos.limits.refs:,} refs.")
+    other = names.in_the_way(ref)
+    if other is not None:
+        raise Conflict(f"{other} is in the way: git cannot have both.")
+
+
+async def listed(repos: Repos, repo: Repo) -> list[tuple[str, str]]:
+    """Every ref with the commit it points to, in git's order."""
+    pairs = await repos.db.read_long(lambda tx: store.refs(tx, repo.id))
+    folder = repos.folders.of(repo.id)
+    tags = [sha for name, sha in pairs if name.startswith("refs/tags/")]
+    commits = await objects.commits_of(folder, tags) if tags else {}
+    return [(name, commits.get(sha, sha)) for name, sha in pairs]

@@ -1,0 +1,28 @@
+"""Row locks on owners and repos: neither is deleted before the transaction ends.
+
+The caller's permission was checked before the transaction began. A member who was removed since then cannot move or
+delete anything (O69).
+"""
+
+from hubgate.server.errors import NotFound
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.model import REPO_GONE, Owner
+from hubgate.server.storage.database import Tx
+
+
+async def lock_owner(tx: Tx, owner: Owner) -> Owner:
+    """Lock an owner and return it with its current name. Lock the owner before any repo: deletion and rename of
+    accounts do the same, which avoids deadlocks.
+    """
+    locked = await store.lock_owner(tx, owner)
+    if locked is None:
+        raise NotFound(f"{owner.name} is gone.")
+    return locked
+
+
+async def lock_repo(tx: Tx, repo_id: str) -> int:
+    """Lock a repo until the end of the transaction and return its generation, which counts changes of its refs."""
+    generation = await store.lock(tx, repo_id)
+    if generation is None:
+        raise NotFound(REPO_GONE, code="RepoNotFound")
+    return generation

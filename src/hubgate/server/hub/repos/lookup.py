@@ -1,0 +1,122 @@
+"""Resolves names to repos and revisions to commits."""
+
+import re
+from dataclasses import dataclass
+
+from hubgate.server.access import resource
+from hubgate.server.errors import NotFound
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import objects
+from hubgate.server.hub.guests import marked_commits
+from hubgate.server.hub.guests.marked_commits import Reachability
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.model import MAIN, Repo, is_pull_request, pull_request_of
+from hubgate.server.jobs.caller import charge_repo
+
+_SHA = re.compile(r"[0-9a-fA-F]{7,40}\Z")
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A commit, and the ref it was requested by, if any. `in_pull_request`: requested by id, and only in a pull
+    request, which anyone may open (attack O72).
+    """
+
+    sha: str
+    ref: str | None
+    in_pull_request: bool = False
+
+
+async def named(repos: Repos, repo_type: str, namespace: str, name: str) -> Repo | resource.Repo:
+    """The repo with this current or former name; a placeholder that policy rejects if none exists
+    (`policy.refuse_missing`).
+    """
+    repo = await store.named(repos.db, repo_type, namespace, name)
+    if repo is not None:
+        charge_repo(repo.id)
+        return repo
+    owner = await store.owner_named(repos.db, namespace)
+    return resource.Repo.missing(owner.namespace if owner else resource.NOBODY)
+
+
+async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
+    """Resolve a branch, a tag, a pull request's ref, `HEAD`, or at least seven digits of a commit id."""
+    if text == "HEAD":
+        text = MAIN
+    found = await store.first_ref(repos.db, repo.id, _names(text))
+    if found is not None:
+        return await _of_ref(repos, repo, text, found)
+    if _SHA.match(text):
+        commit = await objects.commit_of(repos.folders.of(repo.id), text.lower())
+        standing = await marked_commits.reachability_of(repos, repo, commit) if commit else Reachability.NOWHERE
+        if commit is not None and standing is not Reachability.NOWHERE:
+            return Revision(commit, None, standing is Reachability.PULL_REQUEST)
+    raise _no_revision(text)
+
+
+async def _of_ref(repos: Repos, repo: Repo, text: str, found: tuple[str, str]) -> Revision:
+    ref, sha = found
+    commit = sha if not ref.startswith("refs/tags/") else await objects.commit_of(repos.folders.of(repo.id), sha)
+    if commit is None:
+        raise _no_revision(text)
+    return Revision(commit, ref)
+
+
+def _no_revision(text: str) -> NotFound:
+    return NotFound(f"Invalid rev id: {text[:200]}", code="RevisionNotFound")
+
+
+@dataclass(frozen=True)
+class PathAtRevision:
+    """A revision as written in a URL, a path in it, and the name and commit of its ref if already resolved."""
+
+    rev: str
+    path: str
+    found: tuple[str, str] | None
+
+
+async def place(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> PathAtRevision:
+    """Split the rest of a URL into revision and path where neither was percent-encoded.
+
+    The revision is a special prefix, else the longest existing ref, else the first segment. But a first segment with
+    an encoded slash, passed as `first`, is the whole revision: the client marked where it ends.
+    """
+    if "/" in first:
+        return PathAtRevision(first, rest[len(first) + 1 :], None)
+    parts = rest.split("/")
+    if len(parts) >= 3 and parts[0] == "refs" and parts[1] in ("pr", "convert", "heads", "tags"):
+        return PathAtRevision("/".join(parts[:3]), "/".join(parts[3:]), None)
+    lengths = range(min(len(parts), _MOST_SEGMENTS), 0 if parts[0] != "HEAD" else 1, -1)
+    by_name = {name: length for length in lengths for name in _names("/".join(parts[:length]))}
+    found = await store.first_ref(repos.db, repo.id, list(by_name))
+    length = by_name[found[0]] if found else 1
+    return PathAtRevision("/".join(parts[:length]), "/".join(parts[length:]), found)
+
+
+async def revision_of(repos: Repos, repo: Repo, at: PathAtRevision) -> Revision:
+    return await (_of_ref(repos, repo, at.rev, at.found) if at.found else revision(repos, repo, at.rev))
+
+
+async def is_by_a_writer(repos: Repos, repo: Repo, at: Revision) -> bool:
+    """Whether the revision is the head of a branch or a tag. Anyone may open a pull request, and its commits may give
+    any file of the repo any name.
+    """
+    if at.ref is not None:
+        return at.ref.startswith(("refs/heads/", "refs/tags/"))
+    return await store.is_head(repos.db, repo.id, at.sha)
+
+
+async def split_revision(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> tuple[str, str]:
+    """Split the rest of a URL into revision and path (see `place`)."""
+    at = await place(repos, repo, rest, first=first)
+    return at.rev, at.path
+
+
+# A branch name with more segments must be percent-encoded.
+_MOST_SEGMENTS = 5
+
+
+def _names(text: str) -> list[str]:
+    if text.startswith("refs/"):
+        return [text] if not is_pull_request(text) or pull_request_of(text) else []
+    return [f"refs/heads/{text}", f"refs/tags/{text}"]

@@ -1,0 +1,296 @@
+"""A push: objects are unpacked into a quarantine, inspected and moved into the repo, then the refs move with their
+event.
+
+A push that is rejected before its objects land leaves nothing behind. Objects that landed for refs that did not move
+are harmless: nothing points at them.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+
+from hubgate.server import failpoint
+from hubgate.server.access.identity import Identity
+from hubgate.server.errors import Forbidden, NotFound, Unavailable, Unprocessable
+from hubgate.server.events.payload import RefChange
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import history, inspection, program, receive_pack
+from hubgate.server.hub.git.inspection import MOST_COMMITS, Findings
+from hubgate.server.hub.git.objects import Pointer
+from hubgate.server.hub.git.paths import DEEPEST
+from hubgate.server.hub.git.quarantine import Quarantine, quarantine
+from hubgate.server.hub.git.receive_pack import Outcome, PushRequest
+from hubgate.server.hub.git.tree_limits import MOST_FILES
+from hubgate.server.hub.git.unpack import MOST_PACK_BYTES, InvalidPack, PackTooLarge, unpack
+from hubgate.server.hub.guests.charges import Charge, add_git, bytes_charged, charge_of, storage_exceeded, use_files
+from hubgate.server.hub.guests.marked_commits import mark
+from hubgate.server.hub.guests.sweep import pointer_sha
+from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.repos import copied_refs, push_rights, store
+from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request, pull_request_of
+from hubgate.server.hub.repos.refs import Moves, RefConflict, move_refs
+from hubgate.server.jobs.caller import caller_of_context
+
+# Larger files must use git lfs, unless the operator allows larger files inside a commit.
+LARGEST_FILE = 100 * 1024 * 1024
+MOST_NAMED = 5
+ONE_AT_A_TIME = "Users who may not write to this repo push to one pull request at a time."
+# A client that sends more than this after its push was rejected is disconnected.
+MOST_DRAINED = 256 * 1024 * 1024
+
+# Reads the identity of the caller again.
+AskAgain = Callable[[], Awaitable[Identity]]
+
+
+async def advertisement(repos: Repos, repo: Repo) -> bytes:
+    return receive_pack.advertisement(await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
+
+
+async def push(
+    repos: Repos, repo: Repo, identity: Identity, asked: PushRequest, pack: AsyncIterator[bytes], again: AskAgain
+) -> Outcome:
+    """Run a push and return the outcome for each ref. The pack is read to its end even if the push is rejected."""
+    if asked.too_many:
+        await _drain(pack)
+        raise Unprocessable(f"A push changes at most {receive_pack.MOST_COMMANDS:,} refs. Push them in parts.")
+    refused = await push_rights.refusals(repos, identity, repo, asked.changes)
+    wanted = _pending(asked, refused)
+    if all(change.new_sha is None for change in wanted):
+        await _drain(pack)
+        return await _move(repos, repo, asked, refused, again)
+    folder = await copied_refs.refresh(repos, repo.id)
+    to_pull_request = any(is_pull_request(change.ref) for change in wanted)
+    number = pull_request_of(wanted[0].ref) or 0
+    charge = charge_of(repo, identity, number) if to_pull_request else None
+    if charge is not None and len(wanted) > 1:
+        # A charge ends with the merge of its pull request, so everything charged must be in that pull request.
+        await _drain(pack)
+        return Outcome(_for_all(asked, "refused, see above"), remarks=[ONE_AT_A_TIME])
+    in_use = await bytes_charged(repos, charge) if charge is not None else 0
+    async with quarantine(repos.folders.root, folder) as incoming:
+        try:
+            await unpack(incoming, pack, repos.guest_bytes - in_use if charge is not None else MOST_PACK_BYTES)
+        except InvalidPack as problem:
+            await _drain(pack)
+            if charge is not None and isinstance(problem, PackTooLarge):
+                refusal = storage_exceeded(repos, in_use, "more than the rest")
+                return Outcome(_for_all(asked, "refused, see above"), remarks=[refusal.message])
+            return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
+        most, largest, named = repos.limits.pushed_objects, _largest_file(repos), set[str]()
+        findings = await inspection.inspect(
+            incoming, most, largest, lambda found: _pointer_faults(repos, repo, found, charge, named)
+        )
+        rejection = await _rejection(repos, incoming, findings, asked, wanted)
+        if rejection is not None:
+            return rejection
+        if charge is not None and await store.ref(repos.db, repo.id, wanted[0].ref) != wanted[0].old_sha:
+            # Checked before the objects land, or the guest would be charged for nothing.
+            return Outcome({**_for_all(asked, "fetch first"), **refused})
+        if findings.objects and to_pull_request:
+            try:
+                await _prepare(repos, repo, incoming, findings, charge, named, wanted)
+            except (Forbidden, NotFound) as problem:
+                return Outcome(_for_all(asked, "refused, see above"), remarks=[problem.message])
+        if findings.objects:
+            await incoming.land()
+    failpoint.hit("push-objects-landed")
+    return await _move(repos, repo, asked, refused, again, charge)
+
+
+async def _prepare(
+    repos: Repos,
+    repo: Repo,
+    incoming: Quarantine,
+    findings: Findings,
+    charge: Charge | None,
+    files: Collection[str],
+    wanted: Sequence[RefChange],
+) -> None:
+    """Charge and mark a push to a pull request before its objects land: they stay even if the ref cannot move (O72)."""
+    if charge is not None:
+        if len(findings.commits) > MOST_COMMITS:
+            raise Forbidden(f"Users who may not write to this repo push at most {MOST_COMMITS:,} commits at once.")
+        if await inspection.is_older_history(
+            incoming, [change.new_sha for change in wanted if change.new_sha is not None]
+        ):
+            raise Forbidden("The push brings objects that are not part of the pull request.")
+        if missing := await use_files(repos, repo, charge, files):
+            raise Forbidden(_never_sent_text(min(missing)))
+        await add_git(repos, repo, charge, await incoming.size())
+    if len(findings.commits) <= MOST_COMMITS:
+        await mark(repos, repo, await incoming.without_known(findings.commits))
+
+
+def _largest_file(repos: Repos) -> int:
+    return max(LARGEST_FILE, repos.regular_upload_max)
+
+
+def _pending(asked: PushRequest, refused: Mapping[str, str]) -> list[RefChange]:
+    """The changes that are not rejected, deletions first: a deleted ref may conflict with a new one."""
+    if refused and "atomic" in asked.wants:
+        return []
+    changes = [change for change in asked.changes if change.ref not in refused and not _deletes_nothing(change)]
+    return sorted(changes, key=lambda change: change.new_sha is not None)
+
+
+def _deletes_nothing(change: RefChange) -> bool:
+    return change.old_sha is None and change.new_sha is None
+
+
+def _all_or_none(asked: PushRequest, refused: Mapping[str, str]) -> dict[str, str]:
+    return {**_for_all(asked, "atomic push failed"), **refused} if "atomic" in asked.wants and refused else {**refused}
+
+
+def _for_all(asked: PushRequest, reason: str) -> dict[str, str]:
+    return {change.ref: reason for change in asked.changes}
+
+
+async def _rejection(
+    repos: Repos, incoming: Quarantine, findings: Findings, asked: PushRequest, wanted: Sequence[RefChange]
+) -> Outcome | None:
+    """The outcome if the objects are rejected, else None. Files are checked first: later checks walk the trees."""
+    if findings.too_many:
+        most = repos.limits.pushed_objects
+        return Outcome(_for_all(asked, f"a push has at most {most:,} objects, push it in parts"))
+    tips = [change.new_sha for change in wanted if change.new_sha is not None]
+    remarks = await _remarks(repos, incoming, findings, tips)
+    if remarks:
+        return Outcome(_for_all(asked, "refused, see above"), remarks=remarks)
+    if not await inspection.connected(incoming, tips):
+        reason = "shallow update not allowed" if asked.shallow else "missing necessary objects"
+        return Outcome(_for_all(asked, reason))
+    types = await inspection.types_of(incoming, tips)
+    no_commits = {
+        change.ref: "a branch points to a commit"
+        for change in wanted
+        if change.new_sha and not change.ref.startswith("refs/tags/") and types.get(change.new_sha) != "commit"
+    }
+    return Outcome({**_for_all(asked, "refused with the others"), **no_commits}) if no_commits else None
+
+
+async def _remarks(repos: Repos, incoming: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
+    """The problems with the pushed files, each with its path."""
+    at_fault = [*findings.too_large, *findings.bad_pointers, *findings.too_much, *findings.bad_names]
+    if not at_fault:
+        return []
+    named = at_fault[:MOST_NAMED]
+    paths = await inspection.paths_of(incoming, tips, set(named))
+    remarks = [f"{_printable(paths.get(sha, sha))} {_fault(repos, findings, sha)}" for sha in named]
+    return [*remarks, f"and {len(at_fault) - MOST_NAMED} more"] if len(at_fault) > MOST_NAMED else remarks
+
+
+def _fault(repos: Repos, findings: Findings, sha: str) -> str:
+    if sha in findings.too_large:
+        return (
+            f"has {findings.too_large[sha]:,} bytes. Files over {_largest_file(repos):,} bytes go through git lfs: "
+            "git lfs migrate import --include=..."
+        )
+    if sha in findings.too_much:
+        return f"goes deeper than {DEEPEST} folders, or holds more than {MOST_FILES:,} files."
+    return findings.bad_pointers.get(sha) or findings.bad_names[sha]
+
+
+async def _pointer_faults(
+    repos: Repos, repo: Repo, pointers: Mapping[str, Pointer], charge: Charge | None, named: set[str]
+) -> dict[str, str]:
+    """The problems of pointers, by blob. Large files named by a guest's push are collected in `named`; files named by a
+    writer's push become the owner's at once.
+    """
+    faults = await _never_sent(repos, repo, pointers)
+    fine = {pointer.oid for sha, pointer in pointers.items() if sha not in faults}
+    if charge is None:
+        missing = await use_files(repos, repo, None, fine)
+        dropped = {sha: _never_sent_text(pointer.oid) for sha, pointer in pointers.items() if pointer.oid in missing}
+        return {**faults, **dropped}
+    named |= fine
+    unusual = {sha for sha, pointer in pointers.items() if sha != pointer_sha(pointer.oid, pointer.size)}
+    return {**dict.fromkeys(unusual, "is not written as git lfs writes it: git lfs migrate import"), **faults}
+
+
+async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
+    """The problems of pointers to files that the repo was never sent: knowing a hash must not give access to a file."""
+    wanted = list({pointer.oid for pointer in pointers.values()})
+    sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, wanted))
+    faults: dict[str, str] = {}
+    for sha, pointer in pointers.items():
+        size = sizes.get(pointer.oid)
+        if size is None:
+            faults[sha] = _never_sent_text(pointer.oid)
+        elif size != pointer.size:
+            faults[sha] = f"says that {pointer.oid} has {pointer.size:,} bytes, but it has {size:,}."
+    return faults
+
+
+def _never_sent_text(oid: str) -> str:
+    return f"stands for the large file {oid}, which this repo was never sent: git lfs push --all"
+
+
+def _printable(path: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in path)
+
+
+async def _move(
+    repos: Repos,
+    repo: Repo,
+    asked: PushRequest,
+    refused: Mapping[str, str],
+    again: AskAgain,
+    charge: Charge | None = None,
+) -> Outcome:
+    """Check permissions again and move the refs. Since the first check a role may be lost, a token revoked, a pull
+    request closed or the repo deleted.
+    """
+    identity, present = await again(), await store.by_id(repos.db, repo.id)
+    if present is None:
+        return Outcome(_for_all(asked, REPO_GONE))
+    refused = {**await push_rights.refusals(repos, identity, present, asked.changes), **refused}
+    refused = {**await _existing_after_all(repos, present, asked), **refused}
+    wanted = _pending(asked, refused)
+    absent = [f"{change.ref} was not there" for change in asked.changes if _deletes_nothing(change)]
+    if not wanted:
+        return Outcome(_all_or_none(asked, refused), remarks=[] if refused else absent[:MOST_NAMED])
+    if charge is not None:
+        charge.rewinds = not await _are_fast_forwards(repos, repo, wanted)
+    try:
+        moves = await move_refs(repos, present, wanted, together="atomic" in asked.wants, charge=charge)
+    except RefConflict as problem:
+        moves = Moves((), problem.stale)
+    except NotFound as problem:
+        # The repo or the account was deleted.
+        return Outcome(_for_all(asked, problem.message))
+    failpoint.hit("push-before-report")
+    refused |= {change.ref: "fetch first" for change in moves.stale}
+    with_link = moves.moved and "quiet" not in asked.wants
+    remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if with_link else []
+    return Outcome(_all_or_none(asked, refused), remarks=remarks)
+
+
+async def _are_fast_forwards(repos: Repos, repo: Repo, wanted: Sequence[RefChange]) -> bool:
+    """Whether each change is a fast-forward."""
+    folder = repos.folders.of(repo.id)
+    try:
+        async with repos.walks.taken(caller_of_context.get().share, repo.id):
+            return all([await history.is_ancestor(folder, change.new_sha, change.old_sha) for change in wanted])
+    except (Unavailable, program.GitFailed):
+        # Unknown within the time limit: the bytes stay charged.
+        return False
+
+
+async def _existing_after_all(repos: Repos, repo: Repo, asked: PushRequest) -> dict[str, str]:
+    absent = {change.ref for change in asked.changes if _deletes_nothing(change)}
+    if not absent:
+        return {}
+    names = {name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id))}
+    return dict.fromkeys(absent & names, "fetch first")
+
+
+def _page(repo: Repo, moved: Sequence[RefChange]) -> str:
+    pull_request = pull_request_of(moved[0].ref)
+    return f"{repo.path}/discussions/{pull_request}" if pull_request else repo.path
+
+
+async def _drain(pack: AsyncIterator[bytes]) -> None:
+    """Read and discard the pack: a client reads the response only after sending everything."""
+    count = 0
+    async for part in pack:
+        count += len(part)
+        if count > MOST_DRAINED:
+            return

@@ -1,0 +1,67 @@
+"""The sign-in mark in the URL to the sign-in page and back: the session that was not accepted, or the one to continue.
+
+A MAC binds the mark to its request: a forged mark would bypass prompt=login and max_age. But anyone can obtain a mark,
+signed out or with another account, and use it in another browser, so a mark only proves when the request was made.
+Every sign-in starts a new session: only a session that began after the mark was created is a sign-in for the request.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hubgate.server.accounts.sessions.model import Session
+from hubgate.server.clock import HOUR
+from hubgate.server.oauth.authorize.rules import PARAMETERS
+from hubgate.server.secret import ServerSecret
+
+PARAMETER = "_mark"
+# A mark in a URL from the browser history expires after this.
+LASTS = HOUR
+_PURPOSE = "sign-in mark"
+_NEW_SESSION, _SAME_SESSION = "left", "kept"
+
+Pairs = Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class SealedRequest:
+    """A sign-in mark. `session_id` is empty if nobody was signed in; `kept` if the user chose to continue with it."""
+
+    session_id: str
+    made_at: int
+    kept: bool = False
+
+    def is_left_behind(self, session: Session) -> bool:
+        """Whether that is a new session, begun after the mark was created."""
+        return not self.kept and session.id != self.session_id and session.created_at >= self.made_at
+
+    def is_kept(self, session: Session) -> bool:
+        """Whether the user chose to continue with that session."""
+        return self.kept and session.id == self.session_id
+
+
+def write(mark: SealedRequest, request: Pairs, secret: ServerSecret) -> str:
+    """The mark as text, with its MAC. `request` has the app's parameters, with or without a mark."""
+    content = f"{_SAME_SESSION if mark.kept else _NEW_SESSION}.{mark.made_at}.{mark.session_id}"
+    mac = base64.urlsafe_b64encode(secret.mac(_PURPOSE, _message(content, request))).rstrip(b"=").decode()
+    return f"{content}.{mac}"
+
+
+def read(text: str, request: Pairs, secret: ServerSecret, now: int) -> SealedRequest | None:
+    """Verify a mark; None if it is forged, expired or for another request."""
+    content, _, mac = text.rpartition(".")
+    try:
+        given = base64.urlsafe_b64decode(mac + "=" * (-len(mac) % 4))
+    except (binascii.Error, ValueError):
+        return None
+    if not secret.mac_matches(_PURPOSE, _message(content, request), given):
+        return None
+    kind, made_at, session_id = content.split(".")
+    mark = SealedRequest(session_id, int(made_at), kind == _SAME_SESSION)
+    return mark if now - mark.made_at <= LASTS else None
+
+
+def _message(content: str, request: Pairs) -> bytes:
+    return json.dumps([content, sorted(pair for pair in request if pair[0] in PARAMETERS)]).encode()

@@ -1,0 +1,127 @@
+"""Connected apps: a user lists, changes and revokes consents. Live tokens are affected from the next request on."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hubgate.server.accounts.account_locks import lock_signed_in
+from hubgate.server.accounts.model import Person
+from hubgate.server.errors import FieldErrors, NotFound
+from hubgate.server.ids import AFTER_ALL
+from hubgate.server.oauth.approvals.approvals import follow_change
+from hubgate.server.oauth.consent import store
+from hubgate.server.oauth.consent.model import IDENTITY, AppConnection
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.paging import Page, PageRequest, page_of
+from hubgate.server.scopes import NAMES
+from hubgate.server.storage.database import Tx
+
+CURSOR = (str,)
+_NOT_FOUND = "You have not allowed such an app."
+
+
+async def of_user(oauth: OAuth, user_id: str) -> Sequence[AppConnection]:
+    return await oauth.db.read_long(lambda tx: store.of_user(tx, user_id))
+
+
+async def page_of_user(oauth: OAuth, user_id: str, asked: PageRequest) -> Page[AppConnection]:
+    """Newest first."""
+    before = asked.last_shown(AFTER_ALL)
+    found = await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, asked.fetch))
+    return page_of(found, asked, lambda connected: (connected.consent.id,))
+
+
+async def get(oauth: OAuth, user_id: str, client_id: str) -> AppConnection:
+    found = await oauth.db.read(lambda tx: store.connected(tx, user_id, client_id))
+    if found is None:
+        raise NotFound(_NOT_FOUND)
+    return found
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes to a consent; None leaves a value unchanged.
+
+    `in_organizations` has the scopes of single organizations; a new organization that is not in it gets all scopes of
+    the consent. `other_scopes` are for other servers and can only be reduced here: adding needs a consent page that
+    names the server.
+    """
+
+    scopes: Collection[str] | None = None
+    organizations: Collection[str] | None = None
+    in_organizations: Mapping[str, Collection[str]] = field(default_factory=dict)
+    other_scopes: Collection[str] | None = None
+
+    def scopes_after(self, connected: AppConnection) -> frozenset[str]:
+        return connected.consent.scopes if self.scopes is None else frozenset(self.scopes)
+
+    def other_scopes_after(self, connected: AppConnection) -> frozenset[str]:
+        """A scope revoked on this hub is revoked for other servers, too."""
+        before = connected.consent.other_scopes
+        left = before - (connected.consent.scopes - self.scopes_after(connected))
+        return left if self.other_scopes is None else left.intersection(self.other_scopes)
+
+    def organizations_after(self, connected: AppConnection) -> dict[str, frozenset[str]]:
+        """A scope revoked from the app is revoked in every organization."""
+        before, allowed = connected.consent.organizations, self.scopes_after(connected) - IDENTITY
+        org_ids = {*(before if self.organizations is None else self.organizations), *self.in_organizations}
+        return {
+            org_id: allowed.intersection(self.in_organizations.get(org_id, before.get(org_id, allowed)))
+            for org_id in org_ids
+        }
+
+
+async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes) -> AppConnection:
+    """Apply changes. Live tokens stay limited to the scopes they were issued with."""
+    now, user_id = oauth.clock(), person.user.id
+
+    async def unit(tx: Tx) -> AppConnection:
+        # A change may add access, so the user must still be signed in (attack O68).
+        await lock_signed_in(tx, user_id, person.user.credentials_version)
+        # Locked before it is read, so that concurrent changes to other values are not lost.
+        locked = await store.touch_of(tx, user_id, client_id, now)
+        before = await store.connected(tx, user_id, client_id) if locked else None
+        if before is None:
+            raise NotFound(_NOT_FOUND)
+        _check(before, person, changes)
+        scopes, other_scopes = changes.scopes_after(before), changes.other_scopes_after(before)
+        await store.set_scopes(tx, before.consent.id, scopes, other_scopes)
+        await store.set_organizations(tx, before.consent.id, changes.organizations_after(before))
+        await follow_change(tx, before.consent.id, scopes, before.consent.other_scopes - other_scopes)
+        after = await store.connected(tx, user_id, client_id)
+        if after is None:
+            raise NotFound(_NOT_FOUND)
+        return after
+
+    return await oauth.db.write(unit)
+
+
+def _check(connected: AppConnection, person: Person, changes: Changes) -> None:
+    errors = {}
+    allowed = connected.may_hold | (NAMES if connected.is_document else set())
+    if unknown := next((name for name in changes.scopes or () if name not in allowed), None):
+        errors["scopes"] = f"{unknown[:60]} is not among the scopes of this app."
+    if unknown := next(
+        (name for name in changes.other_scopes or () if name not in connected.consent.other_scopes), None
+    ):
+        errors["resourceScopes"] = f"{unknown[:60]} is not allowed for other servers. The app has to ask for it."
+    if any(org_id not in person.roles for org_id in (*(changes.organizations or ()), *changes.in_organizations)):
+        errors["organizations"] = "You can give access only to organizations you are in."
+    everywhere = changes.scopes_after(connected)
+    chosen = (name for scopes in changes.in_organizations.values() for name in scopes)
+    if unknown := next((name for name in chosen if name not in everywhere), None):
+        errors.setdefault(
+            "organizations", f"{unknown[:60]} is not allowed to this app, so no organization can allow it."
+        )
+    if errors:
+        raise FieldErrors(errors)
+
+
+async def count_tokens(oauth: OAuth, connected: AppConnection) -> int:
+    now = oauth.clock()
+    return await oauth.db.read(lambda tx: store.count_tokens(tx, connected.consent.id, now))
+
+
+async def revoke(oauth: OAuth, user_id: str, client_id: str) -> None:
+    """Delete the consent; its codes and tokens cascade."""
+    if not await oauth.db.write(lambda tx: store.remove(tx, user_id, client_id)):
+        raise NotFound(_NOT_FOUND)

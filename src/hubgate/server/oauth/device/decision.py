@@ -1,0 +1,118 @@
+"""In the browser: finds the device by the user code, and approves or denies it."""
+
+from dataclasses import dataclass
+
+from hubgate.server.accounts.limits import network_of
+from hubgate.server.accounts.model import Person
+from hubgate.server.errors import NotFound, TooManyRequests
+from hubgate.server.oauth.apps.lookup import find_app
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.consent.access_request import AccessRequest
+from hubgate.server.oauth.consent.approval import Selection, allow
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.device import store
+from hubgate.server.oauth.device.model import APPROVED, DENIED, DeviceCode
+from hubgate.server.oauth.device.user_code import may_be_stored_as, read_user_code
+from hubgate.server.oauth.requested_scopes import scopes_of
+from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.storage.database import ConstraintViolated, Tx
+from hubgate.server.throttle.rate_limiter import Limit
+
+# Only wrong codes stay counted; at the limit no code is looked up (attack O38).
+WRONG_BY_USER = Limit("user code by user", 10, 15 * 60)
+WRONG_BY_ADDRESS = Limit("user code by address", 50, 15 * 60)
+
+
+class DeviceNotFound(NotFound):
+    def __init__(self) -> None:
+        super().__init__("Unknown or expired. Start again on the device.")
+
+
+class AlreadyDecided(DeviceNotFound):
+    """The same user decided before: a double click shows the result again and does not count as a wrong guess."""
+
+    def __init__(self, *, denied: bool) -> None:
+        super().__init__()
+        self.denied = denied
+
+
+@dataclass(frozen=True)
+class PendingDevice:
+    code: DeviceCode
+    # As the device shows it.
+    user_code: str
+    wish: AccessRequest
+
+
+async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> PendingDevice:
+    """Find a pending device. NoSuchDevice for a wrong code, TooManyRequests after too many; AlreadyDecided."""
+    user_code = read_user_code(typed)
+    if user_code is None:
+        # Not counted as a guess: no user code has this form.
+        raise DeviceNotFound
+    by_user = await oauth.limiter.take(WRONG_BY_USER, person.user.id)
+    try:
+        by_address = await oauth.limiter.take(WRONG_BY_ADDRESS, network_of(ip))
+    except TooManyRequests:
+        # No code was looked up, so the user's count is restored: others at this address must not lock the user out.
+        await oauth.limiter.refund(by_user)
+        raise
+    found = await _find_pending(oauth, user_code, ip) or await _error(oauth, person, user_code)
+    if type(found) is DeviceNotFound:
+        raise found
+    for place in (by_user, by_address):
+        await oauth.limiter.refund(place)
+    if isinstance(found, DeviceNotFound):
+        raise found
+    return found
+
+
+async def _find_pending(oauth: OAuth, user_code: str, ip: str) -> PendingDevice | None:
+    now = oauth.clock()
+    for mac in may_be_stored_as(user_code, oauth.secret):
+        if code := await store.pending(oauth.db, mac, now):
+            app = await find_app(oauth, code.client_id, caller=ip)
+            if app is None:
+                return None
+            wish = AccessRequest(app, _remaining_scopes(oauth, app, code), resources=tuple(code.resources.split()))
+            return PendingDevice(code, user_code, wish)
+    return None
+
+
+async def _error(oauth: OAuth, person: Person, user_code: str) -> DeviceNotFound:
+    for mac in may_be_stored_as(user_code, oauth.secret):
+        if state := await store.decided_by(oauth.db, mac, person.user.id):
+            return AlreadyDecided(denied=state == DENIED)
+    return DeviceNotFound()
+
+
+def _remaining_scopes(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ...]:
+    """The requested scopes that the app still has: the operator may have revoked a scope since."""
+    allowed = scopes_of(oauth, app)
+    return tuple(name for name in parse_scopes(code.scopes) if name in allowed)
+
+
+async def approve(oauth: OAuth, waiting: PendingDevice, person: Person, ticked: Selection, auth_time: int) -> None:
+    """Approve the device. NoSuchDevice, with nothing approved, if it was decided or expired since."""
+    now = oauth.clock()
+
+    async def unit(tx: Tx) -> None:
+        consent_id, approved = await allow(tx, waiting.wish, person, ticked, now)
+        scopes = join_scopes(approved)
+        if not await store.decide(tx, waiting.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
+            raise DeviceNotFound
+
+    try:
+        await oauth.db.write(unit)
+    except (ConstraintViolated, DeviceNotFound):
+        raise await _error(oauth, person, waiting.user_code) from None
+
+
+async def deny(oauth: OAuth, waiting: PendingDevice, person: Person, auth_time: int) -> None:
+    code, now = waiting.code, oauth.clock()
+
+    async def unit(tx: Tx) -> bool:
+        return await store.decide(tx, code.key, DENIED, person.user.id, None, code.scopes, auth_time, now)
+
+    if not await oauth.db.write(unit):
+        raise await _error(oauth, person, waiting.user_code)

@@ -1,0 +1,80 @@
+"""Decides whether an exchange is granted; the first failed check is the error. Pure, except for operator settings."""
+
+import ipaddress
+
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.errors import InvalidClient, OAuthError, invalid_grant, invalid_scope
+from hubgate.server.oauth.exchange.model import PLAN, Facts, Granted, Member, Refused
+from hubgate.server.oauth.requested_scopes import requested_scopes
+
+# One text for every problem with a member: the app must not learn the reason (attack O42).
+NO_MEMBER = "There is no such member in the organization."
+
+
+def decide(oauth: OAuth, facts: Facts) -> Granted | Refused:
+    if why := _app_problem(facts):
+        return Refused(InvalidClient(why, basic=True, about="grant_type"), why)
+    try:
+        scopes = _scopes(oauth, facts)
+    except OAuthError as refusal:
+        return Refused(refusal, refusal.message)
+    if facts.member is None:
+        return Refused(invalid_grant(NO_MEMBER), "nobody in the organization has this address")
+    if why := _member_problem(facts, facts.member):
+        return Refused(invalid_grant(NO_MEMBER), why)
+    return Granted(facts.member, scopes)
+
+
+def _app_problem(facts: Facts) -> str:
+    app, limits = facts.app, facts.app.exchange
+    if app.org_id is None:
+        return "Only an organization's app may exchange tokens."
+    if not limits.privileged:
+        return "This app does not have the privilege of token exchange. Its organization asks the operator for it."
+    if facts.plan != PLAN:
+        return "Token exchange needs the Enterprise plan."
+    if not app.confidential:
+        return "Token exchange needs an app with a secret."
+    if limits.paused:
+        return "The organization has paused token exchange for this app."
+    if limits.networks is not None and facts.ip is not None and not _is_within(facts.ip, limits.networks):
+        return "The organization does not allow token exchange from this address."
+    return ""
+
+
+def _is_within(ip: str, networks: tuple[str, ...]) -> bool:
+    try:
+        address = ipaddress.ip_address(ip)
+    except ValueError:
+        return False
+    # A dual-stack socket reports IPv4 addresses mapped to IPv6; networks may be written either way.
+    spellings = [address]
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        spellings.append(address.ipv4_mapped)
+    elif isinstance(address, ipaddress.IPv4Address):
+        spellings.append(ipaddress.IPv6Address(f"::ffff:{address}"))
+    return any(spelling in ipaddress.ip_network(network) for network in networks for spelling in spellings)
+
+
+def _scopes(oauth: OAuth, facts: Facts) -> tuple[str, ...]:
+    """The requested scopes, if the organization allows all of them; by default the app's scopes that it allows."""
+    asked, allowed = requested_scopes(oauth, facts.app, facts.scope), facts.app.exchange.scopes
+    if allowed is None:
+        return asked
+    if facts.scope is None:
+        return tuple(name for name in asked if name in allowed)
+    for name in asked:
+        if name not in allowed:
+            raise invalid_scope(f"The organization does not allow {name} in token exchange.", "scope")
+    return asked
+
+
+def _member_problem(facts: Facts, member: Member) -> str:
+    user, roles = member.user, facts.app.exchange.roles
+    if user.disabled_at is not None:
+        return f"the account {user.name} is disabled"
+    if user.email_verified_at is None:
+        return f"{user.name} has not confirmed the address"
+    if roles is not None and member.role.label not in roles:
+        return f"{user.name} has the role {member.role.label}, which is not allowed"
+    return ""

@@ -1,0 +1,41 @@
+"""The scopes a request asks for: those it names, or the app's default."""
+
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.errors import invalid_scope
+from hubgate.server.scopes import NAMES, no_such_scope, parse_scopes
+
+# Defined by OpenID Connect and sent by existing clients; ignored here.
+IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
+
+
+def scopes_of(oauth: OAuth, app: App) -> tuple[str, ...]:
+    """The app's scopes, without those the operator no longer defines: the consent page could not describe them."""
+    known = NAMES | {extra.name for extra in oauth.extra_scopes}
+    names = dict.fromkeys((*app.scopes, *app.extra_scopes))
+    return tuple(name for name in names if name in known)
+
+
+def requested_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ...]:
+    """Parse the `scope` parameter; if it is absent, return the app's default scopes, or else all its scopes."""
+    allowed = scopes_of(oauth, app)
+    if given is None:
+        return allowed if app.default_scopes is None else app.default_scopes
+    asked = tuple(name for name in parse_scopes(given) if name not in IGNORED_SCOPES)
+    if not asked:
+        # Only ignored scopes were sent. Treating that as an absent parameter would grant all the app's scopes.
+        raise invalid_scope("That asks for nothing here. Name scopes of this app, or leave scope out.", "scope")
+    for name in asked:
+        if name not in allowed:
+            raise invalid_scope(_explain(oauth, name, allowed))
+    return asked
+
+
+def _explain(oauth: OAuth, scope: str, allowed: tuple[str, ...]) -> str:
+    if {",", ";", "\t", "\n"} & set(scope):
+        return "Separate scopes by spaces."
+    if scope in NAMES:
+        return f"{scope} is not ticked in this app's settings."
+    if scope in {extra.name for extra in oauth.extra_scopes}:
+        return f"{scope} was not given to this app. Ask the operator for it in the app's settings."
+    return no_such_scope(scope, [*NAMES, *allowed])

@@ -1,0 +1,99 @@
+"""Issues tokens: stores the access token, and builds the token response."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from hubgate.server.accounts.model import User
+from hubgate.server.accounts.tokens.text import TokenKind, new_token
+from hubgate.server.clock import SECOND
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.tokens import idtoken, store
+from hubgate.server.oauth.tokens.model import AppToken
+from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.storage.database import Tx
+
+TAKEN_BACK = "The user took back all that this was given for. Sign in again."
+
+
+def seconds_left(scopes: str, consented: Collection[str]) -> str | None:
+    """The scopes that are still consented to; None if all were revoked."""
+    left = join_scopes(set(parse_scopes(scopes)) & set(consented))
+    return None if scopes and not left else left
+
+
+@dataclass(frozen=True)
+class TokenDetails:
+    """The properties of an access token to be created."""
+
+    client_id: str
+    user_id: str
+    consent_id: str | None
+    org_id: str | None
+    scopes: str
+    family: str
+    supersedes: bytes | None
+    lifetime: int
+    resources: str = ""
+
+
+async def add_access_token(tx: Tx, wanted: TokenDetails, now: int, since: int = 0) -> str:
+    """Create an access token and return its text.
+
+    `since` is when the conditions of an exchange began; created_at is never earlier, even if machines' clocks differ.
+    """
+    text, key = new_token(TokenKind.OAUTH, now)
+    token = AppToken(
+        key=key,
+        client_id=wanted.client_id,
+        user_id=wanted.user_id,
+        consent_id=wanted.consent_id,
+        org_id=wanted.org_id,
+        scopes=wanted.scopes,
+        family=wanted.family,
+        supersedes=wanted.supersedes,
+        created_at=max(now, since),
+        expires_at=now + wanted.lifetime * SECOND,
+        resources=wanted.resources,
+    )
+    await store.add_token(tx, token)
+    return text
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """The user's sign-in, for the ID token."""
+
+    auth_time: int
+    nonce: str | None
+
+
+async def answer(
+    oauth: OAuth,
+    user: User,
+    client_id: str,
+    access_token: str,
+    scopes: str,
+    lifetime: int,
+    *,
+    refresh_token: str | None = None,
+    signed_in: SignedIn | None = None,
+) -> dict[str, Any]:
+    """The token response (RFC 6749, section 5.1), with an ID token if openid was granted."""
+    body: dict[str, Any] = {
+        "access_token": access_token,
+        "token_type": "bearer",
+        "expires_in": lifetime,
+        "scope": scopes,
+    }
+    if refresh_token is not None:
+        body["refresh_token"] = refresh_token
+    names = parse_scopes(scopes)
+    if "openid" in names:
+        claims = idtoken.claims(user, names, client_id, oauth.base_url, oauth.clock(), access_token)
+        if signed_in is not None:
+            claims["auth_time"] = signed_in.auth_time // SECOND
+            if signed_in.nonce is not None:
+                claims["nonce"] = signed_in.nonce
+        body["id_token"] = await oauth.signer.sign(claims)
+    return body

@@ -1,0 +1,176 @@
+"""The open resources of one process, without routes. Web processes, commands and background loops share them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from urllib.parse import urlsplit
+
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.revocations import RevokedCounts
+from hubgate.server.audit.model import Actor
+from hubgate.server.clock import Clock, system_clock
+from hubgate.server.egress.client import Egress
+from hubgate.server.errors import StartupError
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.folders import Folders
+from hubgate.server.hub.lfs.files import LargeFiles
+from hubgate.server.hub.limits import Limits
+from hubgate.server.hub.repos import deletion as repo_removing
+from hubgate.server.hub.repos import redirects
+from hubgate.server.hub.repos import transfer as repo_moving
+from hubgate.server.mail.message import default_sender
+from hubgate.server.mail.outbox import Outbox
+from hubgate.server.mail.transport import transport_for
+from hubgate.server.oauth import account_reset
+from hubgate.server.oauth.cimd.documents import Documents
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.secret import ServerSecret, existing_secret
+from hubgate.server.settings import Settings
+from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.engines import open_database
+from hubgate.server.throttle.rate_limiter import Limiter
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.management import deletion as webhook_removing
+from hubgate.server.webhooks.watched_names import store as watched_names
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The open resources of one process, and the use cases built on them."""
+
+    settings: Settings
+    clock: Clock
+    db: Database
+    secret: ServerSecret
+    outbox: Outbox
+    egress: Egress
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def accounts(self) -> Accounts:
+        settings = self.settings
+        return Accounts(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            outbox=self.outbox,
+            limiter=self.limiter,
+            base_url=settings.base_url,
+            signup=settings.signup,
+            take_along=partial(_delete_owned, settings.base_url),
+            move_along=partial(repo_moving.rename_with_owner, settings.base_url),
+            end_app_sign_ins=account_reset.end_sign_ins,
+            end_created=_revoke_created,
+            unlink_redirects=partial(redirects.unlink_to_others, watched_names.end_for_repo),
+        )
+
+    @cached_property
+    def oauth(self) -> OAuth:
+        settings = self.settings
+        return OAuth(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            keys=self.keys,
+            limiter=self.limiter,
+            outbox=self.outbox,
+            base_url=settings.base_url,
+            cli_client_ids=settings.cli_client_ids,
+            extra_scopes=settings.extra_scopes,
+            subject_token_types=settings.subject_token_type_aliases,
+            documents=Documents(
+                self.db,
+                self.clock,
+                self.limiter,
+                self.egress,
+                settings.cimd_max_bytes,
+                settings.cimd_allow_http_loopback,
+            ),
+        )
+
+    @cached_property
+    def repos(self) -> Repos:
+        settings = self.settings
+        return Repos(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            limiter=self.limiter,
+            base_url=settings.base_url,
+            folders=Folders(settings.data_dir / "repos"),
+            large_files=LargeFiles(settings.data_dir / "lfs"),
+            regular_upload_max=settings.regular_upload_max,
+            on_unlinked=watched_names.end_for_repo,
+            guest_pull_requests=settings.guest_pull_requests,
+            guest_bytes=settings.guest_bytes,
+            limits=self.limits,
+        )
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        settings = self.settings
+        return Webhooks(
+            db=self.db,
+            clock=self.clock,
+            secret=self.secret,
+            egress=self.egress,
+            outbox=self.outbox,
+            base_url=settings.base_url,
+            quota=settings.webhook_quota,
+            per_owner=settings.webhooks_per_owner,
+            cli_client_ids=settings.cli_client_ids,
+        )
+
+    @property
+    def keys(self) -> KeyRing:
+        return KeyRing(self.db, self.secret, self.clock)
+
+    @property
+    def limiter(self) -> Limiter:
+        return Limiter(self.db, self.clock)
+
+    async def close(self) -> None:
+        await self.outbox.finish()
+        self.egress.close()
+        await self.db.close()
+
+
+async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
+    db = await open_database(settings.database_url)
+    try:
+        secret = existing_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+    except StartupError:
+        await db.close()
+        raise
+    sender = settings.mail_from or default_sender(urlsplit(settings.base_url).hostname or "")
+    transport = transport_for(settings.smtp_url, settings.data_dir)
+    outbox = Outbox(db, secret, clock, transport, sender, settings.base_url)
+    return Hub(settings, clock, db, secret, outbox, egress_for(settings))
+
+
+async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
+    """Delete the repos and webhooks of a deleted account. A cascade is not enough: each repo must record its event."""
+    await repo_removing.delete_with_owner(base_url, tx, owner_id, now)
+    await webhook_removing.delete_with_owner(tx, owner_id, now)
+
+
+async def _revoke_created(
+    tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int
+) -> RevokedCounts:
+    """Revoke a user's app tokens and consents, and delete the apps and webhooks of `owners`.
+
+    `owners` are the ids of the user, whose address was never verified, and of the user's organizations. Their audit
+    logs record the actor and the reason.
+    """
+    ended = await account_reset.end_everything(tx, user_id, owners, actor, reason, now)
+    deleted = [await webhook_removing.delete_of_owner(tx, owner, actor, reason, now) for owner in owners]
+    return replace(ended, webhooks=sum(deleted))
+
+
+def egress_for(settings: Settings) -> Egress:
+    """The client for outgoing requests. The hub's own addresses are blocked: a request to itself would be a loop."""
+    public = urlsplit(settings.base_url)
+    port = public.port or (443 if settings.secure else 80)
+    own = frozenset({(public.hostname or "", port), (settings.host, settings.port)})
+    return Egress(settings.egress_allow, settings.egress_proxy, own)

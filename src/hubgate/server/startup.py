@@ -1,0 +1,168 @@
+"""Starts the hub in this order: socket, data folder, secret, schema, first key, set-up link, child processes."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+
+from hubgate.server import metrics
+from hubgate.server.accounts.signup import setup_is_open, setup_path
+from hubgate.server.clock import system_clock
+from hubgate.server.errors import StartupError
+from hubgate.server.hub.git.version import require_git
+from hubgate.server.oauth.keys import store as key_store
+from hubgate.server.oauth.keys.ring import KeyRing
+from hubgate.server.resources import Hub, open_hub
+from hubgate.server.secret import ServerSecret, existing_secret, first_secret
+from hubgate.server.settings import Settings, default_base_url
+from hubgate.server.storage import data_folder
+from hubgate.server.storage.database import Database
+from hubgate.server.storage.engines import create_database, open_database, sqlite_path
+from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, migrate, refusal_of, schema_state
+from hubgate.server.worker import supervise
+
+Announce = Callable[[Settings, str | None], None]
+
+
+def serve(settings: Settings, announce: Announce, modules: supervise.Modules = supervise.MODULES) -> None:
+    """Run the hub until a signal. `announce` receives the set-up link as long as no operator exists.
+
+    The test build passes other `modules` to run the same server with additional routes.
+    """
+    with supervise.bind(settings.host, settings.port) as listener:
+        _serve_on(listener, with_actual_port(settings, listener.getsockname()[1]), announce, modules)
+
+
+def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, modules: supervise.Modules) -> None:
+    with _metrics_environment(settings) as environment:
+        supervisor = supervise.Supervisor(settings, listener, modules, environment)
+        # Before the preparation: asyncio handles Ctrl-C by cancelling the running task, and may lose the signal.
+        supervisor.catch_signals()
+        with prepared(settings):
+            # Before the children start: once they serve, a short database outage must not stop the hub.
+            setup_link = asyncio.run(_setup_link(settings))
+            if supervisor.start():
+                announce(settings, setup_link)
+            supervisor.watch()
+
+
+@contextlib.contextmanager
+def prepared(settings: Settings) -> Iterator[None]:
+    """Lock the data folder and prepare the database for serving."""
+    require_git()
+    data_folder.make_ready(settings.data_dir)
+    with data_folder.in_use(settings.data_dir):
+        # Check the secret first: a start that fails must change nothing.
+        state = asyncio.run(_inspect(settings))
+    if settings.on_sqlite and state is SchemaState.OLDER:
+        bring_forward(settings)
+    with data_folder.in_use(settings.data_dir):
+        asyncio.run(_prepare(settings))
+        yield
+
+
+def bring_forward(settings: Settings) -> bool:
+    """Migrate the database, as `hubgate migrate` does. True if the schema was not current."""
+    if not settings.on_sqlite:
+        return asyncio.run(_migrate(settings))
+    # As with PostgreSQL, no older server may run during the migration.
+    data_folder.make_ready(settings.data_dir)
+    with data_folder.alone(settings.data_dir):
+        return asyncio.run(_migrate(settings))
+
+
+@contextlib.asynccontextmanager
+async def opened_for_operator(settings: Settings) -> AsyncIterator[Hub]:
+    """Open the hub for commands that use the database, whether or not a server is running."""
+    hub = await open_hub(settings)
+    try:
+        state = await schema_state(hub.db)
+        if state is not SchemaState.CURRENT:
+            raise StartupError(refusal_of(state))
+        yield hub
+    finally:
+        await hub.close()
+
+
+async def _setup_link(settings: Settings) -> str | None:
+    async with opened_for_operator(settings) as hub:
+        return hub.accounts.link(setup_path(hub.accounts)) if await setup_is_open(hub.accounts) else None
+
+
+async def _inspect(settings: Settings) -> SchemaState:
+    """The schema state of the database; StartupError if its data was sealed with another secret."""
+    if settings.on_sqlite and not sqlite_path(settings.database_url).exists():
+        return SchemaState.EMPTY
+    db = await open_database(settings.database_url)
+    try:
+        state = await schema_state(db)
+        if state in (SchemaState.OLDER, SchemaState.CURRENT):
+            keys = await db.read(key_store.every)
+            if keys:
+                KeyRing(db, _secret_of(settings), system_clock).require_own_secret(keys)
+        elif not settings.on_sqlite:
+            _secret_of(settings)
+        return state
+    finally:
+        await db.close()
+
+
+def _secret_of(settings: Settings) -> ServerSecret:
+    return existing_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+
+
+async def _migrate(settings: Settings) -> bool:
+    db = await create_database(settings.database_url)
+    try:
+        was_behind = await migrate(db, settings.database_url)
+        if settings.on_sqlite and not await db.read(key_store.every):
+            # `admin` and `doctor` need a secret and may run before the first start.
+            await _make_keys_ready(db, settings)
+        return was_behind
+    finally:
+        await db.close()
+
+
+async def _prepare(settings: Settings) -> None:
+    db = await create_database(settings.database_url)
+    try:
+        await ensure_for_serving(db, settings.database_url)
+        await _make_keys_ready(db, settings)
+    finally:
+        await db.close()
+
+
+async def _make_keys_ready(db: Database, settings: Settings) -> None:
+    """Ensure that a server secret and a signing key exist.
+
+    A secret is created only for a hub without sealed data, because a new secret cannot open existing data.
+    """
+    find_secret = existing_secret if await db.read(key_store.every) else first_secret
+    secret = find_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+    await KeyRing(db, secret, system_clock).make_ready()
+
+
+def with_actual_port(settings: Settings, port: int) -> Settings:
+    """The settings with the port that the system chose for port 0, also in the base URL unless it was configured."""
+    if settings.port == port:
+        return settings
+    base_url = settings.raw["base_url"] or default_base_url(settings.host, port)
+    raw = {**settings.raw, "port": str(port), "base_url": base_url}
+    return replace(settings, port=port, base_url=base_url, raw=raw)
+
+
+@contextlib.contextmanager
+def _metrics_environment(settings: Settings) -> Iterator[dict[str, str]]:
+    """The environment of the child processes. If metrics are on, create their folder and start the listener."""
+    environment = dict(os.environ)
+    if not settings.metrics_listen:
+        yield environment
+        return
+    with tempfile.TemporaryDirectory(prefix="hubgate-metrics-") as folder, contextlib.ExitStack() as stack:
+        os.environ[metrics.FOLDER_VARIABLE] = environment[metrics.FOLDER_VARIABLE] = folder
+        if settings.metrics_listen != f"{settings.host}:{settings.port}":
+            stack.callback(metrics.listen(settings.metrics_listen).shutdown)
+        yield environment

@@ -1,0 +1,42 @@
+"""Background writes that no request waits for, such as "last used". A failed write is not retried: the next request
+writes again.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from hubgate.server.storage.database import Database, Unit
+
+
+@dataclass(frozen=True)
+class BackgroundWrites:
+    db: Database
+    # The event loop has only weak references to tasks.
+    _tasks: dict[object, asyncio.Task[None]] = field(default_factory=dict)
+
+    def note(self, subject: str | bytes, unit: Unit[None]) -> None:
+        """Start a write unless one for the same subject is running.
+
+        Until that write commits, every request sees the old row and would queue another write, until no database
+        connection is left for responses.
+        """
+        if subject not in self._tasks:
+            self._start(subject, self.db.write(unit))
+
+    def do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start background work that needs more than one unit, or that the caller may briefly wait for."""
+        return self._start(object(), work)
+
+    def _start(self, subject: object, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._tasks[subject] = asyncio.create_task(work)
+        task.add_done_callback(partial(self._ended, subject))
+        return task
+
+    def _ended(self, subject: object, task: asyncio.Task[None]) -> None:
+        del self._tasks[subject]
+        if not task.cancelled():
+            # Retrieve the exception, so that a short database outage does not fill the log.
+            task.exception()

@@ -1,0 +1,99 @@
+"""Rate limits: count a hit before the attempt, and refund the hit if the attempt should not count."""
+
+import hashlib
+from dataclasses import dataclass
+
+from hubgate.server.clock import SECOND, Clock
+from hubgate.server.errors import TooManyRequests
+from hubgate.server.storage.database import Database, Tx
+from hubgate.server.throttle import store
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A rate limit: at most `most` hits per subject within `seconds` from the first hit."""
+
+    name: str
+    most: int
+    seconds: int
+    message: str = "Too many tries. Wait {minutes}."
+
+
+@dataclass(frozen=True)
+class Place:
+    """A counted hit, which can be refunded."""
+
+    bucket: bytes
+    resets_at: int
+
+
+@dataclass(frozen=True)
+class Limiter:
+    db: Database
+    clock: Clock
+
+    async def take(self, limit: Limit, subject: str) -> Place:
+        """Count one hit; TooManyRequests when the bucket is full. Counting first leaves no gap for parallel attempts.
+
+        A rejected attempt is not counted: otherwise concurrent legitimate attempts, whose hits are refunded later,
+        would leave the bucket full of rejected attempts.
+        """
+        now = self.clock()
+        bucket = _bucket(limit, subject)
+        full_until = await store.full_until(self.db, bucket, limit.most, now)
+        if full_until is not None:
+            # A flood costs reads only, no writes.
+            raise _refusal(limit, full_until - now)
+        row = await self.db.batch(store.TAKE, {"bucket": bucket, "now": now, "resets_at": now + limit.seconds * SECOND})
+        if row is None:
+            raise RuntimeError("counting a hit returned nothing")
+        hits, resets_at = row["hits"], row["resets_at"]
+        place = Place(bucket, resets_at)
+        if hits > limit.most:
+            await self.refund(place)
+            raise _refusal(limit, resets_at - now)
+        return place
+
+    async def count_in(self, tx: Tx, limit: Limit, subject: str) -> bool:
+        """Count one hit in the transaction of the limited action, so that both commit or neither; False when full."""
+        now = self.clock()
+        return await store.count(tx, _bucket(limit, subject), limit.most, now, now + limit.seconds * SECOND)
+
+    async def require_in(self, tx: Tx, limit: Limit, subject: str) -> None:
+        """Like `take_in`, but raises TooManyRequests when the bucket is full."""
+        if not await self.count_in(tx, limit, subject):
+            raise _refusal(limit, await self.seconds_left(tx, limit, subject) * SECOND)
+
+    async def is_full(self, tx: Tx, limit: Limit, subject: str) -> bool:
+        """Whether the bucket is full; nothing is counted."""
+        return await store.full_until(tx, _bucket(limit, subject), limit.most, self.clock()) is not None
+
+    async def seconds_left(self, tx: Tx, limit: Limit, subject: str) -> int:
+        """Seconds until a full bucket accepts hits again, at least 1."""
+        now = self.clock()
+        full_until = await store.full_until(tx, _bucket(limit, subject), limit.most, now)
+        return max(1, -(-((full_until or now) - now) // SECOND))
+
+    async def refund(self, place: Place) -> None:
+        """Refund a hit, for limits that count failures only: the attempt succeeded."""
+        await self.db.write(lambda tx: store.refund(tx, place.bucket, place.resets_at))
+
+    async def keep(self, tx: Tx, place: Place) -> None:
+        """Write without changing anything, so that a form with nothing to save does not answer faster."""
+        await store.keep(tx, place.bucket)
+
+
+def _bucket(limit: Limit, subject: str) -> bytes:
+    return hashlib.sha256(f"{limit.name}\0{subject}".encode()).digest()[:16]
+
+
+def _refusal(limit: Limit, remaining: int) -> TooManyRequests:
+    seconds = max(1, -(-remaining // SECOND))
+    return TooManyRequests(limit.message.format(minutes=_in_words(seconds)), retry_after=seconds)
+
+
+def _in_words(seconds: int) -> str:
+    """A duration rounded up to minutes, or to hours above two hours."""
+    unit, noun = (60, "minute") if seconds <= 2 * 60 * 60 else (60 * 60, "hour")
+    count = -(-seconds // unit)
+    return f"{count} {noun}{'s' if count > 1 else ''}"

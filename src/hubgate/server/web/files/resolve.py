@@ -1,0 +1,116 @@
+"""`/{id}/resolve/{rev}/{path}` and `/raw/`: a file at a revision.
+
+Checks in this order: may the caller see the repo, pass its gate, does the revision exist, does the file exist.
+"""
+
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp
+
+from hubgate.server.access.actions import Action
+from hubgate.server.edge.routes import Check, Route, Target
+from hubgate.server.errors import NotFound
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import objects
+from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.threads import in_thread
+from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.repos import lookup
+from hubgate.server.hub.repos.lookup import PathAtRevision
+from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.jobs.slots import Slots
+from hubgate.server.web.files.ranges import is_another, is_known
+from hubgate.server.web.files.safe_headers import file_headers
+from hubgate.server.web.files.sending import Sender
+from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing, first_of_rest, headers_of
+
+# Files that anyone may read before access to a gated repo is granted, as written by its writers.
+BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
+
+
+def routes(repos: Repos) -> list[Route]:
+    slots = Slots(64, 16, "Too many downloads at once. Try again.", most_of_repo=32)
+    sender = Sender(repos.limits.stall_seconds)
+
+    async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
+        at = await place(request, repo)
+        return await send(request, repo, at, pointers=False)
+
+    async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
+        return await send(request, repo, await place(request, repo), pointers=True)
+
+    async def place(request: HubRequest, repo: Repo) -> PathAtRevision:
+        return await lookup.place(repos, repo, request.param("rest"), first=first_of_rest(request))
+
+    async def needs(request: HubRequest, repo: Repo) -> Target[Repo]:
+        judged = repo.judged()
+        if repo.gated and await is_behind_gate(repos, repo, await place(request, repo)):
+            return Target(repo, judged)
+        return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
+
+    async def send(request: HubRequest, repo: Repo, at: PathAtRevision, *, pointers: bool) -> ASGIApp:
+        """Send a file; with `pointers`, the pointer in git instead of the large file."""
+        revision = await lookup.revision_of(repos, repo, at)
+        folder = repos.folders.of(repo.id)
+        entry, content = await objects.file_at(folder, revision.sha, at.path)
+        if entry is None or entry.type is not EntryType.FILE:
+            return _no_entry(revision.sha, at.path, at.rev)
+        headers = _headers(entry, revision.sha, at.path, by_pointer=pointers) | headers_of(revision)
+        if is_another(request.headers.get("if-match"), headers["etag"]):
+            return Response(status_code=412, headers=headers)
+        if is_known(request.headers.get("if-none-match"), headers["etag"]):
+            return Response(status_code=304, headers=headers)
+        if entry.pointer is None or pointers:
+            size = entry.pointer.pointer_size if entry.pointer else entry.size
+            return sender.blob(request, slots, folder, entry.sha, size, content, headers)
+        # Knowing a hash does not grant access: the file must have been uploaded to this repo.
+        sent_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
+        if sent_size != entry.pointer.size or not await in_thread(repos.large_files.has, entry.pointer.oid, sent_size):
+            return _no_entry(revision.sha, at.path, at.rev)
+        return sender.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
+
+    resolving = at_repo_needing(repos, (Action.REPO_SEE, Action.REPO_READ_CONTENT), needs, resolve)
+    reading = at_repo(repos, Action.REPO_READ_CONTENT, raw)
+    return [
+        route
+        for kind in RepoType
+        for route in (
+            _route(kind, "resolve", resolving, "Download a file"),
+            _route(kind, "raw", reading, "Download a file as it is stored in git"),
+        )
+    ]
+
+
+async def is_behind_gate(repos: Repos, repo: Repo, at: PathAtRevision) -> bool:
+    if at.path not in BEFORE_THE_GATE:
+        return False
+    try:
+        return await lookup.is_by_a_writer(repos, repo, await lookup.revision_of(repos, repo, at))
+    except NotFound:
+        # The gate is checked before the revision.
+        return False
+
+
+def _route(kind: RepoType, verb: str, endpoint: ForType, summary: str) -> Route:
+    path = f"/{kind.folder}{{namespace}}/{{repo}}/{verb}/{{rest:path}}"
+    return Route("GET", path, endpoint(kind, path), Surface.FILE, f"{summary} of a {kind.value}")
+
+
+def _headers(entry: Entry, commit: str, path: str, *, by_pointer: bool) -> dict[str, str]:
+    etag = entry.sha if by_pointer else entry.etag
+    return {
+        **file_headers(path),
+        "etag": f'"{etag}"',
+        "x-repo-commit": commit,
+        # A file at a commit never changes, but permissions do.
+        "cache-control": "no-cache",
+        "vary": "Authorization, Cookie",
+    }
+
+
+def _no_entry(commit: str, path: str, rev: str) -> Response:
+    text = f"Entry not found: {path[:500]!r} at {rev[:100]!r}"
+    shown = text.encode("ascii", "replace").decode()
+    headers = {"x-error-code": "EntryNotFound", "x-error-message": shown, "x-repo-commit": commit}
+    return PlainTextResponse(text + "\n", 404, headers)

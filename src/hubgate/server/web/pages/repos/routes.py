@@ -1,0 +1,21 @@
+"""All routes of the pages about repos."""
+
+from hubgate.server.edge.routes import Route
+from hubgate.server.hub.context import Repos
+from hubgate.server.web.pages.repos import card, commits, create, deletion, file, folders, lists, settings
+from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.web.rendering import Pages
+
+
+def routes(pages: Pages, repos: Repos) -> list[Route]:
+    frame = Frame(pages, repos)
+    return [
+        *lists.routes(frame),
+        *create.routes(frame),
+        *card.routes(frame),
+        *folders.routes(frame),
+        *file.routes(frame),
+        *commits.routes(frame),
+        *settings.routes(frame),
+        *deletion.routes(frame),
+    ]

@@ -1,0 +1,180 @@
+"""One webhook's settings: address, watched repos, secret, enabling and disabling; its kinds of events; deletion."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from hubgate.server.accounts import single_use_forms
+from hubgate.server.accounts.single_use_forms import AlreadyUsed
+from hubgate.server.edge.routes import Route
+from hubgate.server.errors import FieldErrors
+from hubgate.server.events.kinds import Kind
+from hubgate.server.http.request import HubRequest
+from hubgate.server.web.owner_routes import OwnerContext
+from hubgate.server.web.pages.webhooks import concurrent_edits
+from hubgate.server.web.pages.webhooks.form import (
+    DOMAIN_WORDS,
+    MAKE,
+    OVERLAPS,
+    Draft,
+    drafted,
+    new_secret,
+    requested,
+    sent,
+)
+from hubgate.server.web.pages.webhooks.frame import ONE, Frame, name_of
+from hubgate.server.web.rendering import NO_ERRORS
+from hubgate.server.webhooks.activity import delivery_log
+from hubgate.server.webhooks.activity.store import DeliveryFilter
+from hubgate.server.webhooks.management import deletion, lifecycle, resumption
+from hubgate.server.webhooks.management.lifecycle import ConcurrentChange, StoredWebhook, WebhookRequest
+from hubgate.server.webhooks.model import SUSPENDED
+
+_SETTINGS, _SECRET, _REMOVE = f"{ONE}/settings", f"{ONE}/secret", f"{ONE}/secret/remove"
+
+
+def routes(frame: Frame) -> list[Route]:
+    webhooks = frame.webhooks
+
+    def show(
+        request: HubRequest,
+        context: OwnerContext,
+        stored: StoredWebhook,
+        draft: Draft,
+        errors: Mapping[str, str] = NO_ERRORS,
+    ) -> Response:
+        now = webhooks.clock()
+        until = stored.webhook.old_secret_until
+        return frame.show_one(
+            request,
+            context,
+            stored,
+            "settings.html",
+            errors,
+            draft=draft,
+            seen=concurrent_edits.seen(drafted(stored)),
+            domain_words=DOMAIN_WORDS,
+            overlap_until=until if until is not None and until > now else None,
+        )
+
+    async def settings(request: HubRequest, context: OwnerContext) -> Response:
+        stored = await frame.kept(request, context)
+        return show(request, context, stored, drafted(stored))
+
+    async def save(request: HubRequest, context: OwnerContext) -> Response:
+        while True:
+            try:
+                return await save_over(request, context, await frame.kept(request, context))
+            except ConcurrentChange:
+                # Retry with the present settings.
+                continue
+
+    async def save_over(request: HubRequest, context: OwnerContext, stored: StoredWebhook) -> Response:
+        form = request.form_fields
+        now, seen = drafted(stored), form.get(concurrent_edits.FIELD)
+        draft = concurrent_edits.merged(sent(form), now, seen)
+        try:
+            asked = requested(draft, webhooks.egress, pull=stored.webhook.url is None)
+            asked = concurrent_edits.changes(asked, draft, now, seen)
+            await lifecycle.update(webhooks, context.owner, stored.webhook.id, asked, context.actor, as_of=stored)
+        except FieldErrors as error:
+            return show(request, context, stored, draft, error.fields)
+        return frame.pages.redirect(f"{context.at(stored.webhook.id)}/settings", "Saved.")
+
+    async def events(request: HubRequest, context: OwnerContext) -> Response:
+        stored = await frame.kept(request, context)
+        domains = stored.webhook.domains.split()
+        kinds = [(kind, kind.domain in domains) for kind in Kind]
+        return frame.show_one(request, context, stored, "events.html", kinds=kinds)
+
+    async def switch(request: HubRequest, context: OwnerContext, *, on: bool) -> Response:
+        stored = await frame.kept(request, context)
+        if on and stored.webhook.state == SUSPENDED:
+            resumed = await resumption.resume(webhooks, context.owner, stored.webhook.id, context.actor)
+            events = f"{resumed.queued:,} event{'' if resumed.queued == 1 else 's'}"
+            message = f"Enabled. {events} on the way again." if resumed.queued else "Enabled."
+        else:
+            await lifecycle.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
+            message = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
+        return frame.pages.redirect(context.at(stored.webhook.id), message)
+
+    async def enable(request: HubRequest, context: OwnerContext) -> Response:
+        return await switch(request, context, on=True)
+
+    async def disable(request: HubRequest, context: OwnerContext) -> Response:
+        return await switch(request, context, on=False)
+
+    async def show_secret(
+        request: HubRequest,
+        context: OwnerContext,
+        stored: StoredWebhook,
+        errors: Mapping[str, str] = NO_ERRORS,
+        **values: Any,
+    ) -> Response:
+        return frame.show_one(
+            request,
+            context,
+            stored,
+            "secret.html",
+            errors,
+            overlaps=OVERLAPS,
+            once=single_use_forms.number_for(frame.accounts, context.user),
+            **{"kind": MAKE, "overlap": "0", "secret": "", "already": "", **values},
+        )
+
+    async def ask_secret(request: HubRequest, context: OwnerContext) -> Response:
+        return await show_secret(request, context, await frame.kept(request, context))
+
+    async def set_secret(request: HubRequest, context: OwnerContext) -> Response:
+        stored, form = await frame.kept(request, context), request.form_fields
+        kind, overlap = form.get("secretKind", MAKE), form.get("overlapSeconds", "0")
+        try:
+            use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
+            asked = new_secret(kind, form.get("secret"), overlap)
+            await lifecycle.update(webhooks, context.owner, stored.webhook.id, asked, context.actor, use)
+        except FieldErrors as error:
+            return await show_secret(request, context, stored, error.fields, kind=kind, overlap=overlap)
+        except AlreadyUsed as error:
+            return await show_secret(request, context, stored, already=error.message)
+        if kind == MAKE:
+            return await show_secret(request, context, stored, secret=asked.secret, overlap=overlap)
+        return frame.pages.redirect(f"{context.at(stored.webhook.id)}/settings", "The secret is set.")
+
+    async def ask_remove(request: HubRequest, context: OwnerContext) -> Response:
+        return frame.show_one(request, context, await frame.kept(request, context), "secret_remove.html")
+
+    async def remove(request: HubRequest, context: OwnerContext) -> Response:
+        stored = await frame.kept(request, context)
+        await lifecycle.update(webhooks, context.owner, stored.webhook.id, WebhookRequest(secret=""), context.actor)
+        message = "The secret is removed. Deliveries are signed with the webhook's own key."
+        return frame.pages.redirect(f"{context.at(stored.webhook.id)}/settings", message)
+
+    async def ask_delete(
+        request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
+    ) -> Response:
+        stored = await frame.kept(request, context)
+        deliveries = await delivery_log.count(webhooks, stored.webhook, DeliveryFilter())
+        return frame.show_one(request, context, stored, "delete.html", errors, deliveries=deliveries, typed=typed)
+
+    async def delete(request: HubRequest, context: OwnerContext) -> Response:
+        stored, typed = await frame.kept(request, context), request.form_fields.get("name").strip()
+        name = name_of(stored.webhook)
+        if typed != name:
+            return await ask_delete(request, context, {"name": f"Type {name}, as it is written here."}, typed)
+        await deletion.delete(webhooks, context.owner, stored.webhook.id, context.actor)
+        return frame.pages.redirect(context.root, f"Deleted the webhook to {name}.")
+
+    return [
+        *frame.views(_SETTINGS, settings, "Settings of a webhook"),
+        *frame.forms("POST", _SETTINGS, save, "Change a webhook"),
+        *frame.views(f"{ONE}/events", events, "What a webhook is told of"),
+        *frame.forms("POST", f"{ONE}/enable", enable, "Switch a webhook on"),
+        *frame.forms("POST", f"{ONE}/disable", disable, "Switch a webhook off"),
+        *frame.forms("GET", _SECRET, ask_secret, "The form for a webhook's secret"),
+        *frame.forms("POST", _SECRET, set_secret, "Set a webhook's secret"),
+        *frame.forms("GET", _REMOVE, ask_remove, "What removing a webhook's secret means"),
+        *frame.forms("POST", _REMOVE, remove, "Remove a webhook's secret"),
+        *frame.forms("GET", f"{ONE}/delete", ask_delete, "What deleting a webhook means"),
+        *frame.forms("POST", f"{ONE}/delete", delete, "Delete a webhook"),
+    ]

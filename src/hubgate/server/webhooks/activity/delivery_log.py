@@ -1,0 +1,131 @@
+"""Reading the delivery log: a page of deliveries, or a delivery with its attempts."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from hubgate.server.access.visibility import VisibleRepos
+from hubgate.server.accounts.model import Owner
+from hubgate.server.errors import NotFound
+from hubgate.server.paging import Page, PageRequest, page_of
+from hubgate.server.storage.database import Row, Tx
+from hubgate.server.webhooks.activity import store
+from hubgate.server.webhooks.activity.store import DeliveryFilter, LoggedDelivery
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering.request import SECRET, SIGNATURE, plain_headers, with_webhook
+from hubgate.server.webhooks.management.validation import InvalidField
+from hubgate.server.webhooks.model import DELIVERED, STATES, Webhook
+
+CURSOR = (int,)
+NO_SUCH = "There is no such delivery."
+# Replaces the secret wherever a request is shown (attack W33).
+MASK = "***"
+LATEST = 10
+_MAX_SEQ = 2**62
+_HMAC = "v1,"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The request of the last attempt, with the secret masked; only the current URL if no request was recorded."""
+
+    url: str | None
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True)
+class FullDelivery:
+    """A delivery with its payload, attempts and request."""
+
+    logged: LoggedDelivery
+    # None once the event was deleted, or if the delivery did not succeed and the repo may no longer be read.
+    payload: bytes | None
+    tries: Sequence[Row]
+    request: Request
+    # For a replay: whether the original delivery is still stored.
+    keeps_origin: bool
+    # The time of the change, which may be long before the delivery; None for a test and once the event was deleted.
+    happened_at: int | None
+
+
+@dataclass(frozen=True)
+class LatestDelivery:
+    """The states of a webhook's last deliveries, oldest first, and the time at which the last was created."""
+
+    states: tuple[str, ...]
+    at: int
+
+
+def check_filter(criteria: DeliveryFilter) -> DeliveryFilter:
+    if criteria.state and criteria.state not in STATES:
+        raise InvalidField("state", f"One of {', '.join(STATES)}.")
+    return criteria
+
+
+async def page(
+    webhooks: Webhooks, webhook: Webhook, criteria: DeliveryFilter, request: PageRequest
+) -> Page[LoggedDelivery]:
+    before, now = int(request.after[0]) if request.after else _MAX_SEQ, webhooks.clock()
+    found = await webhooks.db.read_long(lambda tx: store.page(tx, webhook.id, criteria, before, request.fetch, now))
+    return page_of(found, request, lambda logged: (logged.seq,))
+
+
+async def newer(
+    webhooks: Webhooks, webhook: Webhook, criteria: DeliveryFilter, after: int, most: int
+) -> list[LoggedDelivery]:
+    now = webhooks.clock()
+    return await webhooks.db.read_long(lambda tx: store.newer(tx, webhook.id, criteria, after, most, now))
+
+
+async def count(webhooks: Webhooks, webhook: Webhook, criteria: DeliveryFilter) -> int:
+    now = webhooks.clock()
+    return await webhooks.db.read_long(lambda tx: store.count(tx, webhook.id, criteria, now))
+
+
+async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, LatestDelivery]:
+    """The last deliveries of each webhook of an owner, by webhook id; without webhooks that were never triggered."""
+    rows = await webhooks.db.read_long(lambda tx: store.latest(tx, owner.user_id, owner.org_id, LATEST))
+    found: dict[str, LatestDelivery] = {}
+    for row in rows:
+        before = found.get(row["webhook_id"], LatestDelivery((), 0))
+        found[row["webhook_id"]] = LatestDelivery((*before.states, row["state"]), row["created_at"])
+    return found
+
+
+async def one(
+    webhooks: Webhooks, webhook: Webhook, delivery_id: str, sight: VisibleRepos | None = None
+) -> FullDelivery:
+    """Read a delivery in full. `sight` limits an app to deliveries it may see."""
+    now = webhooks.clock()
+
+    async def unit(tx: Tx) -> FullDelivery:
+        logged = await store.one(tx, webhook.id, delivery_id, now, sight)
+        if logged is None:
+            raise NotFound(NO_SUCH)
+        body = await store.body(tx, delivery_id) if await _may_show(tx, webhook, logged) else None
+        tries = await store.tries(tx, delivery_id)
+        payload = None if body is None else with_webhook(body, webhook.id)
+        origin = await store.origin(tx, webhook.id, logged.origin) if logged.origin else None
+        happened_at = await store.happened_at(tx, logged.event_id)
+        return FullDelivery(logged, payload, tries, _request(webhook, logged, tries), origin is not None, happened_at)
+
+    return await webhooks.db.read_long(unit)
+
+
+async def _may_show(tx: Tx, webhook: Webhook, logged: LoggedDelivery) -> bool:
+    """Whether to show the payload: if it was delivered, or if the repo may still be read (attack W31)."""
+    if logged.state == DELIVERED:
+        return True
+    row = await store.origin(tx, webhook.id, logged.id)
+    return row is not None and bool(row["known"])
+
+
+def _request(webhook: Webhook, logged: LoggedDelivery, tries: Sequence[Row]) -> Request:
+    # An interrupted attempt has no recorded URL.
+    recorded = [row for row in tries if row["url"]]
+    if not recorded:
+        return Request(webhook.url, {})
+    last = recorded[-1]
+    headers = plain_headers(logged.id, webhook.id, last["number"], asdict(logged), last["at"])
+    if last["signature"].startswith(_HMAC):
+        headers[SECRET] = MASK
+    return Request(last["url"], {**headers, SIGNATURE: last["signature"]})

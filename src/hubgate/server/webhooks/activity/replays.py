@@ -1,0 +1,137 @@
+"""Replays and test deliveries: queued like any other delivery, then awaited for a short time."""
+
+import asyncio
+
+import msgspec
+
+from hubgate.server.access.visibility import VisibleRepos
+from hubgate.server.errors import Conflict, Forbidden, NotFound
+from hubgate.server.events.kinds import Kind
+from hubgate.server.events.payload import RefChange, Snapshot, body_of
+from hubgate.server.ids import is_id, new_id
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.activity import store
+from hubgate.server.webhooks.activity.delivery_log import NO_SUCH
+from hubgate.server.webhooks.activity.store import LoggedDelivery
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering import store as deliveries
+from hubgate.server.webhooks.delivering.store import NewDelivery
+from hubgate.server.webhooks.management.lifecycle import NO_SUCH as NO_SUCH_WEBHOOK
+from hubgate.server.webhooks.management.lifecycle import StoredWebhook
+from hubgate.server.webhooks.model import ALIVE, ENABLED, NOBODY, OWNER_TYPES, PENDING, REPO_TYPES, STORED, Webhook
+
+WAITS_SECONDS = 20.0
+_POLL_SECONDS = 0.1
+_SAMPLE_OLD, _SAMPLE_NEW = "0" * 39 + "1", "0" * 39 + "2"
+
+
+async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str, sight: VisibleRepos | None = None) -> str:
+    """Queue a copy of a delivery and return its id. The body is the original; URL and secret are the current ones, and
+    permission to read the repo is checked again. `sight` limits an app to deliveries it may see.
+    """
+    now = webhooks.clock()
+    new = new_id(now)
+
+    async def unit(tx: Tx) -> None:
+        row = await store.origin(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
+        if row is None or (sight and await store.one(tx, webhook.id, delivery_id, now, sight) is None):
+            raise NotFound(NO_SUCH)
+        if not row["known"]:
+            raise Forbidden("The owner of this webhook may no longer read that repo.")
+        await _queue(tx, webhook, new, delivery_id, dict(_copied(row)), now)
+
+    await webhooks.db.write(unit)
+    return new
+
+
+def _copied(row: object) -> list[tuple[str, object]]:
+    names = ("event_id", "repo_id", "repo_seq", "repo_type", "repo_name", "scope", "action", "depth", "is_test", "body")
+    return [(name, row[name]) for name in names]  # type: ignore[index]
+
+
+async def test(webhooks: Webhooks, stored: StoredWebhook) -> str:
+    """Queue a test delivery and return its id: an update of the newest watched repo, or of an invented one."""
+    now, webhook = webhooks.clock(), stored.webhook
+    new = new_id(now)
+    found = await webhooks.db.read_long(lambda tx: _newest(tx, webhook))
+    sample = found or _sample(stored)
+    change = {"updatedRefs": [RefChange("refs/heads/main", _SAMPLE_OLD, sample.head_sha or _SAMPLE_NEW)]}
+    body = body_of(Kind.REPO_CONTENT, sample, change, webhooks.base_url)
+
+    async def unit(tx: Tx) -> None:
+        about = {
+            # A test has no event, so the delivery's id takes its place.
+            "event_id": new,
+            "repo_id": sample.id,
+            "repo_seq": 0,
+            "repo_type": sample.type,
+            "repo_name": sample.name,
+            "scope": Kind.REPO_CONTENT.scope,
+            "action": Kind.REPO_CONTENT.action,
+            "depth": 0,
+            "is_test": 1,
+            "body": body,
+        }
+        await _queue(tx, webhook, new, "test", about, now)
+
+    await webhooks.db.write(unit)
+    return new
+
+
+async def _newest(tx: Tx, webhook: Webhook) -> Snapshot | None:
+    row = await store.newest_repo(tx, webhook.id)
+    if row is None:
+        return None
+    tags = msgspec.json.decode(row["tags"], type=list[str])
+    name = f"{row['owner_name']}/{row['name']}"
+    return Snapshot(row["id"], row["type"], name, row["owner_id"], bool(row["private"]), row["head_sha"], tags)
+
+
+def _sample(stored: StoredWebhook) -> Snapshot:
+    watch = stored.watched[0]
+    name = f"{watch.name}/example" if watch.type in OWNER_TYPES else watch.name
+    # Owners, and types that this hub does not have, are represented by a model.
+    repo_type = watch.type if watch.type in REPO_TYPES else "model"
+    return Snapshot(NOBODY, repo_type, name, NOBODY, False, _SAMPLE_NEW, ())
+
+
+async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[str, object], now: int) -> None:
+    numbered = await store.next_number(tx, webhook.id, now)
+    if numbered is None:
+        raise NotFound(NO_SUCH_WEBHOOK)
+    if numbered["state"] != ENABLED:
+        raise Conflict(f"This webhook is {numbered['state']}. Enable it first.")
+    is_pull = webhook.url is None
+    # A test checks whether a receiver works again, so an open circuit breaker does not delay it.
+    due_at = await store.allow_probe(tx, webhook.id, now) if about["is_test"] and not is_pull else now
+    await deliveries.add(
+        tx,
+        [
+            NewDelivery(
+                id=new,
+                webhook_id=webhook.id,
+                seq=numbered["last_seq"],
+                state=STORED if is_pull else PENDING,
+                reason="",
+                due_at=None if is_pull else due_at,
+                created_at=now,
+                # Unique: a delivery can be replayed more than once, and a replay can be replayed.
+                replay_of=f"{origin} {new}",
+                **about,  # type: ignore[arg-type]
+            )
+        ],
+    )
+
+
+async def awaited(
+    webhooks: Webhooks, webhook: Webhook, delivery_id: str, seconds: float = WAITS_SECONDS
+) -> LoggedDelivery | None:
+    """Wait up to `seconds` for the first attempt of a delivery; the delivery as it is then."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        logged = await webhooks.db.read_long(lambda tx: store.one(tx, webhook.id, delivery_id, webhooks.clock()))
+        if logged is None or logged.attempts > 0 or logged.state not in ALIVE:
+            return logged
+        if asyncio.get_running_loop().time() >= deadline:
+            return logged
+        await asyncio.sleep(_POLL_SECONDS)

@@ -1,0 +1,353 @@
+"""Creating, reading, changing, enabling and disabling webhooks."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hubgate.server.accounts.model import Owner
+from hubgate.server.accounts.single_use_forms import OneUse, use_up
+from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.clock import HOUR, SECOND
+from hubgate.server.errors import Conflict, NotFound, Unprocessable
+from hubgate.server.ids import is_id, new_id
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks import notifications
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering import store as queue
+from hubgate.server.webhooks.management import audit, grants, store
+from hubgate.server.webhooks.management.store import Troubled
+from hubgate.server.webhooks.management.validation import (
+    InvalidField,
+    check_domains,
+    check_overlap,
+    check_secret,
+    check_url,
+    check_watched,
+)
+from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, OWNER_TYPES, Grant, Watch, Webhook
+from hubgate.server.webhooks.permissions.store import is_under_grant
+from hubgate.server.webhooks.sealed import is_secret, new_key, sealed_secret
+
+NO_SUCH = "There is no such webhook."
+FAILING_FOR = HOUR
+# Settings besides the secret and the watched names; the audit log uses these names.
+_LOGGED_SETTINGS = ("url", "domains", "ordered")
+
+
+@dataclass(frozen=True)
+class StoredWebhook:
+    """A stored webhook with its watches under their present names."""
+
+    webhook: Webhook
+    watched: Sequence[Watch]
+    # The name of the app that created the webhook or took it over.
+    app: str = ""
+
+
+@dataclass(frozen=True)
+class WebhookRequest:
+    """The requested settings of a webhook. In an update, None leaves a setting unchanged."""
+
+    url: str | None = None
+    pull: bool = False
+    watched: Sequence[tuple[str, str]] | None = None
+    domains: Sequence[str] | None = None
+    # An empty string removes the secret.
+    secret: str | None = None
+    # How long the old secret also signs. None: no overlap for a new secret, no change for the same secret.
+    overlap_seconds: int | None = None
+    ordered: bool | None = None
+
+
+async def create(
+    webhooks: Webhooks,
+    owner: Owner,
+    settings: WebhookRequest,
+    actor: Actor,
+    use: OneUse | None = None,
+    grant: Grant | None = None,
+) -> StoredWebhook:
+    """Create a webhook. `use` makes a form that shows the secret single-use. `grant` is set if the caller is an app."""
+    now = webhooks.clock()
+    webhook_id = new_id(now)
+    if (settings.url is None) is not settings.pull:
+        raise InvalidField("url", "Say where to, or pull instead.")
+    private_key, public_key = new_key(webhooks.secret, webhook_id)
+    webhook = Webhook(
+        id=webhook_id,
+        user_id=owner.user_id,
+        org_id=owner.org_id,
+        url=None if settings.url is None else check_url(settings.url, webhooks.egress),
+        domains=check_domains(DOMAINS if settings.domains is None else settings.domains),
+        secret=_sealed(webhooks, webhook_id, settings.secret),
+        old_secret=None,
+        old_secret_until=None,
+        private_key=private_key,
+        public_key=public_key,
+        ordered=int(bool(settings.ordered)),
+        state=ENABLED,
+        failing_since=None,
+        closed_until=0,
+        last_trigger_at=None,
+        suspended_at=None,
+        created_at=now,
+    )
+    watched = check_watched(settings.watched or ())
+
+    async def unit(tx: Tx) -> StoredWebhook:
+        await audit.begin_creating(tx, owner, actor)
+        if use is not None:
+            await use_up(tx, use)
+        if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.per_owner:
+            raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
+        await store.add(tx, webhook)
+        await audit.record_change(tx, webhook, Kind.WEBHOOK_CREATE, "created", actor, now)
+        granted = webhook if grant is None else await _set_grant(tx, webhook, grant, now)
+        return await _with_watches(tx, granted, watched, webhooks.clock())
+
+    return await webhooks.db.write(unit)
+
+
+class ConcurrentChange(Exception):
+    """The webhook was changed concurrently: its settings differ from those the caller saw."""
+
+
+async def update(
+    webhooks: Webhooks,
+    owner: Owner,
+    webhook_id: str,
+    settings: WebhookRequest,
+    actor: Actor,
+    use: OneUse | None = None,
+    as_of: StoredWebhook | None = None,
+    grant: Grant | None = None,
+) -> StoredWebhook:
+    """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `use` is as in `create`.
+    Raises ChangedMeanwhile if the settings differ from `as_of`.
+
+    With `grant`, the app takes the webhook over and its permissions apply: otherwise the app could redirect events that
+    only the owner may read. A change without `grant` returns the webhook to its owner, unless the URL is the app's.
+    """
+    if settings.pull and settings.url is not None:
+        raise InvalidField("url", "Say where to, or pull instead.")
+    watched = check_watched(settings.watched) if settings.watched else None
+    domains = None if settings.domains is None else check_domains(settings.domains)
+    url = None if settings.url is None else check_url(settings.url, webhooks.egress)
+    overlap, now = check_overlap(settings.overlap_seconds or 0), webhooks.clock()
+    sealed = _sealed(webhooks, webhook_id, settings.secret)
+
+    async def unit(tx: Tx) -> StoredWebhook:
+        await audit.begin(tx, owner.org_id, actor)
+        if use is not None:
+            await use_up(tx, use)
+        before = await lock_webhook(tx, owner, webhook_id)
+        watched_before = await store.watches_of(tx, webhook_id)
+        if as_of is not None and _settings_of(as_of) != _settings_of(StoredWebhook(before, watched_before)):
+            raise ConcurrentChange
+        after = replace(
+            before,
+            url=None if settings.pull else url or before.url,
+            domains=domains or before.domains,
+            ordered=before.ordered if settings.ordered is None else int(settings.ordered),
+        )
+        if settings.secret and is_secret(webhooks.secret, before, settings.secret):
+            if settings.overlap_seconds is not None and (before.old_secret_until or 0) > now:
+                after = _with_old_secret(after, before.old_secret, overlap, now)
+        elif settings.secret is not None:
+            after = _with_old_secret(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
+        taken_over = grant is not None and not grant.created(before)
+        taken_back = grant is None and before.is_taken_back_with(after.url)
+        if taken_over:
+            after = _with_new_credentials(webhooks, after, sealed)
+        elif taken_back:
+            # The app may know the old secret.
+            after = replace(after, secret=sealed, old_secret=None, old_secret_until=None)
+        await store.update(tx, after)
+        if grant is not None:
+            after = await _set_grant(tx, replace(after, taken_over=before.taken_over_as(after.url)), grant, now)
+        elif taken_back:
+            after = await _return_to_owner(tx, after, actor, now)
+        if taken_over:
+            await audit.record_app(tx, after, "took over", "with", await _app_name(tx, after), actor, now)
+            await notifications.taken_over(tx, webhooks, after)
+            if watched is None:
+                await _drop_watches_beyond_grant(tx, webhook_id)
+        if after.url != before.url:
+            # Failures of the old URL do not count for the new URL.
+            await store.reset_failures(tx, webhook_id)
+            await queue.replan(tx, [webhook_id], now)
+        stored = (
+            StoredWebhook(after, await store.watches_of(tx, webhook_id))
+            if watched is None
+            else await _with_watches(tx, after, watched, webhooks.clock())
+        )
+        changed = [name for name in _LOGGED_SETTINGS if getattr(before, name) != getattr(after, name)]
+        changed += ["watched"] if list(stored.watched) != watched_before else []
+        await audit.record_update(tx, before, after, changed, actor, now)
+        if after.secret and _secrets(after) != _secrets(before):
+            details = {"overlapSeconds": overlap} if after.old_secret else {}
+            await audit.record_change(tx, after, Kind.WEBHOOK_SET_SECRET, "set the secret of", actor, now, details)
+        elif before.secret and not after.secret:
+            await audit.record_change(tx, after, Kind.WEBHOOK_DELETE_SECRET, "removed the secret of", actor, now)
+        return stored
+
+    return await webhooks.db.write(unit)
+
+
+def _settings_of(stored: StoredWebhook) -> tuple[object, ...]:
+    return stored.webhook.url, stored.webhook.domains, stored.webhook.ordered, list(stored.watched)
+
+
+async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor, *, on: bool) -> StoredWebhook:
+    """Enable or disable a webhook. Disabling skips queued deliveries; enabling does not queue them again."""
+    now = webhooks.clock()
+
+    async def unit(tx: Tx) -> StoredWebhook:
+        await audit.begin(tx, owner.org_id, actor)
+        before = await lock_webhook(tx, owner, webhook_id)
+        if on:
+            await require_grant(tx, before)
+            await store.enable(tx, webhook_id)
+        elif before.state != DISABLED:
+            await store.disable(tx, webhook_id)
+            await queue.skip_all(tx, webhook_id, DISABLED, now)
+        state = ENABLED if on else DISABLED
+        if before.state != state:
+            kind, verb = (Kind.WEBHOOK_ENABLE, "enabled") if on else (Kind.WEBHOOK_DISABLE, "disabled")
+            await audit.record_change(tx, before, kind, verb, actor, now)
+        return StoredWebhook(replace(before, state=state), await store.watches_of(tx, webhook_id))
+
+    return await webhooks.db.write_long(unit)
+
+
+async def get(webhooks: Webhooks, owner: Owner, webhook_id: str) -> StoredWebhook:
+    async def unit(tx: Tx) -> StoredWebhook:
+        found = await store.find(tx, webhook_id, owner.user_id, owner.org_id) if is_id(webhook_id) else None
+        if found is None:
+            raise NotFound(NO_SUCH)
+        return StoredWebhook(found, await store.watches_of(tx, webhook_id), await _app_name(tx, found))
+
+    return await webhooks.db.read(unit)
+
+
+async def every(webhooks: Webhooks, owner: Owner) -> list[StoredWebhook]:
+    async def unit(tx: Tx) -> list[StoredWebhook]:
+        watches = await store.watches_of_owner(tx, owner.user_id, owner.org_id)
+        found = await store.of_owner(tx, owner.user_id, owner.org_id)
+        return [StoredWebhook(webhook, watches.get(webhook.id, [])) for webhook in found]
+
+    return await webhooks.db.read_long(unit)
+
+
+async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant: Grant) -> list[StoredWebhook]:
+    """Remove names from webhooks that do not belong to the app, except those of accounts and public repos: the user did
+    not grant access to others. The name of a repo that does not exist may be the name of a private one.
+    """
+    foreign = [stored for stored in found if not grant.created(stored.webhook)]
+    targets = {watch.target_id for stored in foreign for watch in stored.watched if watch.target_id}
+    public = await webhooks.db.read(lambda tx: store.public_among(tx, sorted(targets))) if targets else set()
+
+    def hidden(stored: StoredWebhook) -> StoredWebhook:
+        shown = [watch for watch in stored.watched if watch.type in OWNER_TYPES or watch.target_id in public]
+        return StoredWebhook(stored.webhook, shown)
+
+    return [stored if grant.created(stored.webhook) else hidden(stored) for stored in found]
+
+
+async def troubled(webhooks: Webhooks, user_id: str, most: int) -> tuple[list[Troubled], dict[str | None, int]]:
+    """Webhooks that need attention, because they are suspended or have been failing for FAILING_FOR, and the number of
+    further ones by organization, None for the user's own.
+    """
+    before = webhooks.clock() - FAILING_FOR
+
+    async def unit(tx: Tx) -> tuple[list[Troubled], dict[str | None, int]]:
+        found = await store.troubled(tx, user_id, before, most)
+        if len(found) < most:
+            return found, {}
+        listed = Counter(webhook.organization for webhook in found)
+        totals = await store.count_troubled(tx, user_id, before)
+        return found, {name: count - listed[name] for name, count in totals.items() if count > listed[name]}
+
+    return await webhooks.db.read_long(unit)
+
+
+async def lock_webhook(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
+    """Lock a webhook of the owner until the transaction ends."""
+    webhook = await store.lock(tx, webhook_id) if is_id(webhook_id) else None
+    if webhook is None or (webhook.user_id, webhook.org_id) != (owner.user_id, owner.org_id):
+        raise NotFound(NO_SUCH)
+    return webhook
+
+
+async def require_grant(tx: Tx, webhook: Webhook) -> None:
+    """Reject enabling a webhook whose grant has ended."""
+    if not await is_under_grant(tx, webhook.id):
+        raise Conflict(grants.lapsed(webhook))
+
+
+async def _set_grant(tx: Tx, webhook: Webhook, grant: Grant, now: int) -> Webhook:
+    granted = replace(
+        webhook,
+        client_id=grant.client_id,
+        grant_kind=grant.kind,
+        granted_by=grant.user_id,
+        granted_scopes=grant.scopes,
+    )
+    await store.set_grant(tx, granted, await grants.reach_of(tx, grant, webhook.org_id), now)
+    return granted
+
+
+async def _return_to_owner(tx: Tx, webhook: Webhook, actor: Actor, now: int) -> Webhook:
+    await audit.record_app(tx, webhook, "took back", "from", await _app_name(tx, webhook), actor, now)
+    await store.clear_grant(tx, webhook.id)
+    return replace(webhook, client_id=None, grant_kind=None, granted_by=None, granted_scopes=None, taken_over=0)
+
+
+async def _app_name(tx: Tx, webhook: Webhook) -> str:
+    return await store.app_name(tx, webhook.grant) if webhook.grant else ""
+
+
+def _with_new_credentials(webhooks: Webhooks, webhook: Webhook, sealed: bytes | None) -> Webhook:
+    """Replace the secret and the key when an app takes a webhook over: with the old ones its deliveries would carry the
+    owner's signature (attacks O74, W41).
+    """
+    private_key, public_key = new_key(webhooks.secret, webhook.id)
+    return replace(
+        webhook,
+        secret=sealed,
+        old_secret=None,
+        old_secret_until=None,
+        private_key=private_key,
+        public_key=public_key,
+    )
+
+
+async def _drop_watches_beyond_grant(tx: Tx, webhook_id: str) -> None:
+    """Remove watches that the grant does not cover from a webhook that an app takes over: the app would learn the names
+    of private repos.
+    """
+    await store.drop_beyond_grant(tx, webhook_id)
+    if not await store.watches_of(tx, webhook_id):
+        raise InvalidField("watched", "Name what to watch: this app may not see what this webhook watches now.")
+
+
+async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now: int) -> StoredWebhook:
+    # `now` is read inside the transaction: changes from before its start were not watched.
+    bound = [replace(watch, target_id=await store.target_of(tx, watch)) for watch in watched]
+    await store.set_watches(tx, webhook.id, bound, now)
+    return StoredWebhook(webhook, await store.watches_of(tx, webhook.id))
+
+
+def _with_old_secret(webhook: Webhook, old: bytes | None, seconds: int, now: int) -> Webhook:
+    overlaps = bool(old and seconds)
+    return replace(
+        webhook, old_secret=old if overlaps else None, old_secret_until=now + seconds * SECOND if overlaps else None
+    )
+
+
+def _secrets(webhook: Webhook) -> tuple[bytes | None, bytes | None, int | None]:
+    return webhook.secret, webhook.old_secret, webhook.old_secret_until
+
+
+def _sealed(webhooks: Webhooks, webhook_id: str, secret: str | None) -> bytes | None:
+    return sealed_secret(webhooks.secret, webhook_id, check_secret(secret)) if secret else None

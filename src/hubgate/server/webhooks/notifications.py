@@ -1,0 +1,82 @@
+"""Mail to the owner of a webhook: half-way to suspension, on suspension, when the grant of its app is narrowed or ends,
+and when an app takes the webhook over.
+
+Mail is queued in the transaction of the change. For an organization's webhook all admins are notified, and suspensions
+are also recorded in the audit log.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from urllib.parse import urlsplit
+
+from hubgate.server.audit.model import SYSTEM, Kind
+from hubgate.server.clock import iso
+from hubgate.server.mail import texts
+from hubgate.server.mail.message import Message
+from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.management import audit, store
+from hubgate.server.webhooks.management.store import OwnerAddress
+from hubgate.server.webhooks.model import SUSPENDED_AFTER, Webhook
+
+
+async def half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_since: int, status: int | None) -> None:
+    last_status = "none" if status is None else str(status)
+    for owner in await store.owners_of(tx, webhook_id):
+        mail = texts.webhook_failing(
+            owner.email,
+            _host(owner),
+            _utc_minute(failing_since),
+            last_status,
+            _utc_minute(failing_since + SUSPENDED_AFTER)[:10],
+            _link(webhooks, owner, webhook_id),
+        )
+        await webhooks.outbox.add(tx, mail)
+
+
+async def suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -> None:
+    webhook = await store.lock(tx, webhook_id)
+    if webhook is not None:
+        await audit.record_change(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock())
+    for owner in await store.owners_of(tx, webhook_id):
+        mail = texts.webhook_suspended(owner.email, _host(owner), waiting, _link(webhooks, owner, webhook_id))
+        await webhooks.outbox.add(tx, mail)
+
+
+async def grant_ended(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
+    """Notify the owner that the webhook was suspended because its app lost access."""
+    data = {"reason": "the app that created it lost its access"}
+    await audit.record_change(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), data)
+    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_revoked, done=webhook.done_by_app))
+
+
+async def grant_narrowed(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
+    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_narrowed, done=webhook.done_by_app))
+
+
+async def taken_over(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
+    await _mail_about_app(tx, webhooks, webhook, texts.webhook_taken_over)
+
+
+async def _mail_about_app(
+    tx: Tx, webhooks: Webhooks, webhook: Webhook, text: Callable[[str, str, str, str], Message]
+) -> None:
+    if webhook.grant is None:
+        return
+    app = await store.app_name(tx, webhook.grant)
+    for owner in await store.owners_of(tx, webhook.id):
+        name = _host(owner) or webhook.id
+        await webhooks.outbox.add(tx, text(owner.email, name, app, _link(webhooks, owner, webhook.id)))
+
+
+def _host(owner: OwnerAddress) -> str:
+    return urlsplit(owner.url or "").netloc
+
+
+def _link(webhooks: Webhooks, owner: OwnerAddress, webhook_id: str) -> str:
+    root = f"/organizations/{owner.organization}" if owner.organization else ""
+    return f"{webhooks.base_url}{root}/settings/webhooks/{webhook_id}"
+
+
+def _utc_minute(at: int) -> str:
+    return f"{iso(at)[:16].replace('T', ' ')} UTC"
