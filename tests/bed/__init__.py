@@ -2,7 +2,7 @@
 
     postgres.py    real PostgreSQL servers of the supported versions
     engines.py     a fresh, migrated database on either engine, in milliseconds
-    startup.py     a hub on a real socket in this process, with a frozen clock
+    running.py     a hub on a real socket in this process, with a frozen clock
     processes.py   `hubgate serve` in a separate process that a test can kill
     operator.py    the operator's shell
     people.py      users, tokens and signed-in browsers; organizations.py, helpers for organizations
