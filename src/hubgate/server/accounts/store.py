@@ -3,7 +3,7 @@
 from hubgate.server.accounts.model import Organization, Person, User, person_of
 from hubgate.server.accounts.names import name_key
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import containing
+from hubgate.server.storage.sqltext import as_params, containing, insert_row
 
 # In the order of model.User, model.Organization and the role. Statements that read a credential start with PERSON.
 USER = """u.id, u.name, u.fullname, u.email, u.email_verified_at, u.website, u.operator, u.can_pay, u.created_at,
@@ -139,30 +139,18 @@ async def names_of(tx: Tx, owner_id: str) -> list[str]:
     return [row["key"] for row in rows]
 
 
+_ADD_USER = insert_row(
+    """
+    INSERT INTO users (id, name, fullname, email, email_verified_at, password_hash, website, operator, can_pay,
+        created_at)
+    """,
+    "ON CONFLICT (email) DO NOTHING RETURNING id",
+)
+
+
 async def add_user(tx: Tx, user: User, password_hash: str | None) -> bool:
     """Insert a user; False if the e-mail address already has an account."""
-    row = await tx.one(
-        """
-        INSERT INTO users (id, name, fullname, email, email_verified_at, password_hash, website, operator, can_pay,
-            created_at)
-        VALUES (:id, :name, :fullname, :email, :email_verified_at, :password_hash, :website, :operator, :can_pay,
-            :created_at)
-        ON CONFLICT (email) DO NOTHING RETURNING id
-        """,
-        {
-            "id": user.id,
-            "name": user.name,
-            "fullname": user.fullname,
-            "email": user.email,
-            "email_verified_at": user.email_verified_at,
-            "password_hash": password_hash,
-            "website": user.website,
-            "operator": user.operator,
-            "can_pay": user.can_pay,
-            "created_at": user.created_at,
-        },
-    )
-    return row is not None
+    return await tx.one(_ADD_USER, as_params(user) | {"password_hash": password_hash}) is not None
 
 
 async def set_profile(tx: Tx, user_id: str, fullname: str, website: str) -> None:
@@ -258,13 +246,12 @@ async def count_users(tx: Tx) -> Row:
     return rows[0]
 
 
+_REACH = insert_row("INSERT INTO milestones (name, reached_at)", "ON CONFLICT DO NOTHING RETURNING name")
+
+
 async def reach(tx: Tx, milestone: str, now: int) -> bool:
     """Record a milestone; False if it was reached before."""
-    row = await tx.one(
-        "INSERT INTO milestones (name, reached_at) VALUES (:name, :now) ON CONFLICT DO NOTHING RETURNING name",
-        {"name": milestone, "now": now},
-    )
-    return row is not None
+    return await tx.one(_REACH, {"name": milestone, "reached_at": now}) is not None
 
 
 async def reached(tx: Tx | Database, milestone: str) -> bool:

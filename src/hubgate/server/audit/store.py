@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hubgate.server.audit.filters import Filter
 from hubgate.server.audit.model import Batch, Entry, Head, Listed
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import as_params, beginning, containing
+from hubgate.server.storage.sqltext import as_params, beginning, containing, insert_row
 
 # In the order of model.Entry, model.Batch and model.Head.
 ENTRY = """e.id, e.org_id, e.created_at, e.type, e.message, e.author_id, e.author_name, e.ip, e.user_agent, e.data,
@@ -21,17 +21,15 @@ _LISTED = f"""
     FROM audit_entries e LEFT JOIN users u ON u.id = e.author_id LEFT JOIN access_tokens t ON t.id = e.token_id
 """
 
+_ADD = insert_row(f"INSERT INTO audit_entries ({ENTRY.replace('e.', '')})")
+_ADD_BATCH = insert_row(
+    f"INSERT INTO audit_batches ({BATCH.replace('b.', '')})", "ON CONFLICT DO NOTHING RETURNING seq"
+)
+_ADD_HEAD = insert_row(f"INSERT INTO audit_heads ({HEAD.replace('h.', '')})", "ON CONFLICT DO NOTHING RETURNING org_id")
+
 
 async def add(tx: Tx, entry: Entry) -> None:
-    await tx.exec(
-        """
-        INSERT INTO audit_entries (id, org_id, created_at, type, message, author_id, author_name, ip, user_agent,
-            data, token, oauth, token_id, batch, position)
-        VALUES (:id, :org_id, :created_at, :type, :message, :author_id, :author_name, :ip, :user_agent,
-            :data, :token, :oauth, :token_id, :batch, :position)
-        """,
-        as_params(entry),
-    )
+    await tx.exec(_ADD, as_params(entry))
 
 
 # Sealing ------------------------------------------------------------------------------------------------------------
@@ -66,15 +64,7 @@ async def head(tx: Tx | Database, org_id: str) -> Head | None:
 
 async def add_batch(tx: Tx, batch: Batch) -> bool:
     """Insert a batch; False if another sealer took the number."""
-    row = await tx.one(
-        """
-        INSERT INTO audit_batches (org_id, seq, entries, hash, sealed_at, dropped_at)
-        VALUES (:org_id, :seq, :entries, :hash, :sealed_at, :dropped_at)
-        ON CONFLICT DO NOTHING RETURNING seq
-        """,
-        as_params(batch),
-    )
-    return row is not None
+    return await tx.one(_ADD_BATCH, as_params(batch)) is not None
 
 
 async def put_in_batch(tx: Tx, entries: Sequence[Entry], seq: int) -> None:
@@ -89,11 +79,7 @@ async def put_head(tx: Tx, new: Head, old: Head | None) -> bool:
     """Replace the head `old` by `new`; False if the head has changed since `old` was read."""
     values = as_params(new)
     if old is None:
-        sql = """
-            INSERT INTO audit_heads (org_id, seq, hash, dropped, broken, mac)
-            VALUES (:org_id, :seq, :hash, :dropped, :broken, :mac) ON CONFLICT DO NOTHING RETURNING org_id
-        """
-        return await tx.one(sql, values) is not None
+        return await tx.one(_ADD_HEAD, values) is not None
     sql = """
         UPDATE audit_heads SET seq = :seq, hash = :hash, dropped = :dropped, broken = :broken, mac = :mac
         WHERE org_id = :org_id AND mac = :old_mac

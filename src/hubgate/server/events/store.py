@@ -6,13 +6,14 @@ from hubgate.server.events.depth import depth_of_change
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import Snapshot
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.storage.sqltext import Params
+from hubgate.server.storage.sqltext import Params, insert_row
 
-_ADD = """
+_ADD = insert_row(
+    """
     INSERT INTO events (id, repo_id, repo_seq, repo_type, owner_id, private, scope, action, body, depth, created_at,
         guest)
-    VALUES (:id, :repo_id, :seq, :repo_type, :owner_id, :private, :scope, :action, :body, :depth, :created_at, :guest)
-"""
+    """
+)
 
 
 async def add(
@@ -30,7 +31,7 @@ def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: 
     return {
         "id": event_id,
         "repo_id": repo.id,
-        "seq": seq,
+        "repo_seq": seq,
         "repo_type": repo.type,
         "owner_id": repo.owner_id,
         "private": int(repo.private),

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 
 from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.sqltext import Params, insert_row
+
+_ADD = insert_row("INSERT INTO mails (id, sealed, attempts, due_at, expires_at)")
 
 
 async def add(tx: Tx, mail_id: str, sealed: bytes, due_at: int, expires_at: int) -> None:
-    await tx.exec(
-        """
-        INSERT INTO mails (id, sealed, attempts, due_at, expires_at) VALUES (:id, :sealed, 0, :due_at, :expires_at)
-        """,
-        {"id": mail_id, "sealed": sealed, "due_at": due_at, "expires_at": expires_at},
-    )
+    values: Params = {"id": mail_id, "sealed": sealed, "attempts": 0, "due_at": due_at, "expires_at": expires_at}
+    await tx.exec(_ADD, values)
 
 
 async def due(tx: Tx, now: int, most: int) -> Sequence[Row]:

@@ -66,9 +66,20 @@ def _numbered(sql: str, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]
     return _TOKEN.sub(number, _POSTGRES_ONLY.sub(r"\1", sql)), tuple(numbers)
 
 
+def insert_row(into: str, suffix: str = "") -> str:
+    """The statement that inserts one row, from parameters named like its columns. Called at import, once per statement.
+
+    `insert_row("INSERT INTO leases (name, holder)", "ON CONFLICT DO NOTHING")` adds `VALUES (:name, :holder)`.
+    """
+    columns = into[into.index("(") + 1 : into.index(")")].split(",")
+    values = ", ".join(f":{column.strip()}" for column in columns)
+    return f"{into} VALUES ({values}) {suffix}"
+
+
 def as_params(record: Any) -> dict[str, Value]:
-    """The fields of a dataclass by name. `dataclasses.asdict` would make deep copies."""
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+    """The fields of a dataclass or struct by name. `asdict` would make deep copies."""
+    names = getattr(record, "__struct_fields__", None) or record.__dataclass_fields__
+    return {name: getattr(record, name) for name in names}
 
 
 def containing(part: str) -> str:

@@ -1,6 +1,7 @@
 """Statements on rate-limit buckets."""
 
 from hubgate.server.storage.database import Batch, Database, Tx
+from hubgate.server.storage.sqltext import Params, insert_row
 
 # A window starts with its first hit. One statement counts and returns the total, so parallel attempts cannot slip
 # through. The rows of a batch are milliseconds apart and share the latest `now`: one lookup per row would be quadratic.
@@ -30,32 +31,28 @@ async def full_until(db: Database | Tx, bucket: bytes, most: int, now: int) -> i
     return row["resets_at"] if row else None
 
 
+_COUNT = insert_row(
+    "INSERT INTO rate_limits (bucket, hits, resets_at)",
+    """
+    ON CONFLICT (bucket) DO UPDATE SET
+        hits = CASE WHEN rate_limits.resets_at <= :now THEN 1 ELSE rate_limits.hits + 1 END,
+        resets_at = CASE WHEN rate_limits.resets_at <= :now THEN excluded.resets_at ELSE rate_limits.resets_at END
+    WHERE rate_limits.resets_at <= :now OR rate_limits.hits < :most
+    RETURNING bucket
+    """,
+)
+_CLAIM = insert_row("INSERT INTO rate_limits (bucket, hits, resets_at)", "ON CONFLICT DO NOTHING RETURNING bucket")
+
+
 async def count(tx: Tx, bucket: bytes, most: int, now: int, resets_at: int) -> bool:
     """Count a hit in the transaction of the limited action; False if the bucket is full."""
-    row = await tx.one(
-        """
-        INSERT INTO rate_limits (bucket, hits, resets_at) VALUES (:bucket, 1, :resets_at)
-        ON CONFLICT (bucket) DO UPDATE SET
-            hits = CASE WHEN rate_limits.resets_at <= :now THEN 1 ELSE rate_limits.hits + 1 END,
-            resets_at = CASE WHEN rate_limits.resets_at <= :now THEN excluded.resets_at ELSE rate_limits.resets_at END
-        WHERE rate_limits.resets_at <= :now OR rate_limits.hits < :most
-        RETURNING bucket
-        """,
-        {"bucket": bucket, "most": most, "now": now, "resets_at": resets_at},
-    )
-    return row is not None
+    values: Params = {"bucket": bucket, "hits": 1, "resets_at": resets_at, "most": most, "now": now}
+    return await tx.one(_COUNT, values) is not None
 
 
 async def count_exclusive(tx: Tx, bucket: bytes, resets_at: int) -> bool:
     """Claim a bucket for a one-time action, in the transaction of that action; False if already claimed."""
-    row = await tx.one(
-        """
-        INSERT INTO rate_limits (bucket, hits, resets_at) VALUES (:bucket, 1, :resets_at)
-        ON CONFLICT DO NOTHING RETURNING bucket
-        """,
-        {"bucket": bucket, "resets_at": resets_at},
-    )
-    return row is not None
+    return await tx.one(_CLAIM, {"bucket": bucket, "hits": 1, "resets_at": resets_at}) is not None
 
 
 async def refund(tx: Tx, bucket: bytes, resets_at: int) -> None:

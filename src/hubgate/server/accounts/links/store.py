@@ -2,14 +2,14 @@
 
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import insert_row
+
+_ADD = insert_row("INSERT INTO links (key, purpose, user_id, email, expires_at)")
 
 
 async def add(tx: Tx, key: bytes, link: Link, expires_at: int) -> None:
     await tx.exec(
-        """
-        INSERT INTO links (key, purpose, user_id, email, expires_at)
-        VALUES (:key, :purpose, :user_id, :email, :expires_at)
-        """,
+        _ADD,
         {
             "key": key,
             "purpose": link.purpose.value,

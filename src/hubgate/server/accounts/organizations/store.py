@@ -5,27 +5,18 @@ from hubgate.server.accounts.organizations.model import Invitation, Member
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.store import ORGANIZATION, USER, organization
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import containing
+from hubgate.server.storage.sqltext import as_params, containing, insert_row
 
 _INVITATION = "i.id, i.org_id, i.email, i.user_id, i.role, i.invited_by, i.created_at, i.expires_at"
 
+_ADD = insert_row("INSERT INTO organizations (id, name, fullname, website, plan, can_pay, created_at, members_version)")
+_ADD_INVITATION = insert_row(
+    "INSERT INTO invitations (id, key, org_id, email, user_id, role, invited_by, created_at, expires_at)"
+)
+
 
 async def add(tx: Tx, organization: Organization) -> None:
-    await tx.exec(
-        """
-        INSERT INTO organizations (id, name, fullname, website, plan, can_pay, created_at, members_version)
-        VALUES (:id, :name, :fullname, :website, :plan, :can_pay, :created_at, 0)
-        """,
-        {
-            "id": organization.id,
-            "name": organization.name,
-            "fullname": organization.fullname,
-            "website": organization.website,
-            "plan": organization.plan,
-            "can_pay": organization.can_pay,
-            "created_at": organization.created_at,
-        },
-    )
+    await tx.exec(_ADD, as_params(organization) | {"members_version": 0})
 
 
 async def set_name(tx: Tx, org_id: str, name: str) -> None:
@@ -208,23 +199,7 @@ async def members(tx: Tx, org_id: str, *, search: str, email: str, after: str, m
 
 
 async def add_invitation(tx: Tx, key: bytes, invitation: Invitation) -> None:
-    await tx.exec(
-        """
-        INSERT INTO invitations (id, key, org_id, email, user_id, role, invited_by, created_at, expires_at)
-        VALUES (:id, :key, :org_id, :email, :user_id, :role, :invited_by, :created_at, :expires_at)
-        """,
-        {
-            "id": invitation.id,
-            "key": key,
-            "org_id": invitation.org_id,
-            "email": invitation.email,
-            "user_id": invitation.user_id,
-            "role": invitation.role.value,
-            "invited_by": invitation.invited_by,
-            "created_at": invitation.created_at,
-            "expires_at": invitation.expires_at,
-        },
-    )
+    await tx.exec(_ADD_INVITATION, as_params(invitation) | {"key": key, "role": invitation.role.value})
 
 
 async def invitation_by_key(tx: Tx | Database, key: bytes, now: int) -> Invitation | None:

@@ -6,6 +6,7 @@ from hubgate.server.accounts.model import Person, person_of
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.accounts.store import MEMBERSHIPS, PERSON
 from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.sqltext import as_params, insert_row
 
 COLUMNS = "s.id, s.user_id, s.created_at, s.last_used_at, s.ip, s.user_agent"
 _WIDTH = 6
@@ -23,22 +24,11 @@ async def find(db: Database, key: bytes, alive_since: int) -> tuple[Person, Sess
     return person_of(rows), Session(*tuple(rows[0])[-_WIDTH:])
 
 
+_ADD = insert_row("INSERT INTO sessions (key, id, user_id, created_at, last_used_at, ip, user_agent)")
+
+
 async def add(tx: Tx, key: bytes, session: Session) -> None:
-    await tx.exec(
-        """
-        INSERT INTO sessions (key, id, user_id, created_at, last_used_at, ip, user_agent)
-        VALUES (:key, :id, :user_id, :created_at, :last_used_at, :ip, :user_agent)
-        """,
-        {
-            "key": key,
-            "id": session.id,
-            "user_id": session.user_id,
-            "created_at": session.created_at,
-            "last_used_at": session.last_used_at,
-            "ip": session.ip,
-            "user_agent": session.user_agent,
-        },
-    )
+    await tx.exec(_ADD, as_params(session) | {"key": key})
 
 
 async def of_user(tx: Tx, user_id: str, alive_since: int) -> Sequence[Session]:

@@ -6,6 +6,7 @@ from hubgate.server.accounts.model import Person, person_of
 from hubgate.server.accounts.store import MEMBERSHIPS, PERSON
 from hubgate.server.accounts.tokens.model import PersonalToken
 from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.sqltext import as_params, insert_row
 
 COLUMNS = "t.id, t.user_id, t.name, t.role, t.last_four, t.created_at, t.last_used_at"
 _WIDTH = 7
@@ -24,22 +25,11 @@ async def find(db: Database, key: bytes) -> tuple[Person, PersonalToken] | None:
     return person_of(rows), PersonalToken.of(tuple(rows[0])[-_WIDTH:])
 
 
+_ADD = insert_row("INSERT INTO access_tokens (key, id, user_id, name, role, last_four, created_at)")
+
+
 async def add(tx: Tx, key: bytes, token: PersonalToken) -> None:
-    await tx.exec(
-        """
-        INSERT INTO access_tokens (key, id, user_id, name, role, last_four, created_at)
-        VALUES (:key, :id, :user_id, :name, :role, :last_four, :created_at)
-        """,
-        {
-            "key": key,
-            "id": token.id,
-            "user_id": token.user_id,
-            "name": token.name,
-            "role": token.role.value,
-            "last_four": token.last_four,
-            "created_at": token.created_at,
-        },
-    )
+    await tx.exec(_ADD, as_params(token) | {"key": key, "role": token.role.value})
 
 
 async def of_user(tx: Tx, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:

@@ -5,29 +5,15 @@ from dataclasses import dataclass
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos.model import pull_request_of
 from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.sqltext import as_params, insert_row
 
 _COLUMNS = "id, repo_id, num, title, description, status, base, author_id, created_at, closed_by"
 
+_ADD = insert_row(f"INSERT INTO discussions ({_COLUMNS})")
+
 
 async def add(tx: Tx, discussion: Discussion) -> None:
-    await tx.exec(
-        f"""
-        INSERT INTO discussions ({_COLUMNS})
-        VALUES (:id, :repo_id, :num, :title, :description, :status, :base, :author_id, :created_at, :closed_by)
-        """,
-        {
-            "id": discussion.id,
-            "repo_id": discussion.repo_id,
-            "num": discussion.num,
-            "title": discussion.title,
-            "description": discussion.description,
-            "status": discussion.status,
-            "base": discussion.base,
-            "author_id": discussion.author_id,
-            "created_at": discussion.created_at,
-            "closed_by": discussion.closed_by,
-        },
-    )
+    await tx.exec(_ADD, as_params(discussion))
 
 
 async def find(tx: Tx | Database, repo_id: str, num: int) -> Discussion | None:

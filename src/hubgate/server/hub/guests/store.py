@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hubgate.server.accounts.roles import Role
 from hubgate.server.hub.repos.model import PULL_REQUESTS
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import Kind, Params, RowStatement
+from hubgate.server.storage.sqltext import Kind, Params, RowStatement, insert_row
 
 # Whether the user `:user_id` may write to the repo `r`, by ownership or role: Action.REPO_WRITE in access/policy.py,
 # without the limits of a token.
@@ -106,17 +106,19 @@ _CHARGE = RowStatement(
 )
 
 
+_CHARGE_GIT = insert_row(
+    "INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)",
+    """
+    ON CONFLICT (user_id, repo_id, num, oid) DO UPDATE SET
+        updated_at = excluded.updated_at, bytes = guest_bytes.bytes + excluded.bytes
+    """,
+)
+
+
 async def charge_git(tx: Tx, user_id: str, repo_id: str, num: int, size: int, now: int) -> None:
     """Charge a user for git storage; a negative size reduces the charge."""
-    await tx.exec(
-        """
-        INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
-        VALUES (:user_id, :repo_id, :num, '', :size, :now)
-        ON CONFLICT (user_id, repo_id, num, oid) DO UPDATE SET
-            updated_at = excluded.updated_at, bytes = guest_bytes.bytes + excluded.bytes
-        """,
-        {"user_id": user_id, "repo_id": repo_id, "num": num, "size": size, "now": now},
-    )
+    values: Params = {"user_id": user_id, "repo_id": repo_id, "num": num, "oid": "", "bytes": size, "updated_at": now}
+    await tx.exec(_CHARGE_GIT, values)
 
 
 async def drop_waiting(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:

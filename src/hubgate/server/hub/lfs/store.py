@@ -4,20 +4,20 @@ from collections.abc import Iterator, Sequence
 
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.sqltext import Params, insert_row
+
+_LINK = insert_row(
+    "INSERT INTO lfs_links (repo_id, oid, size, blob_sha, created_at, guest)",
+    "ON CONFLICT (repo_id, oid) DO UPDATE SET blob_sha = COALESCE(lfs_links.blob_sha, excluded.blob_sha)",
+)
 
 
 async def link(
     tx: Tx, repo_id: str, oid: str, size: int, blob_sha: str | None, now: int, *, by_guest: bool = False
 ) -> None:
     """Link a file to a repo. A file that a writer sent belongs to the owner, even if guests send it too."""
-    await tx.exec(
-        """
-        INSERT INTO lfs_links (repo_id, oid, size, blob_sha, created_at, guest)
-        VALUES (:repo_id, :oid, :size, :blob_sha, :now, :guest)
-        ON CONFLICT (repo_id, oid) DO UPDATE SET blob_sha = COALESCE(lfs_links.blob_sha, excluded.blob_sha)
-        """,
-        {"repo_id": repo_id, "oid": oid, "size": size, "blob_sha": blob_sha, "now": now, "guest": int(by_guest)},
-    )
+    file: Params = {"repo_id": repo_id, "oid": oid, "size": size, "blob_sha": blob_sha}
+    await tx.exec(_LINK, {**file, "created_at": now, "guest": int(by_guest)})
     if not by_guest:
         await guest_store.make_owners(tx, repo_id, [oid])
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from hubgate.server.hub.repos.model import Card, Owner, Redirect, Repo
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import Params, as_params, insert_row
 
 # In the order of model.Repo.
 REPO = """r.id, r.type, r.owner_kind, r.owner_id, COALESCE(u.name, o.name), r.name, r.private, r.gated,
@@ -64,18 +65,20 @@ async def lock_owner(tx: Tx, owner: Owner) -> Owner | None:
     return Owner(owner.kind, owner.id, row["name"]) if row else None
 
 
+_CLAIM_NAME = insert_row(
+    "INSERT INTO repo_names (owner_id, type, key, repo_id, current)",
+    """
+    ON CONFLICT (owner_id, type, key) DO UPDATE SET current = 1, left_at = NULL, allowed_by = NULL
+        WHERE repo_names.repo_id = excluded.repo_id
+    RETURNING key
+    """,
+)
+
+
 async def claim_name(tx: Tx, repo_id: str, owner_id: str, repo_type: str, name: str) -> bool:
     """Claim a name for a repo; False if another repo has the name or a redirect from it."""
-    row = await tx.one(
-        """
-        INSERT INTO repo_names (owner_id, type, key, repo_id, current)
-        VALUES (:owner_id, :type, :key, :repo_id, 1)
-        ON CONFLICT (owner_id, type, key) DO UPDATE SET current = 1, left_at = NULL, allowed_by = NULL
-            WHERE repo_names.repo_id = excluded.repo_id
-        RETURNING key
-        """,
-        {"owner_id": owner_id, "type": repo_type, "key": name.lower(), "repo_id": repo_id},
-    )
+    values: Params = {"owner_id": owner_id, "type": repo_type, "key": name.lower(), "repo_id": repo_id, "current": 1}
+    row = await tx.one(_CLAIM_NAME, values)
     if row is not None:
         # The owner's name stays reserved from now on (accounts/renames.py).
         sql = "UPDATE names SET had_repos = 1 WHERE owner_id = :owner_id AND current = 1 AND had_repos = 0"
@@ -177,35 +180,16 @@ async def allow_redirects(tx: Tx, repo_id: str, owner_id: str, user_id: str | No
     )
 
 
+_ADD = insert_row(
+    """
+    INSERT INTO repos (id, type, owner_kind, owner_id, name, private, gated, discussions_disabled, sdk, creator_id,
+        creator_client, head_sha, card, tags, created_at, updated_at, generation, last_seq, last_discussion)
+    """
+)
+
+
 async def add(tx: Tx, repo: Repo) -> None:
-    await tx.exec(
-        """
-        INSERT INTO repos (id, type, owner_kind, owner_id, name, private, gated, discussions_disabled, sdk, creator_id,
-            creator_client, head_sha, card, tags, created_at, updated_at, generation, last_seq, last_discussion)
-        VALUES (:id, :type, :owner_kind, :owner_id, :name, :private, :gated, :discussions_disabled, :sdk, :creator_id,
-            :creator_client, :head_sha, :card, :tags, :created_at, :updated_at, :generation, :last_seq, 0)
-        """,
-        {
-            "id": repo.id,
-            "type": repo.type,
-            "owner_kind": repo.owner_kind,
-            "owner_id": repo.owner_id,
-            "name": repo.name,
-            "private": repo.private,
-            "gated": repo.gated,
-            "discussions_disabled": repo.discussions_disabled,
-            "sdk": repo.sdk,
-            "creator_id": repo.creator_id,
-            "creator_client": repo.creator_client,
-            "head_sha": repo.head_sha,
-            "card": repo.card,
-            "tags": repo.tags,
-            "created_at": repo.created_at,
-            "updated_at": repo.updated_at,
-            "generation": repo.generation,
-            "last_seq": repo.last_seq,
-        },
-    )
+    await tx.exec(_ADD, as_params(repo) | {"last_discussion": 0})
 
 
 async def next_seq(tx: Tx, repo_id: str, now: int | None) -> int | None:
@@ -370,7 +354,7 @@ async def move_ref(
     """
     key_params = {"repo_id": repo_id, "name": name}
     if old is None:
-        row = await tx.one(_CREATE_REF, {**key_params, "new": new, "commits": commits})
+        row = await tx.one(_CREATE_REF, {**key_params, "sha": new, "commits": commits})
     elif new is None:
         row = await tx.one(_DELETE_REF, {**key_params, "old": old})
     else:
@@ -379,10 +363,9 @@ async def move_ref(
     return row is not None
 
 
-_CREATE_REF = """
-    INSERT INTO refs (repo_id, name, sha, commits) VALUES (:repo_id, :name, :new, :commits)
-    ON CONFLICT (repo_id, name) DO NOTHING RETURNING sha
-"""
+_CREATE_REF = insert_row(
+    "INSERT INTO refs (repo_id, name, sha, commits)", "ON CONFLICT (repo_id, name) DO NOTHING RETURNING sha"
+)
 _DELETE_REF = "DELETE FROM refs WHERE repo_id = :repo_id AND name = :name AND sha = :old RETURNING sha"
 _UPDATE_REF = """
     UPDATE refs SET sha = :new, commits = COALESCE(CAST(:commits AS BIGINT), commits + CAST(:added AS BIGINT))

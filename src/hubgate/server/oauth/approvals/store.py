@@ -2,6 +2,7 @@
 
 from hubgate.server.oauth.approvals.decision import ConsentDetails
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import insert_row
 
 
 async def find(db: Database, consent_id: str, shown: ConsentDetails) -> Row | None:
@@ -22,20 +23,22 @@ async def set_scopes(tx: Tx, consent_id: str, scopes_of: dict[str, str]) -> None
     )
 
 
+_SAVE = insert_row(
+    "INSERT INTO consent_approvals (consent_id, shown, resources, redirect_uri, scopes, approved_at)",
+    "ON CONFLICT (consent_id, shown) DO UPDATE SET scopes = excluded.scopes, approved_at = excluded.approved_at",
+)
+
+
 async def save(tx: Tx, consent_id: str, shown: ConsentDetails, scopes: str, now: int) -> None:
     await tx.exec(
-        """
-        INSERT INTO consent_approvals (consent_id, shown, resources, redirect_uri, scopes, approved_at)
-        VALUES (:consent_id, :shown, :resources, :redirect_uri, :scopes, :now)
-        ON CONFLICT (consent_id, shown) DO UPDATE SET scopes = excluded.scopes, approved_at = excluded.approved_at
-        """,
+        _SAVE,
         {
             "consent_id": consent_id,
             "shown": shown.key,
             "resources": shown.resources,
             "redirect_uri": shown.redirect_uri,
             "scopes": scopes,
-            "now": now,
+            "approved_at": now,
         },
     )
 

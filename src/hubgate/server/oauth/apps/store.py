@@ -7,6 +7,7 @@ from typing import Any
 from hubgate.server.oauth.apps.model import App, Exchange
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import Params, insert_row
 
 _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes, required_scopes, extra_scopes,
     confidential, token_lifetime, require_pkce, refresh_tokens, redirect_match, created_at, token_exchange,
@@ -14,6 +15,9 @@ _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes
     exchange_since"""
 # For statements elsewhere that join apps as `a`; `app_of` reads columns by name.
 APP = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
+
+_ADD = insert_row(f"INSERT INTO apps ({_COLUMNS})", "ON CONFLICT DO NOTHING RETURNING client_id")
+_ADD_SECRET = insert_row("INSERT INTO app_secrets (key, client_id, last_four, created_at)")
 
 
 async def find(tx: Tx | Database, client_id: str) -> App | None:
@@ -75,13 +79,7 @@ async def every(tx: Tx, after: str, most: int) -> list[App]:
 
 async def add(tx: Tx, app: App) -> bool:
     """False if the client id is taken, which is possible only if an operator chose it."""
-    columns = [column.strip() for column in _COLUMNS.split(",")]
-    values = ", ".join(f":{column}" for column in columns)
-    row = await tx.one(
-        f"INSERT INTO apps ({_COLUMNS}) VALUES ({values}) ON CONFLICT DO NOTHING RETURNING client_id",
-        _row(app),
-    )
-    return row is not None
+    return await tx.one(_ADD, _row(app)) is not None
 
 
 async def update(tx: Tx, app: App) -> bool:
@@ -100,12 +98,8 @@ async def remove(tx: Tx, client_id: str) -> bool:
 
 
 async def add_secret(tx: Tx, client_id: str, key: bytes, last_four: str, now: int) -> None:
-    await tx.exec(
-        """
-        INSERT INTO app_secrets (key, client_id, last_four, created_at) VALUES (:key, :client_id, :last_four, :now)
-        """,
-        {"key": key, "client_id": client_id, "last_four": last_four, "now": now},
-    )
+    values: Params = {"key": key, "client_id": client_id, "last_four": last_four, "created_at": now}
+    await tx.exec(_ADD_SECRET, values)
 
 
 async def end_secrets(tx: Tx, client_id: str, expires_at: int) -> None:

@@ -8,6 +8,7 @@ from hubgate.server.accounts.store import under_membership
 from hubgate.server.oauth.consent.model import AppConnection, Consent
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import Params, insert_row
 
 _COLUMNS = """c.id, c.user_id, c.client_id, c.scopes, c.other_scopes, c.other_resources, c.face, c.app_name,
     c.created_at, c.updated_at, c.last_used_at, co.org_id, co.scopes AS org_scopes"""
@@ -73,22 +74,24 @@ class LockedConsent:
     other_resources: frozenset[str]
 
 
+_LOCK = insert_row(
+    "INSERT INTO consents (id, user_id, client_id, app_id, scopes, face, app_name, created_at, updated_at)",
+    """
+    ON CONFLICT (user_id, client_id) DO UPDATE SET updated_at = excluded.updated_at, app_id = excluded.app_id
+    RETURNING id, scopes, other_scopes, other_resources
+    """,
+)
+
+
 async def lock(tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id: str, now: int) -> LockedConsent:
     """Lock the consent until the transaction ends; created empty if there was none.
 
     `app_id` is the client id of a registered app. ConstraintViolated if that app or the user was deleted.
     """
-    row = await tx.one(
-        """
-        INSERT INTO consents (id, user_id, client_id, app_id, scopes, face, app_name, created_at, updated_at)
-        VALUES (:id, :user_id, :client_id, :app_id, '', '', '', :now, :now)
-        ON CONFLICT (user_id, client_id) DO UPDATE SET updated_at = excluded.updated_at, app_id = excluded.app_id
-        RETURNING id, scopes, other_scopes, other_resources
-        """,
-        {"id": new_id, "user_id": user_id, "client_id": client_id, "app_id": app_id, "now": now},
-    )
+    empty: Params = {"scopes": "", "face": "", "app_name": "", "created_at": now, "updated_at": now}
+    row = await tx.one(_LOCK, {"id": new_id, "user_id": user_id, "client_id": client_id, "app_id": app_id, **empty})
     if row is None:
-        raise RuntimeError("holding a consent returned nothing")
+        raise RuntimeError("locking a consent returned nothing")
     return LockedConsent(
         row["id"],
         frozenset(parse_scopes(row["scopes"])),

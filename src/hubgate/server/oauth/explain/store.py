@@ -4,8 +4,10 @@ import msgspec
 
 from hubgate.server.oauth.explain.model import Refusal, SentParameters
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import as_params, insert_row
 
 COLUMNS = "id, client_id, created_at, endpoint, error, description, sent"
+_ADD = insert_row(f"INSERT INTO app_errors ({COLUMNS})", "ON CONFLICT DO NOTHING")
 
 
 async def is_registered(db: Database, client_id: str) -> bool:
@@ -14,21 +16,7 @@ async def is_registered(db: Database, client_id: str) -> bool:
 
 async def add(tx: Tx, refusal: Refusal, most: int) -> None:
     """Add a rejected request and delete all but the app's newest `most`. An existing id is not overwritten."""
-    await tx.exec(
-        f"""
-        INSERT INTO app_errors ({COLUMNS})
-        VALUES (:id, :client_id, :created_at, :endpoint, :error, :description, :sent) ON CONFLICT DO NOTHING
-        """,
-        {
-            "id": refusal.id,
-            "client_id": refusal.client_id,
-            "created_at": refusal.created_at,
-            "endpoint": refusal.endpoint,
-            "error": refusal.error,
-            "description": refusal.description,
-            "sent": msgspec.json.encode(refusal.sent).decode(),
-        },
-    )
+    await tx.exec(_ADD, as_params(refusal) | {"sent": msgspec.json.encode(refusal.sent).decode()})
     await tx.exec(
         """
         DELETE FROM app_errors WHERE client_id = :client_id AND id NOT IN

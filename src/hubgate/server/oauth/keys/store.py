@@ -2,8 +2,11 @@
 
 from hubgate.server.oauth.keys.model import SigningKey
 from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.sqltext import as_params, insert_row
 
 _COLUMNS = "kid, seq, algorithm, public_jwk, sealed_private, created_at, signs_from, published_until, revoked_at"
+
+_ADD = insert_row(f"INSERT INTO signing_keys ({_COLUMNS})", "ON CONFLICT DO NOTHING RETURNING kid")
 
 
 async def every(tx: Tx) -> list[SigningKey]:
@@ -12,23 +15,7 @@ async def every(tx: Tx) -> list[SigningKey]:
 
 async def add(tx: Tx, key: SigningKey) -> bool:
     """Add a key; False if another process has taken its `seq`."""
-    row = await tx.one(
-        """
-        INSERT INTO signing_keys (kid, seq, algorithm, public_jwk, sealed_private, created_at, signs_from)
-        VALUES (:kid, :seq, :algorithm, :public_jwk, :sealed_private, :created_at, :signs_from)
-        ON CONFLICT DO NOTHING RETURNING kid
-        """,
-        {
-            "kid": key.kid,
-            "seq": key.seq,
-            "algorithm": key.algorithm,
-            "public_jwk": key.public_jwk,
-            "sealed_private": key.sealed_private,
-            "created_at": key.created_at,
-            "signs_from": key.signs_from,
-        },
-    )
-    return row is not None
+    return await tx.one(_ADD, as_params(key)) is not None
 
 
 async def retire_before(tx: Tx, seq: int, published_until: int) -> None:

@@ -2,6 +2,7 @@
 
 from hubgate.server.oauth.requests.model import OperatorRequest
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import insert_row
 
 COLUMNS = """r.id, r.client_id, r.wanted, r.reason, r.created_at, r.granted, r.decided_at, a.name AS app_name,
     COALESCE(ow.name, og.name, '') AS owner, CASE WHEN a.org_id IS NULL THEN 0 ELSE 1 END AS of_organization,
@@ -9,21 +10,23 @@ COLUMNS = """r.id, r.client_id, r.wanted, r.reason, r.created_at, r.granted, r.d
 _FROM = """operator_requests r JOIN apps a ON a.client_id = r.client_id LEFT JOIN users ow ON ow.id = a.owner_id
     LEFT JOIN organizations og ON og.id = a.org_id LEFT JOIN users asker ON asker.id = r.asked_by"""
 
+_ADD = insert_row(
+    "INSERT INTO operator_requests (id, client_id, wanted, reason, asked_by, created_at)",
+    "ON CONFLICT DO NOTHING RETURNING id",
+)
+
 
 async def add(tx: Tx, request_id: str, client_id: str, wanted: str, reason: str, asked_by: str, now: int) -> bool:
     """Add a request; False if the app has the same request pending."""
     row = await tx.one(
-        """
-        INSERT INTO operator_requests (id, client_id, wanted, reason, asked_by, created_at)
-        VALUES (:id, :client_id, :wanted, :reason, :asked_by, :now) ON CONFLICT DO NOTHING RETURNING id
-        """,
+        _ADD,
         {
             "id": request_id,
             "client_id": client_id,
             "wanted": wanted,
             "reason": reason,
             "asked_by": asked_by,
-            "now": now,
+            "created_at": now,
         },
     )
     return row is not None

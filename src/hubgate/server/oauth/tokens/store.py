@@ -8,16 +8,11 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER, under_membership
 from hubgate.server.oauth.tokens.model import AppToken, Code, RefreshToken
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import as_params
+from hubgate.server.storage.sqltext import as_params, insert_row
 
 
 def _columns(shape: Any, prefix: str = "") -> str:
     return ", ".join(prefix + field.name for field in fields(shape))
-
-
-def _insert(table: str, shape: Any) -> str:
-    values = ", ".join(f":{field.name}" for field in fields(shape))
-    return f"INSERT INTO {table} ({_columns(shape)}) VALUES ({values})"
 
 
 def _with_user(table: str, shape: Any) -> str:
@@ -29,11 +24,12 @@ _CODE_WITH_USER = _with_user(CODES, Code)
 _REFRESH_WITH_USER = _with_user(REFRESH_TOKENS, RefreshToken)
 _USER_COLUMN_COUNT = len(User.__struct_fields__)
 
-_ADD_CODE = _insert(CODES, Code)
-_ADD_TOKEN = _insert("app_tokens", AppToken)
+_ADD_CODE = insert_row(f"INSERT INTO codes ({_columns(Code)})")
+_ADD_TOKEN = insert_row(f"INSERT INTO app_tokens ({_columns(AppToken)})")
 # Concurrent refreshes derive the same successor: one inserts it, the others only extend its expiry.
-_ADD_REFRESH = (
-    _insert(REFRESH_TOKENS, RefreshToken) + " ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at"
+_ADD_REFRESH = insert_row(
+    f"INSERT INTO refresh_tokens ({_columns(RefreshToken)})",
+    "ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at",
 )
 
 _ACCESS_COLUMNS = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at, t.resources"

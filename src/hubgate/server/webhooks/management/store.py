@@ -2,18 +2,21 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.store import under_membership
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import RowStatement, Value
+from hubgate.server.storage.sqltext import RowStatement, Value, as_params, insert_row
 from hubgate.server.webhooks.model import CANCELLED, DISABLED, ENABLED, SUSPENDED, Grant, Watch, Webhook
 from hubgate.server.webhooks.permissions.store import ALIVE, EXCHANGED_UNDER, may_read
 
 COLUMNS = ", ".join(f"w.{field.name}" for field in fields(Webhook))
+_NOTHING_SENT = {"last_seq": 0, "quota_from": 0, "quota_used": 0, "failures": 0}
+_ADD = insert_row(f"INSERT INTO webhooks ({COLUMNS.replace('w.', '')}, {', '.join(_NOTHING_SENT)})")
+_ADD_WATCH = insert_row("INSERT INTO watches (webhook_id, type, key, name, target_id, position, made_at)")
 
 
 async def find(tx: Tx | Database, webhook_id: str, user_id: str | None, org_id: str | None) -> Webhook | None:
@@ -51,14 +54,7 @@ async def count_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> int
 
 
 async def add(tx: Tx, webhook: Webhook) -> None:
-    columns = [field.name for field in fields(Webhook)]
-    await tx.exec(
-        f"""
-        INSERT INTO webhooks ({", ".join(columns)}, last_seq, quota_from, quota_used, failures)
-        VALUES ({", ".join(f":{name}" for name in columns)}, 0, 0, 0, 0)
-        """,
-        asdict(webhook),
-    )
+    await tx.exec(_ADD, {**as_params(webhook), **_NOTHING_SENT})
 
 
 async def update(tx: Tx, webhook: Webhook) -> None:
@@ -316,10 +312,7 @@ async def set_watches(tx: Tx, webhook_id: str, watches: Sequence[Watch], now: in
     created = {(row["type"], row["key"]): row["made_at"] for row in before}
     await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": webhook_id})
     await tx.exec_many(
-        """
-        INSERT INTO watches (webhook_id, type, key, name, target_id, position, made_at)
-        VALUES (:webhook_id, :type, :key, :name, :target_id, :position, :made_at)
-        """,
+        _ADD_WATCH,
         [
             {
                 "webhook_id": webhook_id,
