@@ -102,7 +102,7 @@ def test_only_sqlite_makes_a_secret_of_its_own(engine: Engine, tmp_path: Path) -
     else:
         refused = hubgate("serve", *flags, cwd=tmp_path)
         assert refused.returncode == 1
-        assert refused.stderr.startswith("error: HUBGATE_SECRET_KEY must be set with PostgreSQL")
+        assert refused.stderr.startswith("error: HUBGATE_SECRET_KEY must be set with a database server")
         assert not (tmp_path / "var/secret.key").exists()
 
 
@@ -178,7 +178,7 @@ def test_a_lost_secret_is_never_replaced_in_silence(tmp_path: Path) -> None:
     for command in (["serve", "--port", "0"], ["admin", "keys", "list"]):
         refused = hubgate(*command, cwd=tmp_path)
         assert refused.returncode == 1
-        assert refused.stderr.startswith(f"error: {tmp_path / 'var/secret.key'} is missing. Put it back")
+        assert refused.stderr.startswith(f"error: {tmp_path / 'var/secret.key'} is missing. Restore it from a backup")
     assert "secret.key is missing" in hubgate("doctor", cwd=tmp_path).stdout
     assert not (tmp_path / "var/secret.key").exists()
     (tmp_path / "kept").rename(tmp_path / "var/secret.key")

@@ -18,7 +18,6 @@ from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.resources import Hub
-from hubgate.server.storage.engines import sqlite_path
 from hubgate.server.storage.postgres import CONNECTIONS
 
 pytestmark = pytest.mark.one_engine
@@ -50,8 +49,9 @@ def named(hub: RunningHub, token: str, name: str) -> str:
 @contextlib.asynccontextmanager
 async def unwritable(hub: RunningHub) -> AsyncIterator[None]:
     """A stranger keeps tokens from being written; they can be read."""
-    if hub.settings.on_sqlite:
-        with contextlib.closing(sqlite3.connect(sqlite_path(hub.settings.database_url))) as stranger:
+    file = hub.settings.engine.file
+    if file:
+        with contextlib.closing(sqlite3.connect(file)) as stranger:
             stranger.execute("BEGIN IMMEDIATE")
             yield
         return

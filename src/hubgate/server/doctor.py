@@ -20,8 +20,6 @@ from hubgate.server.resources import Hub, open_hub
 from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings
-from hubgate.server.storage.engines import sqlite_path
-from hubgate.server.storage.health import clock_of, integrity
 from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
 from hubgate.server.webhooks.backlog.store import oldest_waiting
 
@@ -56,8 +54,8 @@ async def examine(settings: Settings, clock: Clock = system_clock) -> list[Findi
 
 
 def _configuration(settings: Settings) -> Finding:
-    engine = "SQLite" if settings.on_sqlite else "PostgreSQL"
-    return Finding("configuration", "ok", f"every setting is known and well-formed; {engine}, {settings.server}")
+    text = f"every setting is known and well-formed; {settings.engine.name}, {settings.server}"
+    return Finding("configuration", "ok", text)
 
 
 def _git() -> Finding:
@@ -70,8 +68,8 @@ def _git() -> Finding:
 def _folder(settings: Settings) -> list[Finding]:
     folder = settings.data_dir
     private = [(folder, 0o700, "chmod 700"), (secret_file(folder), 0o600, "chmod 600")]
-    if settings.on_sqlite:
-        private.append((sqlite_path(settings.database_url), 0o600, "chmod 600"))
+    if settings.engine.file:
+        private.append((settings.engine.file, 0o600, "chmod 600"))
     try:
         if not folder.is_dir():
             return [Finding("data folder", "fail", f"{folder} does not exist. Start the hub once.")]
@@ -113,7 +111,7 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
         if state is not SchemaState.CURRENT:
             yield Finding("database", "fail", refusal_of(state))
             return
-        damage = await integrity(hub.db, on_sqlite=hub.settings.on_sqlite)
+        damage = await hub.db.damage()
         yield Finding("database", "fail" if damage else "ok", damage or "answers, with this version's schema")
         yield await _clock(hub)
         async for finding in _keys(hub):
@@ -127,7 +125,7 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
 
 async def _clock(hub: Hub) -> Finding:
     local = hub.clock()
-    remote = await clock_of(hub.db, on_sqlite=hub.settings.on_sqlite)
+    remote = await hub.db.clock()
     skew = abs(local - remote) / SECOND
     if local < BUILT_IN_2026:
         return Finding("clock", "fail", "this machine's clock is years behind. Set it, or tokens will not expire.")

@@ -139,7 +139,7 @@ class Hub:
 async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
     db = await open_database(settings.database_url)
     try:
-        secret = existing_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+        secret = existing_secret(settings.secret_key, settings.data_dir, settings.engine.is_local)
     except StartupError:
         await db.close()
         raise

@@ -79,37 +79,40 @@ def fingerprint(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def existing_secret(configured: str, data_dir: Path, on_sqlite: bool) -> ServerSecret:
-    """The configured secret, or with SQLite the one that the first start created in the data folder."""
+def existing_secret(configured: str, data_dir: Path, is_local: bool) -> ServerSecret:
+    """The configured secret, or the one that the first start created in the data folder.
+
+    `is_local`: only this machine uses the database. Machines that share a database need the same configured secret.
+    """
     if configured:
         return ServerSecret(configured)
-    if not on_sqlite:
+    if not is_local:
         raise StartupError(
-            "HUBGATE_SECRET_KEY must be set with PostgreSQL, the same on every machine. "
-            'Make one with: python3 -c "import secrets; print(secrets.token_urlsafe(48))"'
+            "HUBGATE_SECRET_KEY must be set with a database server, the same on every machine. "
+            'Create one with: python3 -c "import secrets; print(secrets.token_urlsafe(48))"'
         )
     path = secret_file(data_dir)
     try:
         keys = secret_key(path.read_text("utf-8"))
     except FileNotFoundError:
         raise StartupError(
-            f"{path} is missing. Put it back: without it nothing that is sealed can be opened."
+            f"{path} is missing. Restore it from a backup: without this file, sealed data cannot be opened."
         ) from None
     except (OSError, ValueError) as error:
         raise StartupError(f"Cannot read {path}: {error}. Restore it from a backup.") from error
     if not keys:
-        raise StartupError(f"{path} holds no key. Restore it from a backup.")
+        raise StartupError(f"{path} contains no key. Restore it from a backup.")
     return ServerSecret(keys)
 
 
-def first_secret(configured: str, data_dir: Path, on_sqlite: bool) -> ServerSecret:
+def first_secret(configured: str, data_dir: Path, is_local: bool) -> ServerSecret:
     """The secret of a hub without sealed data. A missing secret file is created, readable only by its owner."""
-    if not configured and on_sqlite:
+    if not configured and is_local:
         try:
             _create(secret_file(data_dir))
         except OSError as error:
             raise StartupError(f"Cannot create {secret_file(data_dir)}: {error.strerror}.") from error
-    return existing_secret(configured, data_dir, on_sqlite)
+    return existing_secret(configured, data_dir, is_local)
 
 
 def secret_file(data_dir: Path) -> Path:

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 Parse = Callable[[str], Any]
 
 SHORTEST_SECRET = 32
-SQLITE = "sqlite:///"
 
 
 def text(value: str) -> str:
@@ -104,21 +103,6 @@ def mail_sender(value: str) -> str:
     if sender and not (address.isascii() and re.fullmatch(r"[^\s@]+@[^\s@]+", address)):
         raise ValueError("expected an address such as hub@example.org or Our hub <hub@example.org>")
     return sender
-
-
-def database_url(value: str) -> str:
-    if not value:
-        return ""
-    if value.startswith(("postgresql://", "postgres://")):
-        parts = urlsplit(value)
-        try:
-            _ = parts.port
-        except ValueError:
-            raise ValueError("the port of a database address is a number up to 65535") from None
-        return value
-    if value.startswith(SQLITE) and len(value) > len(SQLITE) and ":memory:" not in value:
-        return value
-    raise ValueError("expected sqlite:///path/to/file.db or postgresql://user:password@host/database")
 
 
 def secret_key(value: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from hubgate.server import setting_values as values
 from hubgate.server.errors import StartupError
 from hubgate.server.scopes import NAMES, Risk, Scope
-from hubgate.server.storage.engines import is_sqlite
+from hubgate.server.storage import engines
 
 PREFIX = "HUBGATE_"
 # Variables of the client library, which share the prefix.
@@ -34,7 +34,7 @@ class Settings:
     port: int = option("8000", values.port, "port to listen on")
     base_url: str = option("", values.base_url, "public address and issuer; http://127.0.0.1:{port} when empty")
     data_dir: Path = option("var", values.folder, "SQLite file, git repos, keys, mail")
-    database_url: str = option("", values.database_url, "sqlite:///… or postgresql://…", secret=True)
+    database_url: str = option("", engines.parse_url, "sqlite:///… or postgresql://…", secret=True)
     workers: int = option("1", values.count(1, 64), "web processes")
     deliver: str = option(
         "child",
@@ -86,8 +86,8 @@ class Settings:
         return self.base_url.startswith("https:")
 
     @property
-    def on_sqlite(self) -> bool:
-        return is_sqlite(self.database_url)
+    def engine(self) -> engines.Engine:
+        return engines.engine_of(self.database_url)
 
 
 OPTIONS = tuple(item for item in fields(Settings) if "parse" in item.metadata)
@@ -111,7 +111,7 @@ def parse(raw: Mapping[str, str], extra_scopes: tuple[Scope, ...] = ()) -> Setti
         except ValueError as error:
             raise StartupError(f"{PREFIX}{item.name.upper()}: {error}") from error
     parsed["base_url"] = parsed["base_url"] or default_base_url(parsed["host"], parsed["port"])
-    parsed["database_url"] = parsed["database_url"] or f"{values.SQLITE}{parsed['data_dir']}/hubgate.db"
+    parsed["database_url"] = parsed["database_url"] or engines.default_url(parsed["data_dir"])
     return Settings(**parsed, extra_scopes=extra_scopes, raw=raw)
 
 

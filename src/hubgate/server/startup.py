@@ -20,7 +20,7 @@ from hubgate.server.secret import ServerSecret, existing_secret, first_secret
 from hubgate.server.settings import Settings, default_base_url
 from hubgate.server.storage import data_folder
 from hubgate.server.storage.database import Database
-from hubgate.server.storage.engines import create_database, open_database, sqlite_path
+from hubgate.server.storage.engines import create_database, open_database
 from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, migrate, refusal_of, schema_state
 from hubgate.server.worker import supervise
 
@@ -57,7 +57,7 @@ def prepared(settings: Settings) -> Iterator[None]:
     with data_folder.in_use(settings.data_dir):
         # Check the secret first: a start that fails must change nothing.
         state = asyncio.run(_inspect(settings))
-    if settings.on_sqlite and state is SchemaState.OLDER:
+    if settings.engine.is_local and state is SchemaState.OLDER:
         bring_forward(settings)
     with data_folder.in_use(settings.data_dir):
         asyncio.run(_prepare(settings))
@@ -66,9 +66,9 @@ def prepared(settings: Settings) -> Iterator[None]:
 
 def bring_forward(settings: Settings) -> bool:
     """Migrate the database, as `hubgate migrate` does. True if the schema was not current."""
-    if not settings.on_sqlite:
+    if not settings.engine.is_local:
         return asyncio.run(_migrate(settings))
-    # As with PostgreSQL, no older server may run during the migration.
+    # No older server may run during the migration.
     data_folder.make_ready(settings.data_dir)
     with data_folder.alone(settings.data_dir):
         return asyncio.run(_migrate(settings))
@@ -94,7 +94,7 @@ async def _setup_link(settings: Settings) -> str | None:
 
 async def _inspect(settings: Settings) -> SchemaState:
     """The schema state of the database; StartupError if its data was sealed with another secret."""
-    if settings.on_sqlite and not sqlite_path(settings.database_url).exists():
+    if settings.engine.file and not settings.engine.file.exists():
         return SchemaState.EMPTY
     db = await open_database(settings.database_url)
     try:
@@ -103,7 +103,7 @@ async def _inspect(settings: Settings) -> SchemaState:
             keys = await db.read(key_store.every)
             if keys:
                 KeyRing(db, _secret_of(settings), system_clock).require_own_secret(keys)
-        elif not settings.on_sqlite:
+        elif not settings.engine.is_local:
             _secret_of(settings)
         return state
     finally:
@@ -111,14 +111,14 @@ async def _inspect(settings: Settings) -> SchemaState:
 
 
 def _secret_of(settings: Settings) -> ServerSecret:
-    return existing_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+    return existing_secret(settings.secret_key, settings.data_dir, settings.engine.is_local)
 
 
 async def _migrate(settings: Settings) -> bool:
     db = await create_database(settings.database_url)
     try:
         was_behind = await migrate(db, settings.database_url)
-        if settings.on_sqlite and not await db.read(key_store.every):
+        if settings.engine.is_local and not await db.read(key_store.every):
             # `admin` and `doctor` need a secret and may run before the first start.
             await _make_keys_ready(db, settings)
         return was_behind
@@ -141,7 +141,7 @@ async def _make_keys_ready(db: Database, settings: Settings) -> None:
     A secret is created only for a hub without sealed data, because a new secret cannot open existing data.
     """
     find_secret = existing_secret if await db.read(key_store.every) else first_secret
-    secret = find_secret(settings.secret_key, settings.data_dir, settings.on_sqlite)
+    secret = find_secret(settings.secret_key, settings.data_dir, settings.engine.is_local)
     await KeyRing(db, secret, system_clock).make_ready()
 
 

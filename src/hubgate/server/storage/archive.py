@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from hubgate.server.errors import StartupError
 from hubgate.server.secret import secret_file
 from hubgate.server.storage import data_folder
-from hubgate.server.storage.engines import is_sqlite, sqlite_path
+from hubgate.server.storage.engines import engine_of
 
 FOLDERS = ("repos", "lfs")
 # Uploads in progress, and deletions in progress.
@@ -39,8 +39,7 @@ _UNREADABLE = (OSError, EOFError, ValueError, tarfile.TarError, sqlite3.Error, z
 
 def backup(database_url: str, data_dir: Path, target: Path, *, with_keys: bool) -> int:
     """Write the archive and return its size in bytes. An incomplete archive never appears under the target name."""
-    _only_sqlite(database_url, data_dir)
-    source = sqlite_path(database_url)
+    source = _database_file(database_url, data_dir)
     if not source.exists():
         raise StartupError(f"There is no database at {source} to back up.")
     if target.exists() and not target.is_file():
@@ -65,10 +64,10 @@ def restore(database_url: str, data_dir: Path, archive: Path) -> None:
 
     Files are unpacked into a scratch folder, verified, and then moved into place, the database last.
     """
-    _only_sqlite(database_url, data_dir)
+    database = _database_file(database_url, data_dir)
     if not archive.is_file():
         raise StartupError(f"There is no archive {archive}.")
-    if sqlite_path(database_url).resolve() != (data_dir / DATABASE_NAME).resolve():
+    if database.resolve() != (data_dir / DATABASE_NAME).resolve():
         raise StartupError("Restore works on the database file inside the data folder. Unset HUBGATE_DATABASE_URL.")
     data_folder.make_writable(data_dir)
     with data_folder.alone(data_dir):
@@ -93,12 +92,14 @@ def restore(database_url: str, data_dir: Path, archive: Path) -> None:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _only_sqlite(database_url: str, data_dir: Path) -> None:
-    if not is_sqlite(database_url):
+def _database_file(database_url: str, data_dir: Path) -> Path:
+    file = engine_of(database_url).file
+    if file is None:
         raise StartupError(
-            "This hub keeps its data in PostgreSQL: use pg_dump for the database first, then copy "
+            "The database of this hub is in PostgreSQL: use pg_dump for the database first, then copy "
             f"{data_dir / 'repos'} and {data_dir / 'lfs'}."
         )
+    return file
 
 
 def _snapshot(source: Path, target: Path) -> None:

@@ -91,6 +91,12 @@ class Database(Protocol):
 
     async def tables(self) -> frozenset[str]: ...
 
+    async def damage(self) -> str | None:
+        """The first damage that a check of the database finds, or None."""
+
+    async def clock(self) -> int:
+        """The database's time, in microseconds."""
+
     async def close(self) -> None: ...
 
 

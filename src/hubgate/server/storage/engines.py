@@ -1,38 +1,77 @@
-"""Opens the engine for a database URL. PostgreSQL's driver is imported only if it is used."""
+"""The engines: parses a database URL, says what its engine can do, and opens the database.
+
+The rest of the hub asks for a capability of `Engine`, never for an engine by name, so that another engine needs changes
+only in this package. PostgreSQL's driver is imported only if it is used.
+"""
 
 import os
 import sqlite3
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hubgate.server.errors import StartupError
-from hubgate.server.setting_values import SQLITE
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.sqlite import SqliteDatabase
 
-
-def is_sqlite(url: str) -> bool:
-    return url.startswith(SQLITE)
+_SQLITE = "sqlite:///"
 
 
-def sqlite_path(url: str) -> Path:
-    return Path(url.removeprefix(SQLITE))
+@dataclass(frozen=True)
+class Engine:
+    """The capabilities of a database's engine."""
+
+    name: str
+    # The file that contains the database; None for a database server.
+    file: Path | None
+    # Only processes on this machine use the database. The hub then migrates an older schema when it starts, and the
+    # server secret may be a file in the data folder.
+    is_local: bool
+
+
+def engine_of(url: str) -> Engine:
+    if url.startswith(_SQLITE):
+        return Engine("SQLite", Path(url.removeprefix(_SQLITE)), is_local=True)
+    return Engine("PostgreSQL", None, is_local=False)
+
+
+def default_url(data_dir: Path) -> str:
+    return f"{_SQLITE}{data_dir}/hubgate.db"
+
+
+def parse_url(value: str) -> str:
+    if not value:
+        return ""
+    if value.startswith(("postgresql://", "postgres://")):
+        parts = urlsplit(value)
+        try:
+            _ = parts.port
+        except ValueError:
+            raise ValueError("the port of a database address is a number up to 65535") from None
+        return value
+    if value.startswith(_SQLITE) and len(value) > len(_SQLITE) and ":memory:" not in value:
+        return value
+    raise ValueError("expected sqlite:///path/to/file.db or postgresql://user:password@host/database")
 
 
 async def open_database(url: str) -> Database:
-    if is_sqlite(url) and not sqlite_path(url).exists():
-        raise StartupError(f"There is no database at {sqlite_path(url)}. Start the hub once, with: hubgate serve")
-    return _open_sqlite(sqlite_path(url)) if is_sqlite(url) else _open_postgres(url)
+    file = engine_of(url).file
+    if file is None:
+        return _open_postgres(url)
+    if not file.exists():
+        raise StartupError(f"There is no database at {file}. Start the hub once, with: hubgate serve")
+    return _open_sqlite(file)
 
 
 async def create_database(url: str) -> Database:
     """Open the database, after creating the SQLite file if it does not exist yet."""
-    if is_sqlite(url):
-        path = sqlite_path(url)
+    file = engine_of(url).file
+    if file is not None:
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
-            raise StartupError(f"Cannot create the database file {path}: {error.strerror}.") from error
+            raise StartupError(f"Cannot create the database file {file}: {error.strerror}.") from error
     return await open_database(url)
 
 

@@ -81,6 +81,14 @@ class PostgresDatabase:
         rows = await self._retry_if_lost(lambda connection: PostgresTx(connection).all(sql))
         return frozenset(row[0] for row in rows)
 
+    async def damage(self) -> str | None:
+        """None: PostgreSQL checks pages when it reads them."""
+        return None
+
+    async def clock(self) -> int:
+        row = await self.one("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
+        return int(row[0]) if row else 0
+
     async def close(self) -> None:
         self._closed = True
         idle, self._idle = self._idle, []

@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from hubgate.server.clock import system_clock
 from hubgate.server.jobs.caller import caller_of_context
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Unit
+from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Tx, Unit
 from hubgate.server.storage.fairlock import FairLock
 from hubgate.server.storage.sqlite_connection import (
     SqliteTx,
@@ -76,6 +77,17 @@ class SqliteDatabase:
     async def tables(self) -> frozenset[str]:
         rows = await self._look_up.all("SELECT name FROM sqlite_master WHERE type = 'table'")
         return frozenset(row[0] for row in rows)
+
+    async def damage(self) -> str | None:
+        async def unit(tx: Tx) -> str | None:
+            row = await tx.one("PRAGMA quick_check(1)")
+            verdict = str(row[0]) if row else "no answer"
+            return None if verdict == "ok" else verdict
+
+        return await self.read_long(unit)
+
+    async def clock(self) -> int:
+        return system_clock()
 
     async def close(self) -> None:
         await self._writer.close()

@@ -17,7 +17,7 @@ from typing import Any
 
 from hubgate.server.errors import StartupError
 from hubgate.server.storage.database import Database
-from hubgate.server.storage.engines import is_sqlite, sqlite_path
+from hubgate.server.storage.engines import engine_of
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 REVISIONS = sorted(file.name.partition("_")[0] for file in MIGRATIONS.glob("versions/[0-9]*_*.py"))
@@ -61,7 +61,7 @@ def refusal_of(state: SchemaState) -> str:
 
 async def ensure_for_serving(db: Database, url: str) -> None:
     state = await schema_state(db)
-    if state is SchemaState.OLDER and not is_sqlite(url):
+    if state is SchemaState.OLDER and not engine_of(url).is_local:
         raise StartupError(refusal_of(state))
     await _upgrade(state, url)
 
@@ -81,10 +81,11 @@ async def _upgrade(state: SchemaState, url: str, revision: str = "head") -> None
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
-        if is_sqlite(url):
-            await asyncio.to_thread(_upgrade_sqlite, sqlite_path(url), revision)
-        else:
+        file = engine_of(url).file
+        if file is None:
             await _upgrade_postgres(url, revision)
+        else:
+            await asyncio.to_thread(_upgrade_sqlite, file, revision)
     except (SQLAlchemyError, OSError) as error:
         # The driver's message; SQLAlchemy's message also contains the statement and a link.
         reason = getattr(error, "orig", None) or error
