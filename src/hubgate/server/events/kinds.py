@@ -1,32 +1,47 @@
-"""The registry of event kinds.
+"""The registry of event kinds, with the JSON Schema of each kind's payload.
 
 To add a kind, add a row here and an `outbox.record` call at the change; tests require its golden payload in
-`contract/events/`.
+`contract/events/` and its line in `docs/events.md`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
+
+from hubgate.server.events.schemas import (
+    DIALECT,
+    OWNER,
+    REF,
+    REPO,
+    TRUNCATED,
+    WEBHOOK,
+    Schema,
+    flag,
+    list_of,
+    members,
+    text,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     scope: str
     action: str
-    # Members of the payload besides `event`, `repo` and `webhook`.
-    extras: tuple[str, ...]
     # Completes "Sent when ...".
     when: str
+    # Members of the payload besides those of every payload.
+    extras: Mapping[str, Schema]
 
 
 @unique
 class Kind(Enum):
     scope: str
     action: str
-    extras: tuple[str, ...]
     when: str
+    extras: Mapping[str, Schema]
 
     def __init__(self, row: Row) -> None:
-        self.scope, self.action, self.extras, self.when = row.scope, row.action, row.extras, row.when
+        self.scope, self.action, self.when, self.extras = row.scope, row.action, row.when, row.extras
 
     @property
     def full_name(self) -> str:
@@ -37,8 +52,45 @@ class Kind(Enum):
         """The webhook domain that this kind belongs to."""
         return "discussion" if self.scope.startswith("discussion") else "repo"
 
-    REPO_CREATE = Row("repo", "create", (), "a repo is made; its first commit is part of it")
-    REPO_DELETE = Row("repo", "delete", (), "a repo is deleted")
-    REPO_MOVE = Row("repo", "move", ("movedTo",), "a repo gets another name or owner")
-    REPO_CONTENT = Row("repo.content", "update", ("updatedRefs",), "branches, tags or pull requests point elsewhere")
-    REPO_CONFIG = Row("repo.config", "update", ("updatedConfig",), "settings of a repo change")
+    def schema(self, address: str) -> Schema:
+        """The JSON Schema of the payload; `address` is the URL that serves the schema."""
+        event = members(
+            "The kind of event.",
+            {
+                "action": {"const": self.action, "description": "The kind of change."},
+                "scope": {"const": self.scope, "description": "The part of the repo that changed."},
+            },
+        )
+        payload = members(
+            f"Sent when {self.when}.",
+            {"event": event, "repo": REPO, **self.extras, "webhook": WEBHOOK},
+            {"truncated": TRUNCATED},
+        )
+        return {"$schema": DIALECT, "$id": address, "title": f"{self.scope} {self.action}", **payload}
+
+    REPO_CREATE = Row("repo", "create", "a repo is created, with its first commit", {})
+    REPO_DELETE = Row("repo", "delete", "a repo is deleted", {})
+    REPO_MOVE = Row(
+        "repo",
+        "move",
+        "a repo gets another name or owner",
+        {"movedTo": members("The new location.", {"name": text("The name with its namespace."), "owner": OWNER})},
+    )
+    REPO_CONTENT = Row(
+        "repo.content",
+        "update",
+        "branches, tags or pull requests are created, updated or deleted",
+        {"updatedRefs": list_of(REF, "The refs that changed, all in one change.")},
+    )
+    REPO_CONFIG = Row(
+        "repo.config",
+        "update",
+        "settings of a repo change",
+        {
+            "updatedConfig": members(
+                "The settings that changed; empty if only settings changed that are not reported.",
+                {},
+                {"private": flag("Whether the repo is private now.")},
+            )
+        },
+    )

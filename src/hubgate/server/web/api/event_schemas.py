@@ -7,7 +7,6 @@ from starlette.types import ASGIApp
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import NotFound
 from hubgate.server.events.kinds import Kind
-from hubgate.server.events.schemas import schema_of
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
@@ -18,7 +17,7 @@ _CACHED = {"cache-control": "public, max-age=300"}
 
 def routes(base_url: str) -> list[Route]:
     addresses = {kind: f"{base_url}{PATH}/{kind.full_name}" for kind in Kind}
-    by_name = {kind.full_name: schema_of(kind, address) for kind, address in addresses.items()}
+    by_name = {kind.full_name: kind.schema(address) for kind, address in addresses.items()}
     every = [
         {
             "name": kind.full_name,

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from hubgate.server.clock import HOUR, MINUTE, SECOND
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.events.kinds import Kind
-from hubgate.server.events.schemas import EXTRAS, Schema, members_of
+from hubgate.server.events.schemas import REPO, TRUNCATED, WEBHOOK, Schema
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.api.event_schemas import PATH as SCHEMAS
@@ -39,10 +39,8 @@ _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 
 def routes(pages: Pages) -> list[Route]:
     # `event` identifies the kind, which is in the heading already.
-    every = _members({name: schema for name, schema in members_of(Kind.REPO_CREATE).items() if name != "event"})
-    kinds = [
-        (kind, _members({name: EXTRAS[name] for name in kind.extras}), f"{SCHEMAS}/{kind.full_name}") for kind in Kind
-    ]
+    every = _members({"repo": REPO, "webhook": WEBHOOK, "truncated": TRUNCATED})
+    kinds = [(kind, _members(kind.extras), f"{SCHEMAS}/{kind.full_name}") for kind in Kind]
     contents = [*_CONTENTS, *((f"#{kind.full_name}", f"{kind.scope} {kind.action}") for kind in Kind)]
     waits = [_span(wait) for wait in BACKOFF]
 
