@@ -19,7 +19,7 @@ from tests.bed.running import RunningHub, running
 from tests.bed.watching import make_webhook
 from tests.egress.farend import answering, read_request, serving
 
-from hubgate.server.egress.address_slots import PER_ADDRESS, WAIT_SECONDS
+from hubgate.server.egress.client import PER_ADDRESS, WAIT_SECONDS
 from hubgate.server.ids import new_id
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx

@@ -73,7 +73,7 @@ async def test_callers_take_turns() -> None:
     greedy = [begin(pool, gate.work(f"greedy {number}"), Caller("greedy")) for number in range(20)]
     await until(lambda: len(gate.begun) == 1)
     other = begin(pool, gate.work("other"), Caller("other"))
-    await until(lambda: pool.figures.queued == 20)
+    await until(lambda: pool.metrics.queued == 20)
     gate.open()
     await asyncio.gather(*greedy, other)
     assert gate.begun.index("other") <= 2
@@ -83,13 +83,13 @@ async def test_callers_take_turns() -> None:
 async def test_one_caller_never_has_all_threads() -> None:
     pool, gate = FairPool("test", 3, per_caller=1, per_repo=3), Gate()
     greedy = [begin(pool, gate.work("greedy"), Caller("greedy")) for _ in range(10)]
-    await until(lambda: pool.figures.queued == 9)
+    await until(lambda: pool.metrics.queued == 9)
     others = [begin(pool, gate.work(name), Caller(name)) for name in ("one", "two")]
     await until(lambda: len(gate.begun) == 3)
     assert sorted(gate.begun) == ["greedy", "one", "two"]
     gate.open()
     await asyncio.gather(*greedy, *others)
-    assert pool.figures.running == pool.figures.queued == 0
+    assert pool.metrics.running == pool.metrics.queued == 0
 
 
 async def test_one_repo_never_has_all_threads() -> None:
@@ -124,7 +124,7 @@ async def test_a_caller_rests_after_expensive_work_and_others_do_not() -> None:
     waiting = begin(pool, lambda: "again", greedy)
     for _ in range(5):
         assert await begin(pool, lambda: "other", Caller("other")) == "other"
-    assert (waiting.done(), pool.figures.queued) == (False, 1)
+    assert (waiting.done(), pool.metrics.queued) == (False, 1)
     waiting.cancel()
 
 
@@ -147,16 +147,16 @@ async def test_a_client_that_leaves_stops_its_work_and_starts_no_more() -> None:
         return ""
 
     running, waiting = begin(pool, endless, caller), begin(pool, never, caller)
-    await until(lambda: (pool.figures.running, pool.figures.queued) == (1, 1))
+    await until(lambda: (pool.metrics.running, pool.metrics.queued) == (1, 1))
     left.set()
     for task in (running, waiting):
         with pytest.raises(ClientLeft):
             await task
     with pytest.raises(ClientLeft):
         await begin(pool, never, caller)
-    await until(lambda: pool.figures.running == 0)
+    await until(lambda: pool.metrics.running == 0)
     assert not begun
-    assert pool.figures.abandoned == 2
+    assert pool.metrics.abandoned == 2
     assert await begin(pool, lambda: "others are served", Caller("other")) == "others are served"
 
 
@@ -180,7 +180,7 @@ async def test_what_has_begun_and_may_not_be_interrupted_is_waited_for() -> None
     gate.open()
     assert await begun == "begun"
     assert gate.begun == ["begun"]
-    assert pool.figures.expired == 1
+    assert pool.metrics.expired == 1
 
 
 async def test_a_deadline_ends_work_at_a_checkpoint() -> None:
@@ -188,7 +188,7 @@ async def test_a_deadline_ends_work_at_a_checkpoint() -> None:
     with pytest.raises(Unavailable) as refusal:
         await begin(pool, endless, Caller("one"), 0.1)
     assert refusal.value.retry_after
-    await until(lambda: pool.figures.running == 0)
+    await until(lambda: pool.metrics.running == 0)
 
 
 async def test_a_cancelled_task_leaves_the_queue() -> None:
@@ -196,9 +196,9 @@ async def test_a_cancelled_task_leaves_the_queue() -> None:
     running = begin(pool, gate.work("running"), Caller("one"))
     await until(lambda: len(gate.begun) == 1)
     cancelled = begin(pool, gate.work("cancelled"), Caller("two"))
-    await until(lambda: pool.figures.queued == 1)
+    await until(lambda: pool.metrics.queued == 1)
     cancelled.cancel()
-    await until(lambda: pool.figures.queued == 0)
+    await until(lambda: pool.metrics.queued == 0)
     gate.open()
     await running
     assert gate.begun == ["running"]
@@ -211,7 +211,7 @@ async def test_what_work_raises_is_raised_to_who_awaits_it() -> None:
             await begin(pool, _raising(error), Caller("one"))
     with pytest.raises(RuntimeError):
         await begin(pool, _raising(StopIteration()), Caller("one"))
-    assert pool.figures.running == 0
+    assert pool.metrics.running == 0
 
 
 def _raising(error: Exception) -> Callable[[], str]:

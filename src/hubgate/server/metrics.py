@@ -11,19 +11,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 
 from hubgate.server.errors import StartupError
-from hubgate.server.jobs import figures
-from hubgate.server.jobs.figures import Figures
+from hubgate.server.jobs.pool import POOL_METRICS, PoolMetrics
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-# Help texts of the job gauges, by field name of `jobs.figures.Figures`.
+# Help texts of the job gauges, by field name of `jobs.pool.PoolMetrics`.
 _JOBS = {
     "running": "Jobs in threads now.",
     "queued": "Jobs that wait for a thread.",
     "abandoned": "Jobs dropped since the process started because their client left.",
-    "expired": "Jobs dropped since the process started because their time was over.",
+    "expired": "Jobs dropped since the process started because their deadline passed.",
 }
 
 
@@ -51,7 +50,7 @@ class PrometheusMetrics:
             name: Gauge(f"hubgate_jobs_{name}", meaning, ["pool"], multiprocess_mode="livesum")
             for name, meaning in _JOBS.items()
         }
-        for each in figures.ALL:
+        for each in POOL_METRICS:
             each.changed = self._jobs_changed
             self._jobs_changed(each)
 
@@ -59,7 +58,7 @@ class PrometheusMetrics:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def _jobs_changed(self, jobs: Figures) -> None:
+    def _jobs_changed(self, jobs: PoolMetrics) -> None:
         for name, gauge in self._jobs.items():
             gauge.labels(jobs.pool).set(getattr(jobs, name))
 
@@ -82,7 +81,7 @@ def exposition() -> bytes:
 class _MetricsHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         jobs = self.path == "/metrics"
-        body = exposition() if jobs else b"The figures are at /metrics.\n"
+        body = exposition() if jobs else b"The metrics are at /metrics.\n"
         self.send_response(200 if jobs else 404)
         self.send_header("content-type", CONTENT_TYPE)
         self.send_header("content-length", str(len(body)))

@@ -6,13 +6,13 @@
 
 The edge also sets the request id, adds the standard headers, updates metrics and logs one line per request. When the
 client disconnects, a handler still runs to completion, since stopping could leave a change half done, unless the
-request is read-only (`http/client.py`).
+request is read-only: then its jobs stop (`jobs/caller.py`).
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect
@@ -23,7 +23,6 @@ from hubgate.server.edge.exchange import Exchange
 from hubgate.server.edge.routes import Route
 from hubgate.server.edge.table import Found, RouteTable
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unavailable
-from hubgate.server.http import client
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.headers import StandardHeaders, preflight
 from hubgate.server.http.intake import BoundedBody, check_head
@@ -31,7 +30,7 @@ from hubgate.server.http.peer import Networks, client_address
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import ErrorShape, Surface, surface_of
-from hubgate.server.jobs.caller import ClientLeft
+from hubgate.server.jobs.caller import Caller, ClientLeft, caller_of_context
 from hubgate.server.logs import request_id_of_context, summary_of
 from hubgate.server.metrics import Metrics
 
@@ -42,6 +41,8 @@ log = logging.getLogger("hubgate.http")
 
 # Error shapes of the surfaces for programs, which are recognized by the prefix of the address.
 _PROGRAM_SHAPES = (ErrorShape.API, ErrorShape.OAUTH)
+
+_READ_ONLY = frozenset({"GET", "HEAD"})
 
 # The status logged and counted for a request whose client disconnected before the response; never sent.
 CLIENT_LEFT = 499
@@ -67,11 +68,11 @@ class Edge:
         request = HubRequest(scope, receive)
         request.request_id = exchange.request_id
         request.client_ip = client_address(scope, self.trusted_proxies)
-        token, entered = request_id_of_context.set(request.request_id), client.enter(request)
+        token = request_id_of_context.set(request.request_id)
         try:
-            await self._answer(request, exchange)
+            with _jobs_charged_to_client(request):
+                await self._answer(request, exchange)
         finally:
-            client.leave(request, entered)
             exchange.record(self.metrics, request.client_ip)
             request_id_of_context.reset(token)
 
@@ -153,6 +154,20 @@ class Edge:
         response = self.errors.response(request, exchange.surface, error)
         with contextlib.suppress(ClientDisconnect):
             await response(request.scope, request.receive, exchange.send)
+
+
+@contextlib.contextmanager
+def _jobs_charged_to_client(request: HubRequest) -> Iterator[None]:
+    """Charge the jobs of a request to the client's address, until the guard finds the user."""
+    request.jobs_for = Caller(request.client_ip, may_abandon=request.method in _READ_ONLY)
+    token = caller_of_context.set(request.jobs_for)
+    try:
+        yield
+    finally:
+        request.jobs_for.close()
+        if request.bounded is not None:
+            request.bounded.close()
+        caller_of_context.reset(token)
 
 
 def _presents_credential(request: HubRequest) -> bool:

@@ -3,15 +3,20 @@
 import asyncio
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
-from hubgate.server.egress.address_slots import AddressSlots
-from hubgate.server.egress.addresses import Address, Network, is_allowed, is_public, may_be_opened
+from hubgate.server.egress.addresses import Address, Network, embedded_in, is_allowed, is_public, may_be_opened
 from hubgate.server.egress.exchange import Answer, Connection
 from hubgate.server.egress.own_addresses import OwnAddresses
 from hubgate.server.egress.pool import Key, Pool
 from hubgate.server.egress.resolve import Checked, NoFreeSlot, Resolve, SystemResolver, Unreachable
 from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
+
+PER_ADDRESS = 64
+# A receiver that responds frees a slot within this time. If all requests hang, waiting longer is useless.
+WAIT_SECONDS = 0.5
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
@@ -31,7 +36,7 @@ class Egress:
         self._allowed = allowed
         self._checked = Checked(resolve or self._system or SystemResolver(), allowed, OwnAddresses(own))
         self._pool = Pool(proxy, tls)
-        self._rooms = AddressSlots()
+        self._slots = AddressSlots()
 
     def check(self, url: str) -> None:
         """Reject a URL that can never be used. Names are not resolved, because their addresses may change."""
@@ -70,10 +75,10 @@ class Egress:
 
     async def _send(self, target: Target, addresses: Sequence[Address], request: bytes, cap: int) -> Answer:
         """Send to the first address that accepts a connection and has a free slot."""
-        failure: Unreachable = NoFreeSlot("too many requests are in the air to it")
+        failure: Unreachable = NoFreeSlot("too many requests to this address are in flight")
         for address in addresses:
-            async with self._rooms.entered(address) as has_room:
-                if not has_room:
+            async with self._slots.entered(address) as has_slot:
+                if not has_slot:
                     continue
                 answer = await self._send_on_idle(target, address, request, cap)
                 if answer is not None:
@@ -106,6 +111,55 @@ class Egress:
             raise
         self._pool.refund(key, connection)
         return answer
+
+
+class AddressSlots:
+    """Limits the requests in flight to one IP address, regardless of name, port and owner, in each process.
+
+    A thousand webhooks of a hundred users that all point at one victim must not flood it (attack W29).
+    """
+
+    def __init__(self) -> None:
+        self._taken: Counter[Address | None] = Counter()
+        self._waiting: dict[Address | None, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def entered(self, address: Address) -> AsyncIterator[bool]:
+        """Take a slot for the duration of the block; False if none is free in time. All spellings share one limit."""
+        reached = embedded_in(address)
+        if self._taken[reached] < PER_ADDRESS:
+            self._taken[reached] += 1
+        elif not await self._wait_for_slot(reached):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self._release(reached)
+
+    async def _wait_for_slot(self, reached: Address | None) -> bool:
+        """Wait for a slot that another request releases, in first-come order; False after the timeout."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(reached, deque()).append(turn)
+        try:
+            await asyncio.wait([turn], timeout=WAIT_SECONDS)
+        except asyncio.CancelledError:
+            if not turn.cancel():
+                self._release(reached)
+            raise
+        return not turn.cancel()
+
+    def _release(self, reached: Address | None) -> None:
+        waiting = self._waiting.get(reached, deque())
+        while waiting:
+            turn = waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._waiting.pop(reached, None)
+        self._taken[reached] -= 1
+        if not self._taken[reached]:
+            del self._taken[reached]
 
 
 def _request(method: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:

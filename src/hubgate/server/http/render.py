@@ -15,7 +15,6 @@ from hubgate.server.errors import (
     Unauthorized,
     Unavailable,
 )
-from hubgate.server.http.oauth_text import oauth_text
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import ErrorShape, Surface
 
@@ -28,6 +27,14 @@ LONGEST_HEADER_TEXT = 300
 # 401 without a code is about a bearer token.
 _BUSY = "temporarily_unavailable"
 _OAUTH_CODES = {401: "invalid_token", 403: "access_denied", 429: _BUSY, 500: "server_error", 503: _BUSY}
+
+# Everything but printable ASCII without quote and backslash, which could end the text early in a header or a log.
+_NOT_IN_DESCRIPTION = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]")
+
+
+def oauth_text(text: str) -> str:
+    """The text as an `error_description` (RFC 6749, sections 4.1.2.1 and 5.2), which may echo input of the caller."""
+    return _NOT_IN_DESCRIPTION.sub("?", text)
 
 
 class JsonResponse(Response):

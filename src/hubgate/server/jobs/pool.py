@@ -13,12 +13,12 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from time import monotonic, thread_time
 from typing import Any, TypeVar
 
 from hubgate.server.errors import Unavailable
 from hubgate.server.jobs.caller import BACKGROUND, UNWATCHED, Caller, ClientLeft, caller_of_context
-from hubgate.server.jobs.figures import figures_of
 from hubgate.server.jobs.job import Job, too_late
 
 T = TypeVar("T")
@@ -29,12 +29,30 @@ MOST_WAITING = 1_000
 UNPAID = 0.005
 
 
+@dataclass
+class PoolMetrics:
+    """Metrics of one pool. `abandoned` counts jobs whose client left, `expired` jobs that missed their deadline."""
+
+    pool: str
+    running: int = 0
+    queued: int = 0
+    abandoned: int = 0
+    expired: int = 0
+    # Called after every change, from any thread.
+    changed: Callable[["PoolMetrics"], None] = field(default=lambda _: None, repr=False)
+
+
+# The metrics of all pools of this process.
+POOL_METRICS: list[PoolMetrics] = []
+
+
 class FairPool:
     """A fair thread pool, used by any number of event loops at once. `_lock` guards the queues and counters."""
 
     def __init__(self, name: str, threads: int, *, per_caller: int, per_repo: int, rest: float = 0) -> None:
         """`rest` is how many seconds a caller rests for each second of CPU time that a job used."""
-        self.figures = figures_of(name)
+        self.metrics = PoolMetrics(name)
+        POOL_METRICS.append(self.metrics)
         self._rest = rest
         # The time at which a caller's next job may start, and the callers that have a wake-up timer.
         self._resting_until: dict[str, float] = {}
@@ -76,9 +94,9 @@ class FairPool:
             if len(queued) >= MOST_WAITING:
                 raise Unavailable("Too many requests of yours are waiting. Try again.", retry_after=10)
             queued.append(job)
-            self.figures.queued += 1
+            self.metrics.queued += 1
             self._start_queued()
-        self.figures.changed(self.figures)
+        self.metrics.changed(self.metrics)
 
     def _drop(self, job: Job[Any]) -> bool:
         """Remove a job from the queue; False if the job is not queued."""
@@ -89,8 +107,8 @@ class FairPool:
             queued.remove(job)
             if not queued:
                 del self._queued[job.caller]
-            self.figures.queued -= 1
-        self.figures.changed(self.figures)
+            self.metrics.queued -= 1
+        self.metrics.changed(self.metrics)
         return True
 
     def stop(self, job: Job[Any], error: BaseException) -> None:
@@ -98,16 +116,16 @@ class FairPool:
         if job.future.done() or (not self._drop(job) and not job.interruptible):
             return
         if isinstance(error, ClientLeft):
-            self.figures.abandoned += 1
+            self.metrics.abandoned += 1
         else:
-            self.figures.expired += 1
+            self.metrics.expired += 1
         job.stop(error)
-        self.figures.changed(self.figures)
+        self.metrics.changed(self.metrics)
 
     def _start_queued(self) -> None:
-        while self.figures.running < self._threads and (job := self._dequeue()) is not None:
-            self.figures.queued -= 1
-            self.figures.running += 1
+        while self.metrics.running < self._threads and (job := self._dequeue()) is not None:
+            self.metrics.queued -= 1
+            self.metrics.running += 1
             self._caller_jobs[job.caller] += 1
             if job.repo is not None:
                 self._repo_jobs[job.repo] += 1
@@ -153,7 +171,7 @@ class FairPool:
         with self._lock:
             self._wake_scheduled.discard(caller)
             self._start_queued()
-        self.figures.changed(self.figures)
+        self.metrics.changed(self.metrics)
 
     def _run(self, job: Job[Any]) -> None:
         began = thread_time()
@@ -162,12 +180,12 @@ class FairPool:
         with self._lock:
             if used > UNPAID and self._rest and job.caller != BACKGROUND.share:
                 self._add_rest(job.caller, used * self._rest)
-            self.figures.running -= 1
+            self.metrics.running -= 1
             _decrement(self._caller_jobs, job.caller)
             if job.repo is not None:
                 _decrement(self._repo_jobs, job.repo)
             self._start_queued()
-        self.figures.changed(self.figures)
+        self.metrics.changed(self.metrics)
         # The loop may have been closed since the job started.
         with contextlib.suppress(RuntimeError):
             job.loop.call_soon_threadsafe(settle)

@@ -1,7 +1,7 @@
 """OAuth errors: an RFC error code, a description for the developer and a status (RFC 6749, section 5.2)."""
 
 from hubgate.server.errors import BadRequest, Unauthorized
-from hubgate.server.http.oauth_text import oauth_text
+from hubgate.server.http.render import oauth_text
 
 _INVALID_CLIENT = "The client is unknown, or its credentials do not fit."
 

@@ -1,4 +1,4 @@
-"""The child's end of the supervisor's pipe.
+"""A child process: its end of the supervisor's pipe, and its limit of open files.
 
 The parent writes the settings to standard input as one JSON line and leaves the pipe open. End of file means that the
 parent has died, possibly of SIGKILL; the child then stops, so that no orphan occupies the port. Ctrl-C reaches the
@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 import threading
@@ -19,6 +20,15 @@ from typing import Any, NoReturn
 from hubgate.server.errors import StartupError
 from hubgate.server.scopes import Risk, Scope
 from hubgate.server.settings import Settings, parse
+
+
+def raise_file_limit() -> None:
+    """Raise the limit of open files and connections to the maximum that the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = hard if hard != resource.RLIM_INFINITY else 65536
+    # macOS reports a hard limit that it then rejects.
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, target), hard))
 
 
 def settings_line(settings: Settings) -> bytes:

@@ -22,8 +22,7 @@ from hubgate.server.webhooks.delivering.deliverer import IDLE_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.management import grants
 from hubgate.server.webhooks.retention.cleanup import EVERY_SECONDS, Retention
-from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
-from hubgate.server.worker.files import raise_file_limit
+from hubgate.server.worker.child import exit_as_child, raise_file_limit, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.loops import Loop, LoopRunner
 from hubgate.server.worker.servers import GRACE_SECONDS
 from hubgate.server.worker.sweep import Sweep

@@ -11,8 +11,7 @@ from starlette.types import ASGIApp
 from hubgate.server import logs
 from hubgate.server.app import build_app
 from hubgate.server.resources import Hub, open_hub
-from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
-from hubgate.server.worker.files import raise_file_limit
+from hubgate.server.worker.child import exit_as_child, raise_file_limit, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.servers import SERVERS
 
 

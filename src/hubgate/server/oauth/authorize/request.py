@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from hubgate.server.errors import BadRequest
-from hubgate.server.http.oauth_text import oauth_text
+from hubgate.server.http.render import oauth_text
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent.access_request import AccessRequest
 from hubgate.server.oauth.redirects import with_parameters
