@@ -14,7 +14,7 @@ from tests.bed.running import RunningHub, running
 
 from hubgate.server.accounts.limits import network_of
 
-TOO_MANY = "Too many tries. Wait 15 minutes."
+TOO_MANY = "Too many attempts. Try again in 15 minutes."
 
 
 def guess(client: httpx.Client, username: str, password: str = "a wrong guess") -> httpx.Response:

@@ -360,7 +360,7 @@ def test_mail_that_waits_is_resealed_with_the_keys(operator: Operator, tmp_path:
         arguments = ("admin", "user", "create", "ada", "--email", "ada@example.org")
         done = operator.run(*arguments, HUBGATE_SMTP_URL=server.url())
         assert done.returncode == 0
-        assert "was not sent and will be tried again" in done.stderr, "the operator may want to know"
+        assert "was not sent and will be retried" in done.stderr, "the operator may want to know"
         both = f"{new},{SECRET_KEY}"
         assert operator.json("admin", "keys", "reseal", HUBGATE_SECRET_KEY=both) == {"resealed": 2}
         assert operator.json("admin", "keys", "reseal", HUBGATE_SECRET_KEY=both) == {"resealed": 0}

@@ -39,7 +39,7 @@ def test_doctor_names_what_is_wrong(operator: Operator) -> None:
     (operator.folder / "data").chmod(0o700)
     other = operator.run("doctor", HUBGATE_SECRET_KEY="another secret of at least thirty-two characters")
     assert other.returncode == 1
-    assert "does not open. Put the secret it was sealed with back." in other.stdout
+    assert "cannot be opened. Restore the secret that it was sealed with." in other.stdout
 
 
 def test_keys_rotate_with_overlap_and_are_published_at_once(operator: Operator) -> None:
@@ -130,7 +130,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     (tmp_path / "theirs/file").write_text("x")
     refused = hubgate("serve", "--port", "0", "--data-dir", "theirs", cwd=tmp_path)
     assert refused.returncode == 1
-    assert f"{tmp_path / 'theirs'} is not empty and holds no hub" in refused.stderr
+    assert f"{tmp_path / 'theirs'} is not empty, and not a hub's data folder" in refused.stderr
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["file"]
 
 

@@ -161,5 +161,5 @@ def test_var_is_not_mistaken_for_a_hubs_folder(tmp_path: Path) -> None:
         command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=30, check=False
     )
     assert done.returncode == 1
-    assert "holds no hub" in done.stderr
+    assert "not a hub's data folder" in done.stderr
     assert sorted(path.name for path in (tmp_path / "var").rglob("*")) == ["log", "mail"]

@@ -67,8 +67,8 @@ def test_a_bad_value_stops_the_start_and_is_named(variable: str, value: str, say
         ("prot = 1", "prot is not a setting of hubgate. Did you mean port?"),
         ("port = 1.5", "port: expected text, a number"),
         ("extra_scopes = 3", "[[extra_scopes]]"),
-        ("[[extra_scopes]]\nname = 'x y'\ntext = 't'", "cannot name an extra scope"),
-        ("[[extra_scopes]]\nname = 'email'\ntext = 't'", "cannot name an extra scope"),
+        ("[[extra_scopes]]\nname = 'x y'\ntext = 't'", "cannot be the name of an extra scope"),
+        ("[[extra_scopes]]\nname = 'email'\ntext = 't'", "cannot be the name of an extra scope"),
         ("[[extra_scopes]]\nname = 'audit'", "has a name and a text"),
     ],
 )
@@ -107,4 +107,4 @@ def test_the_files_place_and_the_missing_file(tmp_path: Path) -> None:
     found = hubgate("migrate", cwd=tmp_path)
     assert (found.returncode, found.stderr) == (1, "error: HUBGATE_SERVER: expected granian or uvicorn, not 'apache'\n")
     missing = hubgate("migrate", "--config", "other.toml", cwd=tmp_path)
-    assert (missing.returncode, missing.stderr) == (1, "error: There is no configuration file other.toml.\n")
+    assert (missing.returncode, missing.stderr) == (1, "error: Configuration file not found: other.toml.\n")

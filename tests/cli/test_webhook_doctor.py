@@ -19,7 +19,7 @@ def said_by_doctor(hub: RunningHub) -> tuple[str, str]:
 
 
 def test_deliveries_that_nobody_makes(engine: Engine, tmp_path: Path) -> None:
-    content = ("ok", "nothing that should have left is waiting")
+    content = ("ok", "no delivery is overdue")
     with (
         running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as hub,
         receiving() as receiver,
@@ -32,7 +32,7 @@ def test_deliveries_that_nobody_makes(engine: Engine, tmp_path: Path) -> None:
         make_repo(ada, "tiny")
         assert said_by_doctor(hub) == content
         hub.clock.advance(61)
-        warned = ("warn", f"deliveries wait since {iso(since)}. {START}")
+        warned = ("warn", f"deliveries have been overdue since {iso(since)}. {START}")
         assert said_by_doctor(hub) == warned
         # One that fails waits for its next try, and for nobody.
         receiver.status = 500

@@ -97,7 +97,7 @@ def test_not_while_a_backup_is_taken(scene: Scene) -> None:
     root = scene.hub.settings.data_dir
     left = root / "repos/aa/0123456789abcdef012345aa.gone"
     left.mkdir(parents=True)
-    with data_folder.untidied(root):
+    with data_folder.without_housekeeping(root):
         tidy(scene)
         assert left.exists()
     tidy(scene)

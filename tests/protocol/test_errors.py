@@ -23,7 +23,7 @@ def test_oauth_errors_have_their_own_shape(hub: RunningHub) -> None:
     assert response.status_code == 405
     assert response.headers["allow"] == "GET, HEAD"
     assert response.json()["error"] == "invalid_request"
-    assert response.json()["error_description"] == "This address takes GET, HEAD."
+    assert response.json()["error_description"] == "This address accepts GET, HEAD."
 
 
 def test_pages_get_an_error_page(hub: RunningHub) -> None:

@@ -83,7 +83,7 @@ def test_sign_ups_from_an_address_are_limited(hub: RunningHub) -> None:
         response = join(client, "one-more")
         assert response.status_code == 429
         assert response.headers["retry-after"] == "3600"
-        assert "Too many tries. Wait 60 minutes." in response.text
+        assert "Too many attempts. Try again in 60 minutes." in response.text
         assert 'value="one-more"' in response.text
         hub.clock.advance(3601)
         assert join(client, "one-more").status_code == 200

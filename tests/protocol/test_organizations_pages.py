@@ -87,7 +87,7 @@ def test_a_form_without_its_field_changes_nothing(hub: RunningHub, address: str)
         for more in ({}, {"csrf": foreign}):
             response = client.post(address, data={"name": "acme", "role": "read", "fullname": "x", **more})
             assert response.status_code == 403
-            assert "out of date or came from another site" in response.text
+            assert "has expired or was sent from another site" in response.text
 
 
 def test_the_profile_is_changed(hub: RunningHub) -> None:

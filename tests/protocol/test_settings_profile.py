@@ -206,7 +206,7 @@ def test_password_guesses_are_throttled_here_too(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         tries = [submit(client, PROFILE, EMAIL, email="x@example.org", password="guess") for _ in range(11)]
         assert [answer.status_code for answer in tries] == [422] * 10 + [429]
-        assert "Too many tries. Wait 15 minutes." in tries[-1].text
+        assert "Too many attempts. Try again in 15 minutes." in tries[-1].text
         assert tries[-1].headers["retry-after"] == "900"
         assert submit(client, PROFILE, EMAIL, email="x@example.org", password=PASSWORD).status_code == 429
 

@@ -19,7 +19,7 @@ def test_over_the_limit_is_429_until_the_window_ends(hub: RunningHub) -> None:
         hub.clock.advance(20)
         refused = client.post("/api/test/limited")
         assert refused.headers["retry-after"] == "40"
-        assert refused.json() == {"error": "Too many tries. Wait 1 minute."}
+        assert refused.json() == {"error": "Too many attempts. Try again in 1 minute."}
         hub.clock.advance(40)
         assert client.post("/api/test/limited").status_code == 200
 

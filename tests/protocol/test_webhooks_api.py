@@ -137,10 +137,10 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
         ({"url": None}, "url: Say where to, or pull instead."),
         ({"pull": True}, "url: Say where to, or pull instead."),
         ({"url": "ftp://ci.example/"}, "url: This address is not allowed: it must begin with http:// or https://."),
-        ({"url": "https://ci.example/{x}"}, "url: This address is not allowed: it holds {, which is written %7B."),
-        ({"url": "https://ci.example/a b"}, "url: This address is not allowed: it holds a space."),
-        ({"url": "https://ci.example/ü"}, "url: This address is not allowed: it holds a character outside ASCII."),
-        ({"url": "https://ci.example/\t"}, "url: This address is not allowed: it holds a control character."),
+        ({"url": "https://ci.example/{x}"}, "url: This address is not allowed: it contains {, which is written %7B."),
+        ({"url": "https://ci.example/a b"}, "url: This address is not allowed: it contains a space."),
+        ({"url": "https://ci.example/ü"}, "url: This address is not allowed: it contains a character outside ASCII."),
+        ({"url": "https://ci.example/\t"}, "url: This address is not allowed: it contains a control character."),
         ({"url": "https://" + "a" * 2048}, "url: This address is not allowed: it is longer than 2,048 characters."),
         ({"watched": []}, "watched: Name at least one user, organization or repo."),
         ({"watched": [{"type": "user", "name": f"u{n}"} for n in range(101)]}, "watched: Watch at most 100."),
@@ -161,7 +161,7 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
     assert ada.get(PATH).json() == []
     at = f"{PATH}/{made(ada)['id']}"
     for change, error in (
-        ({"url": "https://u:p@ci.example/"}, "url: This address is not allowed: it holds a user name or password."),
+        ({"url": "https://u:p@ci.example/"}, "url: This address is not allowed: it contains a user name or password."),
         ({"url": URL, "pull": True}, "url: Say where to, or pull instead."),
         ({"secret": "a", "overlapSeconds": 604801}, "overlapSeconds: 0 to 604,800."),
         ({"secret": "a", "overlapSeconds": -1}, "overlapSeconds: 0 to 604,800."),

@@ -89,7 +89,7 @@ def test_restore_refuses_a_folder_in_use(data: Path, tmp_path: Path) -> None:
     archive, target = tmp_path / "hub.tar", tmp_path / "target"
     backup(url_of(data), data, archive, with_keys=False)
     target.mkdir()
-    with data_folder.in_use(target), pytest.raises(StartupError, match="Stop it first"):
+    with data_folder.shared(target), pytest.raises(StartupError, match="Stop it first"):
         restore(url_of(target), target, archive)
     assert not (target / "hubgate.db").exists()
 
@@ -180,10 +180,10 @@ def test_a_restore_cut_short_is_noticed_and_can_be_repeated(data: Path, tmp_path
     archive, target = tmp_path / "hub.tar", tmp_path / "target"
     backup(url_of(data), data, archive, with_keys=False)
     (target / ".restore-abc/repos").mkdir(parents=True)
-    with pytest.raises(StartupError, match="cut short"):
-        data_folder.make_ready(target)
+    with pytest.raises(StartupError, match="was interrupted"):
+        data_folder.prepare(target)
     restore(url_of(target), target, archive)
-    data_folder.make_ready(target)
+    data_folder.prepare(target)
 
 
 def test_a_draft_planted_by_somebody_else_is_not_followed(data: Path, tmp_path: Path) -> None:

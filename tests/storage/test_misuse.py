@@ -32,7 +32,7 @@ async def test_a_task_started_by_a_refused_unit_cannot_write_afterwards(storage:
 
         with pytest.raises(ForeignAwait):
             await db.write(unit)
-        with pytest.raises(RuntimeError, match="this unit of work is over"):
+        with pytest.raises(RuntimeError, match="this unit of work has ended"):
             await stray[0]
         row = await db.one(COUNT)
         assert row is not None

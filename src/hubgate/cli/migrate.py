@@ -3,7 +3,7 @@
 import argparse
 
 from hubgate.cli import hub_settings
-from hubgate.server.startup import bring_forward
+from hubgate.server.startup import migrate_database
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -11,6 +11,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    changed = bring_forward(hub_settings.read(options))
+    changed = migrate_database(hub_settings.read(options))
     print("The database was brought up to date." if changed else "The database is up to date.")
     return 0

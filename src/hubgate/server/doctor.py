@@ -29,7 +29,7 @@ MOST_SKEW_SECONDS = 5
 LONGEST_UNSEALED = MINUTE
 # The fan-out and delivery loops run many times a second.
 LONGEST_LATE = MINUTE
-START = "If nothing delivers, start the hub or hubgate deliver; if something does, it is behind."
+START = "If no process delivers, start the hub or hubgate deliver; otherwise delivery is overloaded."
 BUILT_IN_2026 = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
@@ -83,19 +83,18 @@ def _permissions(path: Path, limit: int, fix: str) -> Finding:
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & ~limit == 0:
         return Finding("permissions", "ok", f"{path} is private")
-    return Finding("permissions", "fail", f"{path} is open to others ({mode:o}). Run: {fix} {path}")
+    return Finding("permissions", "fail", f"{path} is accessible to other users ({mode:o}). Run: {fix} {path}")
 
 
 def _public_address(settings: Settings) -> Finding:
     host = urlsplit(settings.base_url).hostname or ""
     if is_loopback(host) and not is_loopback(settings.host):
-        text = f"others reach {settings.host}, but are told {settings.base_url}. Set HUBGATE_BASE_URL."
+        text = f"the hub listens on {settings.host}, but its links point to {settings.base_url}. Set HUBGATE_BASE_URL."
         return Finding("public address", "warn", text)
     if settings.secure or is_loopback(host):
         return Finding("public address", "ok", settings.base_url)
-    return Finding(
-        "public address", "warn", f"{settings.base_url} is plain http: passwords and tokens travel readable. Use https."
-    )
+    text = f"{settings.base_url} is plain http: passwords and tokens are sent unencrypted. Use https."
+    return Finding("public address", "warn", text)
 
 
 def _mail(settings: Settings) -> Finding:
@@ -137,18 +136,18 @@ async def _clock(hub: Hub) -> Finding:
 async def _keys(hub: Hub) -> AsyncIterator[Finding]:
     keys = [key for key in await hub.keys.every() if key.revoked_at is None]
     if signer(keys, hub.clock()) is None:
-        yield Finding("keys", "fail", "no key signs ID tokens. Start the hub once: it makes one.")
+        yield Finding("keys", "fail", "no key signs ID tokens. Start the hub once to create one.")
         return
     for key in keys:
         try:
             hub.keys.check(key)
         except CannotOpen:
-            yield Finding("keys", "fail", f"{key.kid} does not open. Put the secret it was sealed with back.")
+            yield Finding("keys", "fail", f"{key.kid} cannot be opened. Restore the secret that it was sealed with.")
             return
         except InvalidSignature:
-            yield Finding("keys", "fail", f"the halves of {key.kid} do not belong together. Revoke it.")
+            yield Finding("keys", "fail", f"the private and public part of {key.kid} do not match. Revoke it.")
             return
-    yield Finding("keys", "ok", f"{len(keys)} signing key{'s' if len(keys) > 1 else ''}, all of them open")
+    yield Finding("keys", "ok", f"{len(keys)} signing key{'s' if len(keys) > 1 else ''}, all readable")
 
 
 async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
@@ -156,7 +155,7 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
     for flaw in report.flaws:
         yield Finding("audit log", "fail", flaw)
     if len(report.flaws) == MOST_FLAWS:
-        yield Finding("audit log", "fail", "other organizations were not looked at.")
+        yield Finding("audit log", "fail", "other organizations were not checked.")
     entries = _counted(report.waiting, "entry", "entries")
     if report.waiting_since is not None and hub.clock() - report.waiting_since > LONGEST_UNSEALED:
         text = f"{entries} not sealed yet, the oldest of {iso(report.waiting_since)}."
@@ -171,8 +170,8 @@ async def _deliveries(hub: Hub) -> Finding:
     now = hub.clock()
     since = await oldest_waiting(hub.db, now)
     if since is None or now - since <= LONGEST_LATE:
-        return Finding("webhooks", "ok", "nothing that should have left is waiting")
-    return Finding("webhooks", "warn", f"deliveries wait since {iso(since)}. {START}")
+        return Finding("webhooks", "ok", "no delivery is overdue")
+    return Finding("webhooks", "warn", f"deliveries have been overdue since {iso(since)}. {START}")
 
 
 def _counted(count: int, one: str, many: str) -> str:

@@ -89,7 +89,7 @@ class MethodNotAllowed(HubError):
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self.allowed = tuple(sorted(allowed))
-        super().__init__(f"This address takes {', '.join(self.allowed)}.")
+        super().__init__(f"This address accepts {', '.join(self.allowed)}.")
 
 
 class RequestTimeout(HubError):
@@ -145,7 +145,7 @@ class OutcomeUnknown(StorageUnavailable):
     code = "OutcomeUnknown"
 
     def __init__(self) -> None:
-        super().__init__("The database went away while saving. Check whether the change is there before trying again.")
+        super().__init__("The database connection was lost. Check whether the change was saved before you try again.")
 
 
 class StartupError(Exception):

@@ -42,7 +42,7 @@ class PrometheusMetrics:
         self._requests = Counter("hubgate_requests_total", "Requests answered.", ["route", "method", "status"])
         self._seconds = Histogram(
             "hubgate_request_seconds",
-            "Time to answer.",
+            "Time until the response was sent.",
             ["route"],
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
         )

@@ -60,10 +60,10 @@ def decode_cursor(text: str, shape: tuple[type, ...]) -> Key:
     except (ValueError, RecursionError):
         parts = None
     if not isinstance(parts, list) or len(parts) != len(shape):
-        raise BadRequest("This cursor was not made here. Start again from the first page.")
+        raise BadRequest("This cursor is invalid. Start again from the first page.")
     for part, kind in zip(parts, shape, strict=True):
         if type(part) is not kind or not _fits_column(part):
-            raise BadRequest("This cursor was not made here. Start again from the first page.")
+            raise BadRequest("This cursor is invalid. Start again from the first page.")
     return tuple(parts)
 
 

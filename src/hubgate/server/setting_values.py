@@ -81,7 +81,7 @@ def base_url(value: str) -> str:
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError("the public address has no path, query or fragment")
     if parts.port == 0:
-        raise ValueError("port 0 is no public address")
+        raise ValueError("port 0 cannot be part of a public address")
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 

@@ -52,16 +52,16 @@ class Settings:
     cli_client_ids: tuple[str, ...] = option(
         "hubgate-cli,26be6b09-91c5-47da-9861-d2d2bb7a7e36", values.words, "client IDs of first-party command lines"
     )
-    trusted_proxies: Networks = option("", values.networks, "CIDRs whose X-Forwarded-For is believed")
+    trusted_proxies: Networks = option("", values.networks, "CIDRs whose X-Forwarded-For is trusted")
     metrics_listen: str = option("", values.listen_address, "host:port for Prometheus metrics; off when empty")
     egress_proxy: str = option("", values.address("http", "https"), "proxy for outgoing requests")
     mail_from: str = option("", values.mail_sender, "sender of mail, such as Our hub <hub@example.org>")
     delivery_retention_days: int = option(
-        "30", values.count(1, 36500), "how long events are kept, and deliveries after their end"
+        "30", values.count(1, 36500), "days that events, and finished deliveries, are retained"
     )
-    audit_retention_days: int = option("0", values.count(0, 36500), "how long audit entries are kept; 0 is for ever")
+    audit_retention_days: int = option("0", values.count(0, 36500), "days that audit entries are retained; 0: forever")
     cimd_max_bytes: int = option("16384", values.count(1024, 1 << 20), "largest client metadata document")
-    regular_upload_max: int = option("104857600", values.count(0, 1 << 40), "largest file taken in a commit body")
+    regular_upload_max: int = option("104857600", values.count(0, 1 << 40), "largest file accepted in a commit body")
     inference_upstream: str = option("", values.address("http", "https"), "service behind /v1; 501 when empty")
     jobs_upstream: str = option("", values.address("http", "https"), "service behind /api/jobs; 501 when empty")
     tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops")
@@ -69,10 +69,10 @@ class Settings:
     webhook_quota: int = option("1000", values.count(0, 1 << 40), "triggers of a webhook in 24 hours")
     webhooks_per_owner: int = option("50", values.count(0, 1 << 20), "webhooks of a user or organization")
     guest_pull_requests: int = option(
-        "20", values.count(0, 1 << 20), "pull requests that a user who may not write has open in one repo"
+        "20", values.count(0, 1 << 20), "open pull requests of a user without write permission in one repo"
     )
     guest_bytes: int = option(
-        "1073741824", values.count(0, 1 << 50), "bytes that a user holds in repos that they may not write to"
+        "1073741824", values.count(0, 1 << 50), "bytes that a user may store in repos without write permission"
     )
     subject_token_type_aliases: tuple[str, ...] = option(
         "", values.words, "further spellings of the e-mail subject type"
@@ -139,7 +139,7 @@ def _read_file(config: Path | None) -> tuple[dict[str, str], tuple[Scope, ...]]:
     except FileNotFoundError:
         if config is None:
             return {}, ()
-        raise StartupError(f"There is no configuration file {config}.") from None
+        raise StartupError(f"Configuration file not found: {config}.") from None
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StartupError(f"Cannot read {path}: {error}") from error
     scopes = tuple(_extra_scope(row, path) for row in _rows(document.pop("extra_scopes", []), path))
@@ -165,5 +165,5 @@ def _extra_scope(row: Any, path: Path) -> Scope:
     if not complete:
         raise StartupError(f"{path}: each [[extra_scopes]] has a name and a text, and nothing else.")
     if not values.is_scope_name(row["name"]) or row["name"] in NAMES:
-        raise StartupError(f"{path}: {row['name']!r} cannot name an extra scope.")
+        raise StartupError(f"{path}: {row['name']!r} cannot be the name of an extra scope.")
     return Scope(row["name"], Risk.CHANGES, row["text"])

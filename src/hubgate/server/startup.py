@@ -53,24 +53,24 @@ def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, m
 def prepared(settings: Settings) -> Iterator[None]:
     """Lock the data folder and prepare the database for serving."""
     require_git()
-    data_folder.make_ready(settings.data_dir)
-    with data_folder.in_use(settings.data_dir):
+    data_folder.prepare(settings.data_dir)
+    with data_folder.shared(settings.data_dir):
         # Check the secret first: a start that fails must change nothing.
         state = asyncio.run(_inspect(settings))
     if settings.engine.is_local and state is SchemaState.OLDER:
-        bring_forward(settings)
-    with data_folder.in_use(settings.data_dir):
+        migrate_database(settings)
+    with data_folder.shared(settings.data_dir):
         asyncio.run(_prepare(settings))
         yield
 
 
-def bring_forward(settings: Settings) -> bool:
+def migrate_database(settings: Settings) -> bool:
     """Migrate the database, as `hubgate migrate` does. True if the schema was not current."""
     if not settings.engine.is_local:
         return asyncio.run(_migrate(settings))
     # No older server may run during the migration.
-    data_folder.make_ready(settings.data_dir)
-    with data_folder.alone(settings.data_dir):
+    data_folder.prepare(settings.data_dir)
+    with data_folder.exclusive(settings.data_dir):
         return asyncio.run(_migrate(settings))
 
 
@@ -120,7 +120,7 @@ async def _migrate(settings: Settings) -> bool:
         was_behind = await migrate(db, settings.database_url)
         if settings.engine.is_local and not await db.read(key_store.every):
             # `admin` and `doctor` need a secret and may run before the first start.
-            await _make_keys_ready(db, settings)
+            await _ensure_keys(db, settings)
         return was_behind
     finally:
         await db.close()
@@ -130,12 +130,12 @@ async def _prepare(settings: Settings) -> None:
     db = await create_database(settings.database_url)
     try:
         await ensure_for_serving(db, settings.database_url)
-        await _make_keys_ready(db, settings)
+        await _ensure_keys(db, settings)
     finally:
         await db.close()
 
 
-async def _make_keys_ready(db: Database, settings: Settings) -> None:
+async def _ensure_keys(db: Database, settings: Settings) -> None:
     """Ensure that a server secret and a signing key exist.
 
     A secret is created only for a hub without sealed data, because a new secret cannot open existing data.

@@ -63,7 +63,7 @@ class Edge:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             # Resources are opened and closed around the server (worker/web.py), and no route uses WebSocket yet.
-            raise RuntimeError(f"nothing here speaks {scope['type']}")
+            raise RuntimeError(f"unsupported protocol: {scope['type']}")
         exchange = Exchange(scope, send, surface_of(scope["raw_path"]), self.headers)
         request = HubRequest(scope, receive)
         request.request_id = exchange.request_id
@@ -96,7 +96,7 @@ class Edge:
             raise
         except Exception:
             log.exception("unexpected error")
-            await self._refuse(request, exchange, HubError("Something broke here. It is logged under this id."))
+            await self._refuse(request, exchange, HubError("Something went wrong. The error is logged under this id."))
 
     async def _dispatch(self, request: HubRequest, exchange: Exchange) -> ASGIApp:
         found = self._match(request, exchange)

@@ -44,13 +44,15 @@ class Exchange:
         return self.route.surface if self.route else self._surface_by_prefix
 
     @property
-    def _manner(self) -> HeaderPolicy:
-        return self.route.manner if self.route else HeaderPolicy(self._surface_by_prefix)
+    def _header_policy(self) -> HeaderPolicy:
+        return self.route.header_policy if self.route else HeaderPolicy(self._surface_by_prefix)
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = self._headers.add(self._manner, self.request_id, list(message.get("headers", ())))
+            message["headers"] = self._headers.add(
+                self._header_policy, self.request_id, list(message.get("headers", ()))
+            )
             if self.body is not None and not self.body.complete:
                 # Answered before the body was read: without this header the server may read it without limit.
                 message["headers"].append((b"connection", b"close"))

@@ -86,12 +86,12 @@ class Guard:
             return ANONYMOUS
         person, session = found
         if browsers.use_is_recorded(session, now):
-            self.background_writes.note(
+            self.background_writes.start(
                 session.id, lambda tx: session_store.record_use(tx, session.id, now, request.client_ip)
             )
         return Caller.with_session(person, session)
 
-    async def if_good(self, request: HubRequest) -> Caller:
+    async def caller_or_anonymous(self, request: HubRequest) -> Caller:
         """The caller by token, for a public route that shows more to some callers. An invalid token is anonymous."""
         try:
             return await self._hub_token_caller(request, Surface.API)
@@ -132,7 +132,7 @@ class Guard:
         person, token = found
         now = self.clock()
         if personal.use_is_recorded(token, now):
-            self.background_writes.note(token.id, lambda tx: token_store.record_use(tx, token.id, now))
+            self.background_writes.start(token.id, lambda tx: token_store.record_use(tx, token.id, now))
         return Caller.with_token(person, token)
 
 

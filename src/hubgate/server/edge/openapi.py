@@ -19,7 +19,7 @@ _OAUTH_ERROR = {
     "properties": {
         "error": {"type": "string"},
         "error_description": {"type": "string"},
-        "error_uri": {"type": "string", "description": "Where the app's owner sees what was sent."},
+        "error_uri": {"type": "string", "description": "The page where the app's owner sees the request."},
     },
 }
 
@@ -101,7 +101,7 @@ class _Shapes:
         schemas, self.components = msgspec.json.schema_components(distinct, ref_template="#/components/schemas/{name}")
         self._schemas = {id(shape): schema for shape, schema in zip(distinct, schemas, strict=True)}
         if taken := self.components.keys() & {"Error", "OAuthError"}:
-            raise ValueError(f"{taken} names the shape of a refusal")
+            raise ValueError(f"{taken} documents the format of an error")
 
     def schema(self, shape: Any) -> dict[str, Any]:
         return self._schemas[id(shape)]

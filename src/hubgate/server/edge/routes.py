@@ -96,7 +96,7 @@ class Endpoint:
         if not isinstance(action, Action):
             raise TypeError(f"An endpoint needs an Action, not {action!r}.")
         if not isinstance(locator, Locator):
-            raise TypeError(f"An endpoint needs a Locator that finds what {action.rule.name} is judged on.")
+            raise TypeError(f"An endpoint needs a Locator that finds what {action.rule.name} applies to.")
         self.action = action
         self.actions = (action, *further)
         self._locator: Locator[Any] = locator
@@ -111,10 +111,10 @@ class Endpoint:
         )
         for declared in self.actions:
             if not set(declared.rule.on) & set(locator.on):
-                raise TypeError(f"{declared.rule.name} is never judged on what this locator finds.")
+                raise TypeError(f"{declared.rule.name} does not apply to the resources that this locator finds.")
         judged = {kind for declared in self.actions for kind in declared.rule.on}
         if unjudged := set(locator.on) - judged:
-            raise TypeError(f"{action.rule.name} is not judged on {', '.join(kind.__name__ for kind in unjudged)}.")
+            raise TypeError(f"{action.rule.name} does not apply to {', '.join(kind.__name__ for kind in unjudged)}.")
 
     async def __call__(self, request: HubRequest) -> ASGIApp:
         if self._is_open:
@@ -240,7 +240,7 @@ class Route:
         if not isinstance(self.endpoint, Endpoint):
             raise TypeError(f"{self.method} {self.path} takes an Endpoint: an action, a locator and a handler.")
         if self.body_cap > MOST_IN_MEMORY and not self.streams:
-            raise TypeError(f"{self.method} {self.path} would hold a body of {self.body_cap:,} bytes in memory.")
+            raise TypeError(f"{self.method} {self.path} would read a body of {self.body_cap:,} bytes into memory.")
 
     @property
     def action(self) -> Action:
@@ -248,7 +248,7 @@ class Route:
         return self.endpoint.action
 
     @cached_property
-    def manner(self) -> HeaderPolicy:
+    def header_policy(self) -> HeaderPolicy:
         return HeaderPolicy(self.surface, self.secret_address, self.leads_away)
 
     @cached_property

@@ -100,7 +100,7 @@ class RouteTable:
                 raise ValueError(f"{path}: {segment} is neither fixed nor one parameter")
             if parameter.group(2):
                 if position < len(segments) or parameter.group(3):
-                    raise ValueError(f"{path}: {segment} takes the rest, so nothing may follow")
+                    raise ValueError(f"{path}: {segment} matches the rest of the path, so nothing may follow")
                 node.rest = node.rest or _Node()
                 node = node.rest
             else:
@@ -156,5 +156,5 @@ def _decoded(part: str) -> str:
     except UnicodeDecodeError:
         raise BadRequest("The address is not valid UTF-8.") from None
     if "\0" in text:
-        raise BadRequest("The address holds a NUL byte.")
+        raise BadRequest("The address contains a NUL byte.")
     return text

@@ -99,7 +99,7 @@ class Egress:
         try:
             return await self._exchange(*idle, request, cap)
         except Unreachable:
-            if not idle[1].was_closed_meanwhile:
+            if not idle[1].was_closed_before_use:
                 raise
             return None
 
@@ -109,7 +109,7 @@ class Egress:
         except BaseException:
             connection.close()
             raise
-        self._pool.refund(key, connection)
+        self._pool.put_back(key, connection)
         return answer
 
 

@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
                 self.close()
 
     @property
-    def was_closed_meanwhile(self) -> bool:
+    def was_closed_before_use(self) -> bool:
         """Whether the peer closed the connection before it read the request: within one round trip, without a response.
 
         A peer that took longer may have processed the request, which must then not be sent again silently.

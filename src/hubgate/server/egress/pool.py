@@ -60,7 +60,7 @@ class Pool:
         except (OSError, ssl.SSLError, ssl.CertificateError) as error:
             raise Unreachable(f"{address}: {error}") from error
 
-    def refund(self, key: Key, connection: Connection) -> None:
+    def put_back(self, key: Key, connection: Connection) -> None:
         if not connection.is_reusable:
             return
         now = time.monotonic()

@@ -52,8 +52,8 @@ class SystemResolver:
         if pending is None:
             same_site, same_owner = self._count_similar(host, 2), self._count_similar(host, 3)
             if same_owner >= THREADS_PER_OWNER or same_site >= THREADS_PER_SITE or len(self._pending) >= THREADS:
-                like = f"{same_site} like {host}, {same_owner} very much so"
-                raise NoFreeSlot(f"{len(self._pending)} names are being resolved, {like}")
+                similar = f"{same_site} of them in the same domain as {host}"
+                raise NoFreeSlot(f"too many names are being resolved: {len(self._pending)}, {similar}")
             loop = asyncio.get_running_loop()
             pending = self._pending[host] = loop.run_in_executor(self._threads, _look_up, host)
             pending.add_done_callback(lambda _: self._pending.pop(host, None))

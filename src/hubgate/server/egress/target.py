@@ -65,19 +65,19 @@ def parse_target(url: str) -> Target:
     if len(url) > LONGEST_URL:
         raise AddressNotAllowed(f"it is longer than {LONGEST_URL:,} characters")
     if not _CLEAN.match(url):
-        raise AddressNotAllowed(_what_is_wrong(url))
+        raise AddressNotAllowed(_problem_with(url))
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise AddressNotAllowed("it cannot be read") from None
+        raise AddressNotAllowed("it is malformed") from None
     scheme = parts.scheme.lower()
     if scheme not in DEFAULT_PORTS:
         raise AddressNotAllowed("it must begin with http:// or https://")
     if "@" in parts.netloc:
-        raise AddressNotAllowed("it holds a user name or password")
+        raise AddressNotAllowed("it contains a user name or password")
     if parts.fragment or url.endswith("#"):
-        raise AddressNotAllowed("it holds a fragment")
+        raise AddressNotAllowed("it contains a fragment")
     port = DEFAULT_PORTS[scheme] if port is None else port
     if port in BLOCKED_PORTS:
         raise AddressNotAllowed(f"port {port} belongs to another kind of service")
@@ -86,30 +86,32 @@ def parse_target(url: str) -> Target:
     return Target(scheme, host, port, request, literal)
 
 
-def _what_is_wrong(url: str) -> str:
+def _problem_with(url: str) -> str:
     if not url:
         return "it is empty"
     odd = next(character for character in url if not _CLEAN.match(character))
     if not odd.isascii():
-        return "it holds a character outside ASCII"
+        return "it contains a character outside ASCII"
     if odd == " ":
-        return "it holds a space"
-    return f"it holds {odd}, which is written %{ord(odd):02X}" if odd.isprintable() else "it holds a control character"
+        return "it contains a space"
+    if not odd.isprintable():
+        return "it contains a control character"
+    return f"it contains {odd}, which is written %{ord(odd):02X}"
 
 
 def _host(netloc: str) -> tuple[str, Address | None]:
     if netloc.startswith("["):
         inside, bracket, rest = netloc[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")) or "%" in inside:
-            raise AddressNotAllowed("it cannot be read")
+            raise AddressNotAllowed("it is malformed")
         try:
             return inside.lower(), ipaddress.IPv6Address(inside)
         except ValueError:
-            raise AddressNotAllowed("its host is no IPv6 address") from None
+            raise AddressNotAllowed("its host is not a valid IPv6 address") from None
     host = netloc.rpartition(":")[0] if ":" in netloc else netloc
     host = host.lower().removesuffix(".")
     if not _NAME.match(host):
-        raise AddressNotAllowed("its host is no host name")
+        raise AddressNotAllowed("its host is not a valid host name")
     if _NUMERIC.match(host.rpartition(".")[2]):
         try:
             # Only four decimal numbers without leading zeros: parsers disagree about every other spelling.

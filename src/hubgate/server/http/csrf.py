@@ -19,7 +19,7 @@ from hubgate.server.secret import ServerSecret
 
 FIELD = "csrf"
 _PURPOSE = "csrf"
-_REFUSAL = "This form is out of date or came from another site. Go back, reload the page and send it again."
+_REFUSAL = "This form has expired or was sent from another site. Go back, reload the page and send it again."
 
 
 @dataclass(frozen=True)

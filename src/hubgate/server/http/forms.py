@@ -56,5 +56,5 @@ def _decoded(part: bytes) -> str:
     except UnicodeDecodeError:
         raise BadRequest("A field is not valid UTF-8.") from None
     if "\0" in text:
-        raise BadRequest("A field holds a NUL byte.")
+        raise BadRequest("A field contains a NUL byte.")
     return text

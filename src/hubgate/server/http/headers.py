@@ -38,16 +38,16 @@ class HeaderPolicy(NamedTuple):
 
 
 class StandardHeaders:
-    """The standard headers, encoded once per manner because `add` runs for every response."""
+    """The standard headers, encoded once per policy because `add` runs for every response."""
 
     def __init__(self, secure: bool) -> None:
-        manners = [HeaderPolicy(*parts) for parts in product(Surface, (False, True), (False, True))]
-        self._fixed = {manner: _encoded(_standard(manner, secure)) for manner in manners}
+        policies = [HeaderPolicy(*parts) for parts in product(Surface, (False, True), (False, True))]
+        self._fixed = {policy: _encoded(_standard(policy, secure)) for policy in policies}
 
-    def add(self, manner: HeaderPolicy, request_id: str, given: RawHeaders) -> RawHeaders:
+    def add(self, policy: HeaderPolicy, request_id: str, given: RawHeaders) -> RawHeaders:
         """Add the standard headers; headers that the handler set take precedence."""
         names = {name.lower() for name, _ in given}
-        standard = [pair for pair in self._fixed[manner] if pair[0] not in names]
+        standard = [pair for pair in self._fixed[policy] if pair[0] not in names]
         return [*given, *standard, (b"x-request-id", request_id.encode())]
 
 
@@ -59,15 +59,15 @@ def preflight(methods: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _standard(manner: HeaderPolicy, secure: bool) -> dict[str, str]:
-    surface = manner.surface
-    policy = _POLICIES.get(surface, _DATA_POLICY)
-    if surface is Surface.PAGE and not manner.leads_away:
-        policy += _FORM_ACTION_SELF
+def _standard(policy: HeaderPolicy, secure: bool) -> dict[str, str]:
+    surface = policy.surface
+    content_policy = _POLICIES.get(surface, _DATA_POLICY)
+    if surface is Surface.PAGE and not policy.leads_away:
+        content_policy += _FORM_ACTION_SELF
     lines = {
-        "content-security-policy": policy,
+        "content-security-policy": content_policy,
         "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer" if manner.secret_address else "same-origin",
+        "referrer-policy": "no-referrer" if policy.secret_address else "same-origin",
         "cache-control": "no-store",
     }
     if surface is Surface.PAGE:

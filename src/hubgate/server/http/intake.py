@@ -91,7 +91,7 @@ class BoundedBody:
             async with asyncio.timeout_at(self._deadline + self._received / SLOWEST_BYTES_PER_SECOND):
                 message = await self._receive()
         except TimeoutError:
-            raise RequestTimeout("The body did not arrive in time.") from None
+            raise RequestTimeout("The body was not received in time.") from None
         self._received += len(message.get("body", b""))
         if self._received > self._cap:
             raise self._too_large()
@@ -120,4 +120,4 @@ class BoundedBody:
         return message
 
     def _too_large(self) -> PayloadTooLarge:
-        return PayloadTooLarge(f"The body is larger than the {self._cap:,} bytes taken here.")
+        return PayloadTooLarge(f"The body is larger than the {self._cap:,} bytes allowed here.")

@@ -76,7 +76,7 @@ class HubRequest(Request):
         except RecursionError:
             raise BadRequest("The body is nested too deeply.") from None
         if _contains_nul(body):
-            raise Unprocessable("A text holds a NUL character.")
+            raise Unprocessable("A text contains a NUL character.")
         return decoded
 
 

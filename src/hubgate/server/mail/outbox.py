@@ -93,7 +93,7 @@ class Outbox:
                 while await self.send_due():
                     continue
             except HubError as error:
-                log.warning("mail waits for the background process: %s", error)
+                log.warning("mail is left to the background process: %s", error)
 
     async def _send(self, row: Row) -> None:
         mail_id, now = row["id"], self.clock()
@@ -104,22 +104,22 @@ class Outbox:
         if failure is not None and not failure.permanent:
             again_at = now + PAUSES[min(row["attempts"], len(PAUSES) - 1)]
             await self.db.write(lambda tx: store.postpone(tx, mail_id, leased_until, again_at))
-            log.warning("mail %s was not sent and will be tried again: %s", mail_id, failure)
+            log.warning("mail %s was not sent and will be retried: %s", mail_id, failure)
             return
         await self.db.write(lambda tx: store.remove(tx, mail_id))
         if failure is not None:
-            log.error("mail %s cannot be sent and is dropped: %s", mail_id, failure)
+            log.error("mail %s cannot be sent and was dropped: %s", mail_id, failure)
 
     async def _attempt(self, row: Row, now: int) -> NotSent | None:
         if now >= row["expires_at"]:
-            return NotSent("it has waited for a day", permanent=True)
+            return NotSent("it could not be sent for a day", permanent=True)
         mail_id = row["id"]
         try:
             message = msgspec.json.decode(self.secret.open(bytes(row["sealed"]), _context(mail_id)), type=Message)
             mail = as_email(message, mail_id, self.sender, self.base_url, now)
             await self.transport(mail_id, mail, message.recipient)
         except CannotOpen:
-            return NotSent("it was sealed under a key that is gone", permanent=True)
+            return NotSent("it was sealed with a key that is no longer configured", permanent=True)
         except NotSent as error:
             return error
         except ValueError as error:

@@ -126,7 +126,7 @@ def _authenticate(server: smtplib.SMTP, url: SplitResult) -> None:
     if url.username:
         if not encrypted and not is_loopback(host):
             # A man in the middle may have removed the STARTTLS offer (RFC 3207, section 6).
-            raise NotSent("the server offers no encryption, and the password is not sent without")
+            raise NotSent("the server offers no encryption, and the password is sent only over an encrypted connection")
         server.login(unquote(url.username), unquote(url.password or ""))
 
 
@@ -148,4 +148,4 @@ def _send_message(server: smtplib.SMTP, mail: EmailMessage, recipient: str) -> N
     except smtplib.SMTPDataError as error:
         raise NotSent(f"the mail was refused with {error.smtp_code}", permanent=error.smtp_code >= 500) from error
     except smtplib.SMTPNotSupportedError as error:
-        raise NotSent("the server knows ASCII addresses only", permanent=True) from error
+        raise NotSent("the server supports only ASCII addresses", permanent=True) from error

@@ -45,11 +45,11 @@ def backup(database_url: str, data_dir: Path, target: Path, *, with_keys: bool) 
     if target.exists() and not target.is_file():
         raise StartupError(f"{target} is not a file. Name a file for the backup.")
     if target.resolve().is_relative_to(data_dir.resolve()) or target.resolve() == source.resolve():
-        raise StartupError(f"{target} lies in the hub's own folder. Put the backup elsewhere.")
+        raise StartupError(f"{target} is in the hub's data folder. Write the backup to another folder.")
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".backup-") as scratch:
             snapshot, draft = Path(scratch, DATABASE_NAME), Path(scratch, "archive")
-            with data_folder.untidied(data_dir):
+            with data_folder.without_housekeeping(data_dir):
                 _snapshot(source, snapshot)
                 _write(draft, {DATABASE_NAME: snapshot, **dict(_files(data_dir, with_keys))})
             draft.replace(target)
@@ -69,12 +69,12 @@ def restore(database_url: str, data_dir: Path, archive: Path) -> None:
         raise StartupError(f"There is no archive {archive}.")
     if database.resolve() != (data_dir / DATABASE_NAME).resolve():
         raise StartupError("Restore works on the database file inside the data folder. Unset HUBGATE_DATABASE_URL.")
-    data_folder.make_writable(data_dir)
-    with data_folder.alone(data_dir):
+    data_folder.require_writable(data_dir)
+    with data_folder.exclusive(data_dir):
         data_folder.clear_interrupted_restore(data_dir)
         left = sorted(path.name for path in data_dir.iterdir() if path.name != data_folder.LOCK_NAME)
         if left:
-            raise StartupError(f"{data_dir} is not empty: it holds {left[0]}. Restore into an empty folder.")
+            raise StartupError(f"{data_dir} is not empty: it contains {left[0]}. Restore into an empty folder.")
         data_folder.make_private(data_dir)
         scratch = Path(tempfile.mkdtemp(dir=data_dir, prefix=data_folder.RESTORE_PREFIX))
         try:
@@ -85,7 +85,7 @@ def restore(database_url: str, data_dir: Path, archive: Path) -> None:
             (data_dir / DATABASE_NAME).chmod(0o600)
             _sync_folder(data_dir)
         except tarfile.ReadError as error:
-            raise StartupError(f"{archive} is not a whole backup of hubgate.") from error
+            raise StartupError(f"{archive} is not a complete backup of hubgate.") from error
         except _UNREADABLE as error:
             raise StartupError(f"Cannot restore {archive}: {error}") from error
         finally:
@@ -170,7 +170,7 @@ def _unpack(archive: Path, target: Path) -> None:
         for member in tar:
             parts = PurePosixPath(member.name).parts
             if not parts or parts[0] not in allowed:
-                raise StartupError(f"{archive} is not a backup of hubgate: it holds {member.name}.")
+                raise StartupError(f"{archive} is not a backup of hubgate: it contains {member.name}.")
             tar.extract(member, target, filter=_private)
 
 
@@ -185,13 +185,14 @@ def _private(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo:
 def _verify(unpacked: Path, archive: Path) -> None:
     manifest = unpacked / MANIFEST_NAME
     if not manifest.exists():
-        raise StartupError(f"{archive} is not a whole backup of hubgate: its manifest is missing.")
+        raise StartupError(f"{archive} is not a complete backup of hubgate: its manifest is missing.")
     expected = json.loads(manifest.read_bytes())["sha256"]
     manifest.unlink()
     found = {str(path.relative_to(unpacked)): _digest(path) for path in unpacked.rglob("*") if path.is_file()}
     wrong = sorted({*expected.items()} ^ {*found.items()})
     if wrong or DATABASE_NAME not in found:
-        raise StartupError(f"{archive} is damaged: {wrong[0][0] if wrong else DATABASE_NAME} is not as it was saved.")
+        name = wrong[0][0] if wrong else DATABASE_NAME
+        raise StartupError(f"{archive} is damaged: {name} does not match its checksum.")
 
 
 def _digest(path: Path) -> str:

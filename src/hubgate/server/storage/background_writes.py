@@ -17,20 +17,20 @@ class BackgroundWrites:
     # The event loop has only weak references to tasks.
     _tasks: dict[object, asyncio.Task[None]] = field(default_factory=dict)
 
-    def note(self, subject: str | bytes, unit: Unit[None]) -> None:
+    def start(self, subject: str | bytes, unit: Unit[None]) -> None:
         """Start a write unless one for the same subject is running.
 
         Until that write commits, every request sees the old row and would queue another write, until no database
         connection is left for responses.
         """
         if subject not in self._tasks:
-            self._start(subject, self.db.write(unit))
+            self._add_task(subject, self.db.write(unit))
 
-    def do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start background work that needs more than one unit, or that the caller may briefly wait for."""
-        return self._start(object(), work)
+        return self._add_task(object(), work)
 
-    def _start(self, subject: object, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _add_task(self, subject: object, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._tasks[subject] = asyncio.create_task(work)
         task.add_done_callback(partial(self._ended, subject))
         return task

@@ -14,11 +14,11 @@ from hubgate.server.errors import StartupError
 log = logging.getLogger("hubgate.storage")
 
 LOCK_NAME = "in-use.lock"
-TIDYING_NAME = "tidying.lock"
+HOUSEKEEPING_LOCK_NAME = "tidying.lock"
 
 RESTORE_PREFIX = ".restore-"
 # Any of these identifies a hub's data folder.
-OUR_NAMES = {LOCK_NAME, TIDYING_NAME, "hubgate.db", "secret.key", "repos", "lfs"}
+OUR_NAMES = {LOCK_NAME, HOUSEKEEPING_LOCK_NAME, "hubgate.db", "secret.key", "repos", "lfs"}
 # Identifies a data folder only if nothing else is in it: a command may send mail before the first start, but /var, the
 # default folder when started in /, contains one too.
 _MAIL_FOLDER = "mail"
@@ -31,14 +31,14 @@ def create_private_files() -> None:
     os.umask(0o077)
 
 
-def make_ready(data_dir: Path) -> None:
-    make_writable(data_dir)
+def prepare(data_dir: Path) -> None:
+    require_writable(data_dir)
     found = {path.name for path in data_dir.iterdir()} - {"lost+found"}
     is_ours = found <= {_MAIL_FOLDER} or found & OUR_NAMES or any(name.startswith(RESTORE_PREFIX) for name in found)
     if not is_ours:
-        raise StartupError(f"{data_dir} is not empty and holds no hub. Choose another folder: --data-dir.")
+        raise StartupError(f"{data_dir} is not empty, and not a hub's data folder. Choose another folder: --data-dir.")
     if any(data_dir.glob(RESTORE_PREFIX + "*")):
-        raise StartupError(f"A restore into {data_dir} was cut short. Run it again, or choose another folder.")
+        raise StartupError(f"A restore into {data_dir} was interrupted. Run it again, or choose another folder.")
     make_private(data_dir)
 
 
@@ -53,7 +53,7 @@ def make_private(data_dir: Path) -> None:
     fix = f"Run: chmod 700 {data_dir}"
     if foreign:
         log.warning(
-            "Other users can open the data folder %s (mode %o), which also holds %s. %s",
+            "Other users can open the data folder %s (mode %o), which also contains %s. %s",
             data_dir,
             mode,
             min(foreign),
@@ -74,7 +74,7 @@ def _is_foreign_folder(path: Path) -> bool:
     return path.name not in _OUR_FOLDERS and not path.name.startswith(".") and path.is_dir()
 
 
-def make_writable(data_dir: Path) -> None:
+def require_writable(data_dir: Path) -> None:
     probe = data_dir / f".writable-{os.getpid()}"
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -83,9 +83,8 @@ def make_writable(data_dir: Path) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             probe.unlink()
-        raise StartupError(
-            f"Cannot write to the data folder {data_dir}: {error.strerror}. Mend that or choose another: --data-dir."
-        ) from error
+        what = f"Cannot write to the data folder {data_dir}: {error.strerror}."
+        raise StartupError(f"{what} Fix that, or choose another folder: --data-dir.") from error
 
 
 def clear_interrupted_restore(data_dir: Path) -> None:
@@ -94,22 +93,22 @@ def clear_interrupted_restore(data_dir: Path) -> None:
 
 
 @contextlib.contextmanager
-def in_use(data_dir: Path) -> Iterator[None]:
+def shared(data_dir: Path) -> Iterator[None]:
     """Lock the folder for serving. Several servers may share it, but no restore may run at the same time."""
     with _locked(data_dir, fcntl.LOCK_SH, "A restore is running in this data folder. Wait for it to end."):
         yield
 
 
 @contextlib.contextmanager
-def alone(data_dir: Path) -> Iterator[None]:
+def exclusive(data_dir: Path) -> Iterator[None]:
     with _locked(data_dir, fcntl.LOCK_EX, f"A server is using {data_dir}. Stop it first."):
         yield
 
 
 @contextlib.contextmanager
-def untidied(data_dir: Path) -> Iterator[None]:
+def without_housekeeping(data_dir: Path) -> Iterator[None]:
     """Lock out housekeeping, after waiting for a running one to finish."""
-    descriptor = _open_lock_file(data_dir / TIDYING_NAME)
+    descriptor = _open_lock_file(data_dir / HOUSEKEEPING_LOCK_NAME)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
@@ -118,9 +117,9 @@ def untidied(data_dir: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def tidying(data_dir: Path) -> Iterator[bool]:
+def housekeeping(data_dir: Path) -> Iterator[bool]:
     """Lock for housekeeping. False if a backup or another housekeeping is running, on any machine."""
-    descriptor = _open_lock_file(data_dir / TIDYING_NAME)
+    descriptor = _open_lock_file(data_dir / HOUSEKEEPING_LOCK_NAME)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

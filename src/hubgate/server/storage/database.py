@@ -115,7 +115,7 @@ class UnitClosed(RuntimeError):
     """A transaction was used after its unit had ended, for example by a task that a failed unit had started."""
 
     def __init__(self) -> None:
-        super().__init__("this unit of work is over")
+        super().__init__("this unit of work has ended")
 
 
 class ConstraintViolated(Exception):

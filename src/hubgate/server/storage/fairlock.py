@@ -38,7 +38,7 @@ class FairLock:
         try:
             while not self.try_acquire():
                 if time.monotonic() > give_up_at:
-                    raise TimeoutError("another process holds the database")
+                    raise TimeoutError("another process has locked the database")
                 time.sleep(_BETWEEN_TRIES)
         finally:
             fcntl.flock(self._queue, fcntl.LOCK_UN)
@@ -46,7 +46,7 @@ class FairLock:
     def release(self) -> None:
         fcntl.flock(self._turn, fcntl.LOCK_UN)
 
-    def others_wait(self) -> bool:
+    def has_waiters(self) -> bool:
         try:
             fcntl.flock(self._queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -22,8 +22,8 @@ from hubgate.server.storage.postgres_connection import (
     ConnectionLost,
     PostgresTx,
     RaceLost,
-    asked,
     read_in_snapshot,
+    translating_errors,
     write_in_transaction,
 )
 from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
@@ -97,7 +97,7 @@ class PostgresDatabase:
     async def _run_statement(self, sql: str, arguments: Sequence[Any]) -> Sequence[Row]:
         async def run(connection: Connection) -> Sequence[Row]:
             try:
-                rows: Sequence[Row] = await asked(connection.fetch(sql, *arguments))
+                rows: Sequence[Row] = await translating_errors(connection.fetch(sql, *arguments))
             except ConnectionLost as error:
                 # A single statement commits itself, so its outcome is unknown once it was sent.
                 raise OutcomeUnknown from error

@@ -64,7 +64,7 @@ def translated(error: Exception) -> Exception:
     return error
 
 
-async def asked(statement: Awaitable[T]) -> T:
+async def translating_errors(statement: Awaitable[T]) -> T:
     try:
         return await statement
     except Exception as error:
@@ -115,7 +115,7 @@ class PostgresTx:
             raise UnitClosed
         self.busy = True
         try:
-            return await asked(method(text, *arguments))
+            return await translating_errors(method(text, *arguments))
         except Exception as error:
             self.failed = error
             raise
@@ -162,7 +162,7 @@ async def write_in_transaction(connection: Connection, unit: Unit[T]) -> T:
     result = await _run_within(connection, "BEGIN", unit)
     failpoint.hit("storage.before_commit")
     try:
-        await asked(connection.execute("COMMIT"))
+        await translating_errors(connection.execute("COMMIT"))
     except (ConnectionLost, StorageUnavailable) as error:
         raise OutcomeUnknown from error
     failpoint.hit("storage.after_commit")
@@ -177,7 +177,7 @@ async def read_in_snapshot(connection: Connection, unit: Unit[T]) -> T:
 
 async def _run_within(connection: Connection, begin: str, unit: Unit[T]) -> T:
     """Begin a transaction and run a unit in it. The transaction stays open unless the unit failed."""
-    await asked(connection.execute(begin))
+    await translating_errors(connection.execute(begin))
     try:
         result: T = await _Guarded(unit, connection)
     except Exception:
@@ -188,4 +188,4 @@ async def _run_within(connection: Connection, begin: str, unit: Unit[T]) -> T:
 
 async def _roll_back(connection: Connection) -> None:
     if not connection.is_closed():
-        await asked(connection.execute("ROLLBACK"))
+        await translating_errors(connection.execute("ROLLBACK"))

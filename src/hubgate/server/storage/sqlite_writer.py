@@ -72,7 +72,7 @@ class SqliteWriter:
             while self._queue:
                 for job in await self._next_group():
                     _settle(job)
-                if self._queue and self._lock.others_wait():
+                if self._queue and self._lock.has_waiters():
                     await asyncio.sleep(COURTESY_PAUSE)
         finally:
             self._draining = None

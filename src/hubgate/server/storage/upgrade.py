@@ -52,7 +52,7 @@ def refusal_of(state: SchemaState) -> str:
         case SchemaState.NEWER:
             return "The database was written by a newer version of hubgate. Install that version or a later one."
         case SchemaState.FOREIGN:
-            return "The database holds tables that are not hubgate's. Give hubgate a database of its own."
+            return "The database contains tables of another program. Create a separate database for hubgate."
         case SchemaState.EMPTY:
             return "The database is empty. Start the hub once, or run: hubgate migrate"
         case _:
@@ -89,7 +89,7 @@ async def _upgrade(state: SchemaState, url: str, revision: str = "head") -> None
     except (SQLAlchemyError, OSError) as error:
         # The driver's message; SQLAlchemy's message also contains the statement and a link.
         reason = getattr(error, "orig", None) or error
-        raise StartupError(f"The database could not be brought up to date and is unchanged: {reason}") from error
+        raise StartupError(f"The database could not be migrated and is unchanged: {reason}") from error
 
 
 def _upgrade_sqlite(path: Path, revision: str) -> None:

@@ -16,7 +16,7 @@ class Limit:
     name: str
     most: int
     seconds: int
-    message: str = "Too many tries. Wait {minutes}."
+    message: str = "Too many attempts. Try again in {minutes}."
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class LoopRunner:
                 leased_until = await self._lease(loop, holder, leased_until)
                 more = leased_until > 0 and await loop.step()
             except Exception:
-                log.exception("loop %s failed and will try again", loop.name)
+                log.exception("loop %s failed and will be retried", loop.name)
                 more = False
             if not more:
                 await self._pause(loop.every_seconds)

@@ -179,7 +179,7 @@ class Supervisor:
         while not self._stopping and (left := deadline_for_signal - time.monotonic()) > 0:
             self._sleep(left)
         if not self._stopping:
-            raise StartupError("A process of the hub did not come up. Its own last line says why.")
+            raise StartupError("A process of the hub did not start. Its last log line says why.")
 
     def catch_signals(self) -> None:
         """Install handlers so that SIGTERM and SIGINT stop the hub, even during the start."""

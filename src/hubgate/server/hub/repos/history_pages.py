@@ -34,7 +34,7 @@ _MAX_REPEATS = 2
 _UNLIMITED = 2**40
 
 _IDS = re.compile(rf"(?:[0-9a-f]{{40}}){{0,{MOST_IDS}}}\Z")
-_BAD_CURSOR = "This cursor was not made here. Start again from the first page."
+_BAD_CURSOR = "This cursor is invalid. Start again from the first page."
 
 
 @dataclass(frozen=True)

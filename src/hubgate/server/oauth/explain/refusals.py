@@ -64,7 +64,9 @@ class Refusals:
         if not await self._is_registered(client_id):
             return False
         text = redacted(description[:LONGEST_VALUE])
-        write = self.background_writes.do(self._store(Refusal(request_id, client_id, now, endpoint, error, text, sent)))
+        write = self.background_writes.run(
+            self._store(Refusal(request_id, client_id, now, endpoint, error, text, sent))
+        )
         await asyncio.wait([write], timeout=self.longest_wait)
         return True
 

@@ -64,4 +64,4 @@ class Bearers:
                 await store.supersede(tx, supersedes, now)
                 await store.clear_successor(tx, key)
 
-        self.background_writes.note(key, unit)
+        self.background_writes.start(key, unit)

@@ -68,7 +68,7 @@ class OrganizationOverview(msgspec.Struct, rename="camel"):
 
 def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
     async def counted_for(request: HubRequest, owner_id: str) -> Counts:
-        return await counted(repos, (await guard.if_good(request)).identity, owner_id)
+        return await counted(repos, (await guard.caller_or_anonymous(request)).identity, owner_id)
 
     async def find_user(request: HubRequest) -> Target[User]:
         user = await user_named(accounts, request.param("name"))

@@ -52,7 +52,7 @@ async def inflated(parts: AsyncIterator[bytes], most: int) -> AsyncIterator[byte
             part = decompressor.unconsumed_tail
             count += len(out)
             if count > most:
-                raise PayloadTooLarge(f"The body is larger than the {most:,} bytes taken here.")
+                raise PayloadTooLarge(f"The body is larger than the {most:,} bytes allowed here.")
             if out:
                 yield out
     if not decompressor.eof:
