@@ -14,7 +14,7 @@ help:
 	@echo "make serve    set up and run the hub on http://127.0.0.1:8000"
 	@echo "make test     set up and run every test (small fault counts)"
 	@echo "make test-all run tests of pages and parameters on PostgreSQL too"
-	@echo "make faults   the fault suites with full counts (about an hour)"
+	@echo "make faults   the fault suites with full counts (an hour and a half on two cores)"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make shots    screenshots of every page, both themes, phone and desktop"

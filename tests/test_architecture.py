@@ -117,6 +117,13 @@ def test_sql_stands_only_in_stores() -> None:
             assert not SQL.search(text), f"{path}: {text[:60]}"
 
 
+def test_routes_are_only_in_web() -> None:
+    allowed = ("hubgate.server.web.", "hubgate.server.edge.", "hubgate.server.app")
+    for path in FILES:
+        if "hubgate.server.edge.routes.Route" in imports_of(path):
+            assert module_of(path).startswith(allowed), path
+
+
 def test_tests_run_coroutines_beside_the_browsers_loop() -> None:
     """Playwright keeps a loop running in the main thread, so `asyncio.run` fails in whichever test comes after it."""
     for path in (ROOT / "tests").rglob("*.py"):

@@ -38,13 +38,12 @@ from hubgate.server.web.api.repos import refs as repo_refs
 from hubgate.server.web.api.repos import settings as repo_settings
 from hubgate.server.web.files import large_files, resolve
 from hubgate.server.web.git import routes as git
-from hubgate.server.web.oauth import device as device_start
-from hubgate.server.web.oauth import discovery, revocation, userinfo
-from hubgate.server.web.oauth import jwks as keys_http
+from hubgate.server.web.oauth import device as device_endpoint
+from hubgate.server.web.oauth import discovery, jwks, revocation, userinfo
 from hubgate.server.web.oauth import token as token_endpoint
 from hubgate.server.web.pages import apidocs, home, profiles, theme
 from hubgate.server.web.pages import redirects as redirect_pages
-from hubgate.server.web.pages.entry import table as door_pages
+from hubgate.server.web.pages.entry import table as entry_pages
 from hubgate.server.web.pages.oauth import authorize, connected, developers, device, explain
 from hubgate.server.web.pages.oauth.apps import routes as app_pages
 from hubgate.server.web.pages.operator import routes as operator_pages
@@ -64,9 +63,9 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
         *discovery.routes(settings.base_url),
-        *keys_http.routes(hub.keys),
+        *jwks.routes(hub.keys),
         *token_endpoint.routes(hub.oauth),
-        *device_start.routes(hub.oauth),
+        *device_endpoint.routes(hub.oauth),
         *webhooks.routes(hub.webhooks, hub.accounts),
         *event_schemas.routes(settings.base_url),
         *webhook_pages.routes(pages, hub.webhooks, hub.accounts),
@@ -112,7 +111,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *buttons.routes(),
         *operator_pages.routes(pages, hub.accounts, hub.oauth),
         *profiles.routes(pages, hub.accounts, hub.repos),
-        *door_pages.routes(pages, hub.accounts, hub.oauth),
+        *entry_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),
         *repo_pages.routes(pages, hub.repos),
         *theme.routes(pages),
