@@ -7,7 +7,7 @@ from tests.bed.engines import Engine, opened
 from tests.bed.running import RunningHub
 
 from hubgate.server.errors import TooManyRequests
-from hubgate.server.throttle.rate_limiter import Limit, Limiter, Place
+from hubgate.server.throttle.rate_limiter import Hit, Limit, Limiter
 from hubgate.server.worker.sweep import Sweep
 
 LIMIT = Limit("test", 10, 900)
@@ -31,9 +31,9 @@ async def test_parallel_tries_on_two_machines_do_not_slip_through(engine: Engine
         tries = await asyncio.gather(
             *(limiters[i % 2].take(LIMIT, "someone") for i in range(60)), return_exceptions=True
         )
-        assert sum(isinstance(outcome, Place) for outcome in tries) == 10
+        assert sum(isinstance(outcome, Hit) for outcome in tries) == 10
         assert sum(isinstance(outcome, TooManyRequests) for outcome in tries) == 50
-        assert isinstance(await limiters[0].take(LIMIT, "someone else"), Place)
+        assert isinstance(await limiters[0].take(LIMIT, "someone else"), Hit)
 
 
 async def test_a_place_given_back_does_not_count(engine: Engine, clock: FrozenClock) -> None:
@@ -60,7 +60,7 @@ async def test_who_comes_when_it_is_full_takes_no_place(engine: Engine, clock: F
             tries = await asyncio.gather(
                 *(limiters[i % 2].take(LIMIT, "honest") for i in range(40)), return_exceptions=True
             )
-            places = [outcome for outcome in tries if isinstance(outcome, Place)]
+            places = [outcome for outcome in tries if isinstance(outcome, Hit)]
             assert len(places) == 10
             for place in places:
                 await limiters[0].refund(place)

@@ -140,7 +140,7 @@ async def test_a_caller_that_rested_goes_on() -> None:
 async def test_a_client_that_leaves_stops_its_work_and_starts_no_more() -> None:
     pool, left = FairPool("test", 1, per_caller=1, per_repo=1), asyncio.Event()
     caller, begun = Caller("reader", may_abandon=True), []
-    caller.leaves_when(left.wait)
+    caller.disconnects_when(left.wait)
 
     def never() -> str:
         begun.append("never")
@@ -163,7 +163,7 @@ async def test_a_client_that_leaves_stops_its_work_and_starts_no_more() -> None:
 async def test_a_request_that_changes_something_outlives_its_client() -> None:
     pool, gate, left = FairPool("test", 1, per_caller=1, per_repo=1), Gate(), asyncio.Event()
     caller = Caller("writer")
-    caller.leaves_when(left.wait)
+    caller.disconnects_when(left.wait)
     left.set()
     writing = begin(pool, gate.work("written"), caller, interruptible=False)
     await until(lambda: len(gate.begun) == 1)
@@ -224,7 +224,7 @@ def _raising(error: Exception) -> Callable[[], str]:
 async def test_waiting_for_a_program_ends_with_its_client_or_its_time() -> None:
     left, ended = asyncio.Event(), []
     caller = Caller("reader", may_abandon=True)
-    caller.leaves_when(left.wait)
+    caller.disconnects_when(left.wait)
 
     async def program() -> None:
         try:

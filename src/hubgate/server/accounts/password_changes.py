@@ -72,7 +72,7 @@ async def ask_reset(accounts: Accounts, email: str) -> None:
             await mail_reset(accounts, tx, user, now)
         else:
             # A write takes most of the time, and timing must not reveal who has an account.
-            await accounts.limiter.keep(tx, place)
+            await accounts.limiter.touch(tx, place)
 
     await accounts.db.write(unit)
     accounts.outbox.send_soon()

@@ -80,7 +80,9 @@ class Edge:
         try:
             is_preflight = request.method == "OPTIONS"
             response = self._preflight(request, exchange) if is_preflight else await self._dispatch(request, exchange)
-            await response(request.scope, exchange.body.gone if exchange.body else request.receive, exchange.send)
+            await response(
+                request.scope, exchange.body.disconnected if exchange.body else request.receive, exchange.send
+            )
         except ClientLeft:
             exchange.status = exchange.status or CLIENT_LEFT
         except ClientDisconnect:

@@ -112,9 +112,9 @@ class Endpoint:
         for declared in self.actions:
             if not set(declared.rule.on) & set(locator.on):
                 raise TypeError(f"{declared.rule.name} does not apply to the resources that this locator finds.")
-        judged = {kind for declared in self.actions for kind in declared.rule.on}
-        if unjudged := set(locator.on) - judged:
-            raise TypeError(f"{action.rule.name} does not apply to {', '.join(kind.__name__ for kind in unjudged)}.")
+        covered = {kind for declared in self.actions for kind in declared.rule.on}
+        if uncovered := set(locator.on) - covered:
+            raise TypeError(f"{action.rule.name} does not apply to {', '.join(kind.__name__ for kind in uncovered)}.")
 
     async def __call__(self, request: HubRequest) -> ASGIApp:
         if self._is_open:

@@ -99,7 +99,7 @@ class BoundedBody:
             self._completed.set()
         return message
 
-    async def gone(self) -> Message:
+    async def disconnected(self) -> Message:
         """The `receive` of a response: waits for the client to disconnect. Never consumes a part of the body, which the
         handler may still read while its response streams (git does). Any number of tasks may wait: they share one call
         to the server, which notifies only one of several concurrent calls."""

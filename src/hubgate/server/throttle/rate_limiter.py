@@ -20,7 +20,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Place:
+class Hit:
     """A counted hit, which can be refunded."""
 
     bucket: bytes
@@ -32,7 +32,7 @@ class Limiter:
     db: Database
     clock: Clock
 
-    async def take(self, limit: Limit, subject: str) -> Place:
+    async def take(self, limit: Limit, subject: str) -> Hit:
         """Count one hit; TooManyRequests when the bucket is full. Counting first leaves no gap for parallel attempts.
 
         A rejected attempt is not counted: otherwise concurrent legitimate attempts, whose hits are refunded later,
@@ -48,11 +48,11 @@ class Limiter:
         if row is None:
             raise RuntimeError("counting a hit returned nothing")
         hits, resets_at = row["hits"], row["resets_at"]
-        place = Place(bucket, resets_at)
+        hit = Hit(bucket, resets_at)
         if hits > limit.most:
-            await self.refund(place)
+            await self.refund(hit)
             raise _refusal(limit, resets_at - now)
-        return place
+        return hit
 
     async def count_in(self, tx: Tx, limit: Limit, subject: str) -> bool:
         """Count one hit in the transaction of the limited action, so that both commit or neither; False when full."""
@@ -60,7 +60,7 @@ class Limiter:
         return await store.count(tx, _bucket(limit, subject), limit.most, now, now + limit.seconds * SECOND)
 
     async def require_in(self, tx: Tx, limit: Limit, subject: str) -> None:
-        """Like `take_in`, but raises TooManyRequests when the bucket is full."""
+        """Like `count_in`, but raises TooManyRequests when the bucket is full."""
         if not await self.count_in(tx, limit, subject):
             raise _refusal(limit, await self.seconds_left(tx, limit, subject) * SECOND)
 
@@ -74,13 +74,13 @@ class Limiter:
         full_until = await store.full_until(tx, _bucket(limit, subject), limit.most, now)
         return max(1, -(-((full_until or now) - now) // SECOND))
 
-    async def refund(self, place: Place) -> None:
+    async def refund(self, hit: Hit) -> None:
         """Refund a hit, for limits that count failures only: the attempt succeeded."""
-        await self.db.write(lambda tx: store.refund(tx, place.bucket, place.resets_at))
+        await self.db.write(lambda tx: store.refund(tx, hit.bucket, hit.resets_at))
 
-    async def keep(self, tx: Tx, place: Place) -> None:
+    async def touch(self, tx: Tx, hit: Hit) -> None:
         """Write without changing anything, so that a form with nothing to save does not answer faster."""
-        await store.keep(tx, place.bucket)
+        await store.touch(tx, hit.bucket)
 
 
 def _bucket(limit: Limit, subject: str) -> bytes:

@@ -62,7 +62,7 @@ async def refund(tx: Tx, bucket: bytes, resets_at: int) -> None:
     )
 
 
-async def keep(tx: Tx, bucket: bytes) -> None:
+async def touch(tx: Tx, bucket: bytes) -> None:
     await tx.exec("UPDATE rate_limits SET hits = hits WHERE bucket = :bucket", {"bucket": bucket})
 
 
