@@ -69,7 +69,7 @@ def test_o77_an_action_is_declared_only_on_what_it_is_judged_on() -> None:
     with pytest.raises(TypeError, match="never judged"):
         Endpoint(Action.ORG_WRITE_MEMBERS, OWN_ACCOUNT, careless)
     either = Locator((Account, Organization), OWN_ACCOUNT.find)
-    with pytest.raises(TypeError, match="not judged on Organization"):
+    with pytest.raises(TypeError, match="does not apply to Organization"):
         Endpoint(Action.ACCOUNT_WRITE_SETTINGS, either, careless)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import Caller, ClientLeft, caller_of_context, while_wanted
+from hubgate.server.jobs.caller import Caller, ClientLeft, caller_of_context, while_client_waits
 from hubgate.server.jobs.job import checkpoint
 from hubgate.server.jobs.pool import UNPAID, FairPool
 
@@ -234,7 +234,7 @@ async def test_waiting_for_a_program_ends_with_its_client_or_its_time() -> None:
 
     async def run(seconds: float) -> None:
         caller_of_context.set(caller)
-        await while_wanted(program(), seconds)
+        await while_client_waits(program(), seconds)
 
     with pytest.raises(Unavailable):
         await asyncio.create_task(run(0.01))

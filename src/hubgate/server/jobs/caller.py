@@ -114,7 +114,7 @@ class _AwaitedTask:
         self.task.cancel()
 
 
-async def while_wanted(work: Awaitable[T], seconds: float) -> T:
+async def while_client_waits(work: Awaitable[T], seconds: float) -> T:
     """Return the result of `work`. Cancels it after `seconds` (Unavailable) or on client disconnect (ClientLeft)."""
     caller = caller_of_context.get()
     task = asyncio.ensure_future(work)

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 
 from hubgate.server.errors import NotFound
-from hubgate.server.jobs.caller import while_wanted
+from hubgate.server.jobs.caller import while_client_waits
 
 _ENVIRONMENT = {
     "PATH": os.environ.get("PATH", os.defpath),
@@ -76,7 +76,7 @@ async def run(
     try:
         if gently:
             lower_priority(process)
-        out, err = await while_wanted(process.communicate(stdin), seconds)
+        out, err = await while_client_waits(process.communicate(stdin), seconds)
     finally:
         await end(process)
     if process.returncode:
@@ -98,7 +98,7 @@ async def lines(
         process.stdin.write(stdin)
         process.stdin.close()
         partial = b""
-        while part := await while_wanted(process.stdout.read(_CHUNK), deadline - monotonic()):
+        while part := await while_client_waits(process.stdout.read(_CHUNK), deadline - monotonic()):
             *complete, partial = (partial + part).split(b"\n")
             yield complete
         said, status = await complaints(process), await process.wait()

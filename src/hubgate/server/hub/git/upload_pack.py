@@ -9,7 +9,7 @@ from time import monotonic
 
 from hubgate.server.errors import BadRequest, Unavailable
 from hubgate.server.hub.git import program
-from hubgate.server.jobs.caller import while_wanted
+from hubgate.server.jobs.caller import while_client_waits
 
 log = logging.getLogger("hubgate.git")
 
@@ -32,7 +32,7 @@ async def advertisement(folder: Path, protocol: str) -> bytes:
     """The first response of a fetch: the capabilities in protocol version 2, every ref in older versions."""
     process = await _start(["upload-pack", "--strict", "--stateless-rpc", "--advertise-refs"], folder, protocol)
     try:
-        out, err = await while_wanted(process.communicate(), LONGEST_SILENCE)
+        out, err = await while_client_waits(process.communicate(), LONGEST_SILENCE)
     finally:
         await program.end(process)
     if process.returncode:
