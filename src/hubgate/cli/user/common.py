@@ -13,7 +13,7 @@ from typing import Any
 from hubgate.cli.output import print_json, print_table
 from hubgate.client import Hub, HubgateError, NotSignedIn, Unreachable
 from hubgate.client.addresses import TYPES
-from hubgate.client.shaping import plain
+from hubgate.client.codec import encode
 
 Subparsers = Any
 Run = Callable[[argparse.Namespace, Hub], int]
@@ -76,12 +76,12 @@ def refusal(error: HubgateError, endpoint: str | None) -> str:
 
 
 def say(options: argparse.Namespace, value: object, sentence: str) -> int:
-    print_json(plain(value)) if options.json else print(sentence)
+    print_json(encode(value)) if options.json else print(sentence)
     return 0
 
 
 def show(options: argparse.Namespace, value: object, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    print_json(plain(value)) if options.json else print_table(headings, rows)
+    print_json(encode(value)) if options.json else print_table(headings, rows)
     return 0
 
 

@@ -9,9 +9,9 @@ from hubgate.cli.user import common
 from hubgate.cli.user.of_webhooks import add_one, said_org
 from hubgate.cli.user.progress import Counter
 from hubgate.client import Hub, HubgateError, Refused
-from hubgate.client.answers import washed
+from hubgate.client.answers import sanitized
+from hubgate.client.codec import decode, decode_list, member
 from hubgate.client.models import Delivery, Sent
-from hubgate.client.shaping import member, shaped, shaped_list
 
 STATES = ("pending", "retrying", "parked", "delivered", "failed", "skipped", "cancelled", "stored")
 _SLOWEST, _FASTEST = 0.001, 1000
@@ -29,7 +29,7 @@ class _Try:
     def __str__(self) -> str:
         """The result of the attempt, with the beginning of the receiver's response."""
         text = self.error or f"{self.status} {self.response}"
-        return f"{_utc(self.at)}  {self.duration_ms} ms  {washed(text, 200)}"
+        return f"{_utc(self.at)}  {self.duration_ms} ms  {sanitized(text, 200)}"
 
 
 def configure(commands: common.Subparsers) -> None:
@@ -79,10 +79,10 @@ def _activity(options: argparse.Namespace, hub: Hub) -> int:
 def _logged(delivery: Delivery) -> list[str]:
     state = f"{delivery.state} ({delivery.reason})" if delivery.reason else delivery.state
     return [
-        washed(delivery.id, 60),
-        washed(state, 60),
-        washed(f"{delivery.event.scope} {delivery.event.action}", 60) + _origin(delivery),
-        washed(delivery.repo.name, 120),
+        sanitized(delivery.id, 60),
+        sanitized(state, 60),
+        sanitized(f"{delivery.event.scope} {delivery.event.action}", 60) + _origin(delivery),
+        sanitized(delivery.repo.name, 120),
         "-" if delivery.status is None else str(delivery.status),
         str(delivery.attempts),
         common.age(delivery.at),
@@ -104,7 +104,7 @@ def _show_delivery(options: argparse.Namespace, hub: Hub) -> int:
     if options.state is not None:
         raise ValueError("--state goes with a list. Leave it out, or the delivery.")
     found = hub.get_delivery(options.id, options.delivery, organization=options.org)
-    delivery, tries = shaped(Delivery, found), shaped_list(_Try, member(found, "tries"))
+    delivery, tries = decode(Delivery, found), decode_list(_Try, member(found, "tries"))
     delivery_id, state, event, repo, *_ = _logged(delivery)
     lines = [
         f"id       {delivery_id}",
@@ -160,7 +160,7 @@ def _report(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
     if options.json:
         common.say(options, sent, "")
     elif state == "stored":
-        print(f"✓ Kept: {_FETCHED}")
+        print(f"✓ StoredSignIns: {_FETCHED}")
     elif sent.status is not None:
         print(f"{'✓' if succeeded else '✕'} The receiver answered {sent.status}.")
     elif state in ("pending", "parked") and not attempts:

@@ -8,8 +8,8 @@ from hubgate.cli.user import common
 from hubgate.cli.user.progress import Bar
 from hubgate.client import EntryNotFound, Hub, HubgateError
 from hubgate.client.addresses import local_parts
-from hubgate.client.answers import washed
-from hubgate.client.shaping import plain
+from hubgate.client.answers import sanitized
+from hubgate.client.codec import encode
 
 
 def configure_upload(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def _upload(options: argparse.Namespace, hub: Hub) -> int:
     if done.commit is None:
         return common.say(options, done, "✓ Nothing to do: the repo has these files already.")
     count = f"{len(done.sent)} file{'s' if len(done.sent) > 1 else ''}"
-    return common.say(options, done, f"✓ {count} in {washed(done.commit.commit_url)}")
+    return common.say(options, done, f"✓ {count} in {sanitized(done.commit.commit_url)}")
 
 
 def planned(given: list[Path], to: str) -> dict[str, Path | bytes]:
@@ -97,4 +97,4 @@ def _download(options: argparse.Namespace, hub: Hub) -> int:
                     if entry.type == "file":
                         local = below / local_parts(entry.path, windows=os.name == "nt")
                         hub.download(repo, entry.path, local, progress=bar.report, **more)
-    return common.say(options, plain({"path": str(place)}), f"✓ {place}")
+    return common.say(options, encode({"path": str(place)}), f"✓ {place}")

@@ -5,7 +5,7 @@ import argparse
 from hubgate.cli.user import common
 from hubgate.client import Hub
 from hubgate.client.addresses import TYPES
-from hubgate.client.answers import washed
+from hubgate.client.answers import sanitized
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _create(options: argparse.Namespace, hub: Hub) -> int:
     created = hub.create_repo(options.name, type=options.type, private=options.private, sdk=options.sdk)
-    return common.say(options, created, f"✓ {washed(created.url)}")
+    return common.say(options, created, f"✓ {sanitized(created.url)}")
 
 
 def _list(options: argparse.Namespace, hub: Hub) -> int:
@@ -43,7 +43,7 @@ def _list(options: argparse.Namespace, hub: Hub) -> int:
         print("No repos. Try: hubgate repos create --help")
         return 0
     rows = [
-        [washed(repo.id, 200), repo.type, "private" if repo.private else "public", common.age(repo.last_modified)]
+        [sanitized(repo.id, 200), repo.type, "private" if repo.private else "public", common.age(repo.last_modified)]
         for repo in found
     ]
     return common.show(options, found, ["NAME", "TYPE", "VISIBILITY", "CHANGED"], rows)

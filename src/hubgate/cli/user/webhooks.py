@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hubgate.cli.user import common, deliveries
 from hubgate.cli.user.of_webhooks import add, add_one, said_org
 from hubgate.client import Hub, HubgateError
-from hubgate.client.answers import washed
+from hubgate.client.answers import sanitized
 from hubgate.client.models import Webhook
 
 DOMAINS = ("repo", "discussion")
@@ -171,7 +171,7 @@ def _list(options: argparse.Namespace, hub: Hub) -> int:
 
 
 def _row(hub: Hub, webhook: Webhook, organization: str | None) -> list[str]:
-    url = "(pull)" if webhook.url is None else washed(webhook.url, 120)
+    url = "(pull)" if webhook.url is None else sanitized(webhook.url, 120)
     return [_id(webhook), _state(webhook), url, *_recent_activity(hub, webhook, organization)]
 
 
@@ -189,11 +189,11 @@ def _recent_activity(hub: Hub, webhook: Webhook, organization: str | None) -> tu
 
 
 def _id(webhook: Webhook) -> str:
-    return washed(webhook.id, 60)
+    return sanitized(webhook.id, 60)
 
 
 def _state(webhook: Webhook) -> str:
-    return "suspended" if isinstance(webhook.disabled, str) else washed(webhook.status, 20)
+    return "suspended" if isinstance(webhook.disabled, str) else sanitized(webhook.status, 20)
 
 
 def _get(options: argparse.Namespace, hub: Hub) -> int:
@@ -201,11 +201,11 @@ def _get(options: argparse.Namespace, hub: Hub) -> int:
     lines = [
         f"id       {_id(webhook)}",
         f"state    {_state(webhook)}",
-        f"url      {'(pull)' if webhook.url is None else washed(webhook.url)}",
-        f"watched  {washed(', '.join(f'{item.type}:{item.name}' for item in webhook.watched), 2000)}",
-        f"domains  {washed(', '.join(webhook.domains))}",
+        f"url      {'(pull)' if webhook.url is None else sanitized(webhook.url)}",
+        f"watched  {sanitized(', '.join(f'{item.type}:{item.name}' for item in webhook.watched), 2000)}",
+        f"domains  {sanitized(', '.join(webhook.domains))}",
         f"secret   {'set' if webhook.has_secret else 'none'}",
-        f"key      {washed(webhook.public_key or '-')}",
+        f"key      {sanitized(webhook.public_key or '-')}",
         f"last     {common.age(webhook.last_trigger_at)}",
     ]
     return common.say(options, webhook, "\n".join(lines))
