@@ -43,7 +43,7 @@ JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 MISDEEDS: dict[str, tuple[Answer, type[Exception], str]] = {
     "garbage": (
-        b"\x00\xff\xfe nothing of this kind\r\n\r\n",
+        b"\x00\xff\xfe garbage\r\n\r\n",
         errors.UnexpectedAnswer,
         "did not answer with valid HTTP",
     ),
