@@ -40,7 +40,7 @@ def _login(options: argparse.Namespace, hub: Hub) -> int:
 
     me = hub.login(prompt)
     if os.environ.get("HUBGATE_TOKEN"):
-        print("! HUBGATE_TOKEN is set and goes before this sign-in.", file=sys.stderr)
+        print("! HUBGATE_TOKEN is set and is used instead of this sign-in.", file=sys.stderr)
     value = {"endpoint": hub.endpoint, "name": me.name}
     return common.say(options, value, f"✓ Signed in as {sanitized(me.name, 60)}. Try: hubgate webhooks list")
 
