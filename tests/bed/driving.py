@@ -11,32 +11,31 @@ from hubgate.client.wire import Sleep
 Face = TypeVar("Face", Hub, AsyncHub)
 
 
-class Impatient(Driver):
+class SleeplessDriver(Driver):
     def __init__(self, timeout: float, instead: Callable[[float], object]) -> None:
         super().__init__(timeout)
         self._instead = instead
 
-    def _done(self, effect: Any) -> object:
+    def _perform(self, effect: Any) -> object:
         if isinstance(effect, Sleep):
             self._instead(effect.seconds)
             return None
-        return super()._done(effect)
+        return super()._perform(effect)
 
 
-class AsyncImpatient(AsyncDriver):
+class AsyncSleeplessDriver(AsyncDriver):
     def __init__(self, timeout: float, instead: Callable[[float], object]) -> None:
         super().__init__(timeout)
         self._instead = instead
 
-    async def _done(self, effect: Any) -> object:
+    async def _perform(self, effect: Any) -> object:
         if isinstance(effect, Sleep):
             self._instead(effect.seconds)
             return None
-        return await super()._done(effect)
+        return await super()._perform(effect)
 
 
-def impatient(hub: Face, instead: Callable[[float], object]) -> Face:
-    driver: Any = {Hub: Impatient, AsyncHub: AsyncImpatient}[type(hub)]
+def without_sleeping(hub: Face, instead: Callable[[float], object]) -> Face:
+    driver: Any = {Hub: SleeplessDriver, AsyncHub: AsyncSleeplessDriver}[type(hub)]
     hub._driver = driver(hub._driver._timeout, instead)
-    hub._run = hub._driver.run
     return hub

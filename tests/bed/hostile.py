@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bed.blocking import blocking
-from tests.bed.driving import impatient
+from tests.bed.driving import without_sleeping
 
 from hubgate import AsyncHub, Hub
 
@@ -110,11 +110,11 @@ def through(face: type[Any], url: str, ask: Callable[[Any], Any], folder: Path, 
     """
     options = {"token": TOKEN, "timeout": 5, "retries": 0, "config_folder": folder, **more}
     if face is Hub:
-        with impatient(Hub(url, **options), _nothing) as hub:
+        with without_sleeping(Hub(url, **options), _nothing) as hub:
             return ask(hub)
 
     async def run() -> Any:
-        async with impatient(AsyncHub(url, **options), _nothing) as hub:
+        async with without_sleeping(AsyncHub(url, **options), _nothing) as hub:
             return await ask(hub)
 
     return blocking(run())

@@ -90,7 +90,7 @@ def test_of_an_organization_and_pulled(hub: RunningHub, shell: Shell) -> None:
     assert made["pull"] is True
     assert "(pull)" in shell.says("webhooks", "list", "--org", "acme")
     assert shell.json("webhooks", "list") == []
-    kept = "✓ Kept: this webhook has no address, its events are fetched.\n"
+    kept = "✓ Stored: this webhook has no URL; its events are pulled.\n"
     assert shell.says("webhooks", "test", made["id"], "--org", "acme") == kept
     (logged,) = shell.json("webhooks", "activity", made["id"], "--org", "acme")
     assert shell.says("webhooks", "replay", made["id"], logged["id"], "--org", "acme") == kept

@@ -42,19 +42,23 @@ def silent(visitor: socket.socket, _: Seen) -> None:
 JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 MISDEEDS: dict[str, tuple[Answer, type[Exception], str]] = {
-    "garbage": (b"\x00\xff\xfe nothing of this kind\r\n\r\n", errors.UnexpectedAnswer, "does not speak HTTP"),
-    "not a word": (b"", errors.ConnectionLost, "broke"),
-    "a reset": (reset, errors.ConnectionLost, "broke"),
-    "half a body": (JSON_HEAD + b'Content-Length: 100\r\n\r\n{"na', errors.ConnectionLost, "broke"),
+    "garbage": (
+        b"\x00\xff\xfe garbage\r\n\r\n",
+        errors.UnexpectedAnswer,
+        "did not answer with valid HTTP",
+    ),
+    "not a word": (b"", errors.ConnectionLost, "was lost"),
+    "a reset": (reset, errors.ConnectionLost, "was lost"),
+    "half a body": (JSON_HEAD + b'Content-Length: 100\r\n\r\n{"na', errors.ConnectionLost, "was lost"),
     "half a chunk": (
         JSON_HEAD + b"Transfer-Encoding: chunked\r\n\r\nff\r\nabc",
         errors.ConnectionLost,
-        "broke",
+        "was lost",
     ),
     "endless headers": (
         endless(b"HTTP/1.1 200 OK\r\n", b"X-More: " + b"y" * 1000 + b"\r\n"),
         errors.UnexpectedAnswer,
-        "does not speak HTTP",
+        "did not answer with valid HTTP",
     ),
     "an endless body": (endless(JSON_HEAD + b"\r\n[", b"1," * 32_768), errors.UnexpectedAnswer, "more than"),
     "a page": (answer(200, b"<h1>hi</h1>", content_type="text/html"), errors.UnexpectedAnswer, "address of a hub"),
@@ -70,17 +74,17 @@ MISDEEDS: dict[str, tuple[Answer, type[Exception], str]] = {
     "packed": (
         answer(200, gzip.compress(b"{}"), content_type="application/json", content_encoding="gzip"),
         errors.UnexpectedAnswer,
-        "packed",
+        "compressed",
     ),
     "a failure": (answer(500, b"<h1>oops</h1>", content_type="text/html"), errors.HubFailure, "status 500"),
     "too often": (as_json(429, {"error": "Slow down."}, retry_after="3600"), errors.RateLimited, "Slow down"),
     "away": (as_json(503, {"error": "Back soon."}, retry_after="3600"), errors.HubFailure, "Back soon"),
-    "a circle": (answer(302, location="/api/whoami-v2"), errors.UnexpectedAnswer, "circles"),
-    "nowhere": (answer(302, location="http://[::1"), errors.UnexpectedAnswer, "does not speak HTTP"),
+    "a circle": (answer(302, location="/api/whoami-v2"), errors.UnexpectedAnswer, "redirected too often"),
+    "nowhere": (answer(302, location="http://[::1"), errors.UnexpectedAnswer, "did not answer with valid HTTP"),
     "a name in an address": (
         answer(307, location="http://ada:pw@127.0.0.1/"),
         errors.UnexpectedAnswer,
-        "address that is none",
+        "invalid address",
     ),
 }
 
@@ -165,7 +169,7 @@ def test_what_a_hub_says_cannot_move_a_cursor(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("token", ["hf_a\r\nX-Evil: 1", "hf_ä", "", "two words"])
 def test_a_token_that_would_break_a_header_is_none(token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="no token"):
+    with pytest.raises(ValueError, match="not a token"):
         through(FACES[0], "http://127.0.0.1:1", who, tmp_path, token=token or "\n")
 
 

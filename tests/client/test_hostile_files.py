@@ -44,7 +44,7 @@ def test_an_endless_file_is_stopped(face: Any, tmp_path: Path) -> None:
         while True:
             visitor.sendall(b"x" * 65_536)
 
-    with hostile(HEAD, endless) as server, pytest.raises(errors.UnexpectedAnswer, match="more than the file has"):
+    with hostile(HEAD, endless) as server, pytest.raises(errors.UnexpectedAnswer, match="more bytes than the file has"):
         fetch(face, server, tmp_path)
     assert nothing_in(tmp_path)
 
@@ -157,7 +157,7 @@ def test_a_repo_with_foul_names_puts_nothing_here(path: str, tmp_path: Path) -> 
     entries = [{"type": "file", "path": name, "oid": "0" * 40, "size": 1} for name in ("good", path)]
     about = as_json(200, {"id": "ada/x", "sha": "c" * 40})
     with hostile(about, as_json(200, entries), HEAD) as server:
-        with pytest.raises(errors.UnexpectedAnswer, match="cannot be put here"):
+        with pytest.raises(errors.UnexpectedAnswer, match="cannot be used here"):
             through(FACES[0], server.url, lambda hub: hub.download_all("ada/x", tmp_path / "copy"), tmp_path / "config")
         assert len(server.seen) == 2
     assert not (tmp_path / "copy").exists()

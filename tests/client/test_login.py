@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.bed.apps import make_app
 from tests.bed.devices import approve, decide, enter
-from tests.bed.driving import impatient
+from tests.bed.driving import without_sleeping
 from tests.bed.hostile import as_json, hostile
 from tests.bed.people import Page, browser_of, make_user
 from tests.bed.running import RunningHub
@@ -34,7 +34,7 @@ def test_by_a_code_and_out_again(on_sqlite: RunningHub, tmp_path: Path) -> None:
         approve(on_sqlite, ada, shown[0].user_code, "openid profile")
 
     with Hub(on_sqlite.url, config_folder=tmp_path) as hub:
-        assert impatient(hub, allow).login(shown.append).name == "ada"
+        assert without_sleeping(hub, allow).login(shown.append).name == "ada"
         assert shown[0].verification_uri == f"{on_sqlite.url}/oauth/device"
         assert shown[0].device_code not in repr(shown[0])
         assert hub.whoami().name == "ada"
@@ -57,7 +57,7 @@ def test_denied(on_sqlite: RunningHub, tmp_path: Path) -> None:
             decide(browser, enter(browser, shown[0].user_code), "deny")
 
     with Hub(on_sqlite.url, config_folder=tmp_path) as hub, pytest.raises(errors.SignInDenied):
-        impatient(hub, deny).login(shown.append)
+        without_sleeping(hub, deny).login(shown.append)
     assert not (tmp_path / "credentials.json").exists()
 
 
@@ -66,7 +66,7 @@ def test_waits_as_it_is_told(tmp_path: Path) -> None:
     waits: list[float] = []
     given = (as_json(200, CODE), *answers, as_json(200, ME))
     with hostile(*given) as server, Hub(server.url, config_folder=tmp_path, retries=0) as hub:
-        impatient(hub, waits.append).login(lambda _: None)
+        without_sleeping(hub, waits.append).login(lambda _: None)
     assert waits == [5.0, 5.0, 10.0, 10.0, 10.0]
 
 
@@ -81,7 +81,7 @@ def test_waits_as_it_is_told(tmp_path: Path) -> None:
 )
 def test_ends_clearly(last: bytes, raised: type[Exception], tmp_path: Path) -> None:
     with hostile(as_json(200, CODE), last) as server:
-        hub = impatient(Hub(server.url, config_folder=tmp_path, retries=0), lambda _: None)
+        hub = without_sleeping(Hub(server.url, config_folder=tmp_path, retries=0), lambda _: None)
         with hub, pytest.raises(raised):
             hub.login(lambda _: None)
 

@@ -181,7 +181,7 @@ NAMELESS: dict[str, Callable[[Any, Any], Any]] = {
 def test_what_has_no_name_is_not_asked_for(name: str) -> None:
     with hostile(answer(404)) as server, Hub(server.url, "hf_x", retries=0) as hub:
         for none in (None, ""):
-            with pytest.raises(ValueError, match=r"is no name|no path inside|namespace/name|as a list|Say client_id"):
+            with pytest.raises(ValueError, match=r"is not a name|not a path inside|namespace/name|as a list|client_id"):
                 NAMELESS[name](hub, none)
         assert server.seen == []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.bed.devices import approve
-from tests.bed.driving import impatient
+from tests.bed.driving import without_sleeping
 from tests.bed.hostile import as_json, hostile
 from tests.bed.people import make_user
 from tests.bed.processes import environment
@@ -20,7 +20,7 @@ from tests.client.test_hostile_answers import ME
 from hubgate import Hub
 from hubgate.client import errors
 from hubgate.client.models import DeviceCode
-from hubgate.client.store import Kept, SignedIn, Store, default_folder
+from hubgate.client.store import SignIn, Store, StoredSignIns, default_folder
 
 HERE = "http://127.0.0.1:8000"
 REFRESHED = {"access_token": "hf_new", "token_type": "bearer", "expires_in": 1000, "refresh_token": "hf_r2"}
@@ -29,7 +29,7 @@ REFRESHED = {"access_token": "hf_new", "token_type": "bearer", "expires_in": 100
 def keep(folder: Path, endpoint: str, **fields: object) -> Store:
     store = Store(folder)
     given = {"access_token": "hf_old", "refresh_token": "hf_r1", "client_id": "hubgate-cli", **fields}
-    store.save(Kept(endpoint, {endpoint: SignedIn(**given)}))  # type: ignore[arg-type]
+    store.save(StoredSignIns(endpoint, {endpoint: SignIn(**given)}))  # type: ignore[arg-type]
     return store
 
 
@@ -125,9 +125,9 @@ def test_another_process_has_refreshed_already(tmp_path: Path) -> None:
         store = keep(tmp_path, server.url)
         with Hub(config_folder=tmp_path) as hub:
             kept = store.load()
-            hub._session.credentials._kept = kept.hubs[server.url]  # type: ignore[attr-defined]
+            hub._session.credentials._sign_in = kept.hubs[server.url]  # type: ignore[attr-defined]
             newer = replace(kept.hubs[server.url], access_token="hf_newer")
-            store.save(Kept(server.url, {server.url: newer}))
+            store.save(StoredSignIns(server.url, {server.url: newer}))
             hub.whoami()
         assert [seen.target for seen in server.seen] == ["/api/whoami-v2", "/api/whoami-v2"]
         assert server.seen[1].headers["authorization"] == "Bearer hf_newer"
@@ -150,11 +150,11 @@ def test_processes_at_once_refresh_once(on_sqlite: RunningHub, tmp_path: Path) -
         approve(on_sqlite, ada, code.user_code, "openid profile")
 
     with Hub(on_sqlite.url, config_folder=folder) as hub:
-        impatient(hub, lambda _: None).login(allow)
+        without_sleeping(hub, lambda _: None).login(allow)
     store = Store(folder)
     first = store.load().hubs[on_sqlite.url]
     # As if a month had gone by.
-    store.save(Kept(on_sqlite.url, {on_sqlite.url: replace(first, issued_at=0.0, expires_at=1.0)}))
+    store.save(StoredSignIns(on_sqlite.url, {on_sqlite.url: replace(first, issued_at=0.0, expires_at=1.0)}))
     before = on_sqlite.log.count('"/oauth/token"')
     variables = environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
     command = [sys.executable, "-c", SCRIPT]

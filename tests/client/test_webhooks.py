@@ -73,12 +73,12 @@ def test_one_to_pull_from_and_what_cannot_be(as_user: Callable[[str], Hub]) -> N
     ada = as_user("ada")
     made = ada.create_webhook(watched=ADA, pull=True, ordered=True)
     assert (made.url, made.pull, made.ordered) == (None, True, True)
-    with pytest.raises(ValueError, match="url, or is pulled"):
+    with pytest.raises(ValueError, match="either url or pull"):
         ada.create_webhook(watched=ADA)
     for watched in ("acme", ":acme", {"type": "user"}, {"name": "ada"}, {"type": "user", "name": ""}, None):
         with pytest.raises(ValueError, match="type:name"):
             ada.create_webhook(URL, watched=[watched])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError, match="not a name"):
         ada.update_webhook(None, url=URL, watched=ADA)  # type: ignore[arg-type]
     assert ada.list_webhooks() == [made]
     with pytest.raises(errors.BadRequest):
@@ -139,7 +139,7 @@ def test_what_was_missed_is_sent_again(
     assert told == [(1, 2), (2, 2)]
     later = datetime.now(UTC) + timedelta(days=4000)
     assert ada.replay_webhook_since(webhook.id, later) == []
-    with pytest.raises(ValueError, match="more than 0"):
+    with pytest.raises(ValueError, match="greater than 0"):
         ada.replay_webhook_since(webhook.id, later, rate=0)
 
 

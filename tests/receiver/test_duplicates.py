@@ -10,7 +10,7 @@ from tests.bed.blocking import blocking
 from tests.bed.receivers import SECRET, post, serving
 
 from hubgate.receiver import WebhooksServer
-from hubgate.receiver.seen import Seen, Standing
+from hubgate.receiver.runner import DeliveryState, ProcessedDeliveries
 from hubgate.receiver.testing import Deliverer, signed
 
 
@@ -140,18 +140,18 @@ def test_without_an_id_every_one_is_new(app: WebhooksServer) -> None:
 
 
 def test_the_last_ten_thousand_are_known_and_what_runs_is_never_forgotten() -> None:
-    seen = Seen(most=3)
-    assert seen.begin(("/", "runs")) is Standing.NEW
+    seen = ProcessedDeliveries(limit=3)
+    assert seen.begin(("/", "runs")) is DeliveryState.NEW
     for number in range(5):
-        assert seen.begin(("/", str(number))) is Standing.NEW
+        assert seen.begin(("/", str(number))) is DeliveryState.NEW
         seen.end(("/", str(number)), succeeded=True)
-    assert [seen.begin(("/", str(number))) for number in (4, 3, 2)] == [Standing.DONE] * 3
-    assert seen.begin(("/", "1")) is Standing.NEW
-    assert seen.begin(("/", "runs")) is Standing.RUNNING
+    assert [seen.begin(("/", str(number))) for number in (4, 3, 2)] == [DeliveryState.DONE] * 3
+    assert seen.begin(("/", "1")) is DeliveryState.NEW
+    assert seen.begin(("/", "runs")) is DeliveryState.RUNNING
 
 
 def test_of_many_at_once_one_runs(app: WebhooksServer) -> None:
-    seen = Seen()
+    seen = ProcessedDeliveries()
     found = at_once([lambda: seen.begin(("/", "x"))] * 20)
-    assert found.count(Standing.NEW) == 1
-    assert found.count(Standing.RUNNING) == 19
+    assert found.count(DeliveryState.NEW) == 1
+    assert found.count(DeliveryState.RUNNING) == 19

@@ -169,7 +169,7 @@ def test_a_model_of_its_own(app: WebhooksServer) -> None:
 def test_a_parameter_nothing_fits(app: WebhooksServer) -> None:
     def confused(payload: WebhookPayload, database: int) -> None: ...
 
-    with pytest.raises(TypeError, match="confused: nothing of a delivery fits its parameter 'database'"):
+    with pytest.raises(TypeError, match="confused: no value of a delivery fits its parameter 'database'"):
         app.add_webhook(confused)
 
 

@@ -19,8 +19,8 @@ from tests.bed.receivers import SECRET, post, script, serving
 
 from hubgate.depth import delivery_depth
 from hubgate.receiver import Request, WebhookPayload, WebhooksServer
-from hubgate.receiver.inbox.store import KEEP_SECONDS, Store, Turn
-from hubgate.receiver.inbox.working import DELAYS, LOOK_SECONDS, MOST_STARTS
+from hubgate.receiver.inbox.store import RETENTION_SECONDS, Store, WorkerLock
+from hubgate.receiver.inbox.worker import DELAYS, MAX_STARTS, POLL_SECONDS
 from hubgate.receiver.testing import Deliverer, signed
 
 
@@ -125,7 +125,7 @@ def test_a_failure_is_tried_again_later_and_given_up_in_the_end(
         deliver(delivery)
         until(lambda: is_given_up(file))
         assert len(runs) == len(DELAYS) + 1
-        assert "given up" in caplog.text
+        assert "failed permanently" in caplog.text
         assert deliver(delivery).status == 202, "sent again it gets another chance"
         until(lambda: len(runs) > len(DELAYS) + 1)
 
@@ -192,7 +192,7 @@ def test_what_was_cut_short_runs_again(app: WebhooksServer, file: Path, caplog: 
     with Deliverer(app) as deliver:
         deliver.settle()
     assert ran == [1]
-    assert "cut short" in caplog.text
+    assert "interrupted" in caplog.text
 
 
 def test_one_that_kills_every_process_is_given_up(
@@ -200,7 +200,7 @@ def test_one_that_kills_every_process_is_given_up(
 ) -> None:
     store = Store(file)
     store.put("/webhooks/heard", "one", [], b"{}", 0.0)
-    for _ in range(MOST_STARTS):
+    for _ in range(MAX_STARTS):
         assert store.claim(1, time.time())
         store.recover()
     store.close()
@@ -231,9 +231,9 @@ def test_ids_are_kept_seven_days_and_what_they_said_is_not(file: Path) -> None:
     with sqlite3.connect(file) as db:
         assert db.execute("SELECT headers, body FROM deliveries").fetchall() == [(None, None)]
     db.close()
-    store.sweep(1.0 + KEEP_SECONDS - 1)
+    store.sweep(1.0 + RETENTION_SECONDS - 1)
     assert store.put("/webhooks/x", "one", [], b"{}", 2.0) == "done"
-    store.sweep(1.0 + KEEP_SECONDS + 1)
+    store.sweep(1.0 + RETENTION_SECONDS + 1)
     assert store.put("/webhooks/x", "one", [], b"{}", 3.0) == "waiting"
     (kept,) = store.claim(1, 4.0)
     assert (kept.headers, kept.body) == ([], b"{}")
@@ -241,14 +241,14 @@ def test_ids_are_kept_seven_days_and_what_they_said_is_not(file: Path) -> None:
 
 
 def test_one_process_at_a_time_works_through_it(file: Path) -> None:
-    first, second = Turn(file), Turn(file)
-    assert first.taken()
-    assert first.taken()
-    assert not second.taken()
-    first.let_go()
-    assert second.taken()
+    first, second = WorkerLock(file), WorkerLock(file)
+    assert first.try_acquire()
+    assert first.try_acquire()
+    assert not second.try_acquire()
+    first.release()
+    assert second.try_acquire()
     second.close()
-    assert first.taken()
+    assert first.try_acquire()
     first.close()
 
 
@@ -273,18 +273,18 @@ def test_a_disk_that_does_not_take_it_is_503(app: WebhooksServer, file: Path, ca
             for _ in range(3):
                 answer = deliver("repo.create", name=name)
                 assert (answer.status, answer.headers["retry-after"]) == (503, "10")
-            until(lambda: "cannot be used; trying again" in caplog.text)
+            until(lambda: "cannot be used; retrying" in caplog.text)
             # So long that it looked again, twice.
             noticed = time.monotonic()
-            until(lambda since=noticed: time.monotonic() > since + 2.5 * LOOK_SECONDS)
+            until(lambda since=noticed: time.monotonic() > since + 2.5 * POLL_SECONDS)
             Store(file).close()
             assert deliver("repo.create", name=name).status == 202
             until(lambda wanted=name: wanted in ran)
             told = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
             assert sorted(told) == sorted(
                 [
-                    f"The inbox {file} cannot be used; trying again: no such table: deliveries",
-                    "The inbox cannot be written; deliveries are answered 503: no such table: deliveries",
+                    f"The inbox {file} cannot be used; retrying: no such table: deliveries",
+                    "The inbox cannot be written; deliveries are answered with 503: no such table: deliveries",
                 ]
             )
             assert "Traceback" not in caplog.text
@@ -317,7 +317,7 @@ def test_where_there_can_be_no_file_it_does_not_start(tmp_path: Path, how: list[
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     assert "Receiving webhooks" not in done.stdout
-    cure = f"Make its folder: mkdir -p {tmp_path}/no/such"
+    cure = f"Create its folder: mkdir -p {tmp_path}/no/such"
     assert [cure in line for line in done.stderr.splitlines()].count(True) == 1
     assert ("Traceback" in done.stderr) is (how == ["app.py"]), "of launch() it is an error like any other"
 
@@ -325,7 +325,7 @@ def test_where_there_can_be_no_file_it_does_not_start(tmp_path: Path, how: list[
 def test_what_is_no_inbox_is_not_one(file: Path) -> None:
     file.write_text("notes of mine, long enough to be looked at\n" * 100)
     app = WebhooksServer(webhook_secret=SECRET, ack="before", inbox=file)
-    with pytest.raises(OSError, match=r"cannot be used: file is not a database\. Say another with inbox="):
+    with pytest.raises(OSError, match=r"cannot be used: file is not a database\. Choose another file with inbox="):
         app.launch(port=0, prevent_thread_lock=True)
     with pytest.raises(RuntimeError, match="file is not a database"), Deliverer(app):
         raise AssertionError

@@ -15,7 +15,7 @@ from tests.bed.processes import environment, until
 from tests.bed.receivers import PORT_OF_ITS_OWN, SECRET, post, script, serving
 
 from hubgate.receiver import WebhooksServer
-from hubgate.receiver.launching import listening
+from hubgate.receiver.launch import listen
 from hubgate.receiver.testing import signed
 
 ENDPOINTS = """
@@ -55,7 +55,7 @@ def test_a_script_of_decorated_functions_receives_when_it_is_over(tmp_path: Path
         assert httpx.post(running.addresses[0], content=delivery.body).status_code == 401
         status = running.stop(how)
         assert status in (0, -how)
-    refused = "Refused a delivery to /webhooks/trigger_training with 401: X-Webhook-Secret is missing.\n"
+    refused = "Rejected a delivery to /webhooks/trigger_training with 401: X-Webhook-Secret is missing.\n"
     assert running.errors == refused
 
 
@@ -157,13 +157,13 @@ def test_in_a_notebook_it_returns_and_serves(monkeypatch: pytest.MonkeyPatch) ->
     async def cell() -> None:
         app.launch(port=0)
 
-    with pytest.raises(RuntimeError, match="An event loop runs here"):
+    with pytest.raises(RuntimeError, match="An event loop is already running"):
         blocking(cell())
     monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
     blocking(cell())
     try:
         assert httpx.get(str(app.url)).status_code == 200
-        with pytest.raises(RuntimeError, match="running already, at http"):
+        with pytest.raises(RuntimeError, match="already running at http"):
             app.launch(port=0)
     finally:
         app.close()
@@ -187,7 +187,7 @@ def test_sharing_names_what_is_missing() -> None:
 
 def test_answers_do_not_wait_for_their_headers_to_arrive() -> None:
     """asyncio turns Nagle's algorithm off only on sockets that say what they are; else each takes 40 ms."""
-    with listening("127.0.0.1", 0) as bound:
+    with listen("127.0.0.1", 0) as bound:
         assert bound.proto == socket.IPPROTO_TCP
 
 

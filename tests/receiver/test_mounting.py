@@ -18,17 +18,17 @@ from tests.bed.receivers import SECRET, post, serving
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.asgi import App
-from hubgate.receiver.launching import Serving, address, listening
+from hubgate.receiver.launch import Server, listen, url_of
 from hubgate.receiver.testing import Deliverer, signed
 
 
 @contextmanager
 def served(app: App) -> Iterator[httpx.Client]:
-    bound = listening("127.0.0.1", 0)
-    running = Serving(app, bound)
-    running.run_beside()
+    bound = listen("127.0.0.1", 0)
+    running = Server(app, bound)
+    running.run_in_thread()
     try:
-        with httpx.Client(base_url=address(bound), timeout=20) as client:
+        with httpx.Client(base_url=url_of(bound), timeout=20) as client:
             yield client
     finally:
         running.stop()

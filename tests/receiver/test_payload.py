@@ -9,7 +9,7 @@ import pytest
 from tests.protocol.golden import FOLDER
 
 from hubgate.receiver import PayloadError, WebhookPayload
-from hubgate.receiver.payload import MOST_LEVELS, parsed, read_payload
+from hubgate.receiver.payload import MAX_LEVELS, parse_json, payload_from
 from hubgate.receiver.testing import KINDS, sample
 from hubgate.server.events.kinds import Kind
 
@@ -64,13 +64,13 @@ def test_it_can_be_copied_pickled_and_compared() -> None:
     ("change", "where"),
     [
         ({"event": None}, "payload.event is missing"),
-        ({"event": []}, "payload.event is no object"),
-        ({"event": {"action": 5, "scope": "repo"}}, "payload.event.action is no str"),
+        ({"event": []}, "payload.event is not an object"),
+        ({"event": {"action": 5, "scope": "repo"}}, "payload.event.action is not of type str"),
         ({"event": {"action": "create"}}, "payload.event.scope is missing"),
         ({"repo": {"type": "model"}}, "payload.repo.name is missing"),
-        ({"updatedRefs": {}}, "payload.updatedRefs is no list"),
-        ({"updatedRefs": [{"ref": "r"}, 5]}, r"payload.updatedRefs\[1\] is no object"),
-        ({"webhook": {"id": "x", "version": True}}, "payload.webhook.version is no int"),
+        ({"updatedRefs": {}}, "payload.updatedRefs is not a list"),
+        ({"updatedRefs": [{"ref": "r"}, 5]}, r"payload.updatedRefs\[1\] is not an object"),
+        ({"webhook": {"id": "x", "version": True}}, "payload.webhook.version is not of type int"),
     ],
 )
 def test_wrong_types_are_named(change: dict[str, Any], where: str) -> None:
@@ -95,26 +95,26 @@ def test_wrong_types_are_named(change: dict[str, Any], where: str) -> None:
     ],
 )
 def test_bodies_that_are_no_json(body: bytes) -> None:
-    with pytest.raises(PayloadError, match="no JSON"):
-        parsed(body)
+    with pytest.raises(PayloadError, match="not JSON"):
+        parse_json(body)
 
 
 def test_nesting_has_an_end_before_python_has() -> None:
     for opened, closed in ((b"[", b"]"), (b'{"a":', b"}")):
-        assert parsed(opened * MOST_LEVELS + b"1" * (opened != b"[") + closed * MOST_LEVELS)
+        assert parse_json(opened * MAX_LEVELS + b"1" * (opened != b"[") + closed * MAX_LEVELS)
         with pytest.raises(PayloadError, match="nested deeper than 100"):
-            parsed(opened * MOST_LEVELS + b"[1]" + closed * MOST_LEVELS)
+            parse_json(opened * MAX_LEVELS + b"[1]" + closed * MAX_LEVELS)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b"null", b'"text"'])
 def test_json_that_is_no_object(body: bytes) -> None:
-    with pytest.raises(PayloadError, match="no object"):
-        read_payload(parsed(body))
+    with pytest.raises(PayloadError, match="not an object"):
+        payload_from(parse_json(body))
 
 
 def test_every_agreed_payload_is_read() -> None:
     for file in FOLDER.glob("*.json"):
-        payload = read_payload(json.loads(file.read_text()))
+        payload = payload_from(json.loads(file.read_text()))
         assert file.name.startswith(payload.kind)
 
 

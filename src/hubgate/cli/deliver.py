@@ -1,4 +1,4 @@
-"""Run the background process alone: as many as wanted, on as many machines."""
+"""Run only the background process. Several may run, on one or more machines."""
 
 import argparse
 import asyncio
@@ -27,19 +27,19 @@ def run(options: argparse.Namespace, loops: RunLoops = run_loops) -> int:
     """Run the background loops until a signal. The test build passes other `loops` to shorten intervals."""
     logs.configure()
     settings = hub_settings.read(options)
-    asked_to_stop: list[int] = []
+    received_signals: list[int] = []
     for number in STOP_SIGNALS:
-        signal.signal(number, lambda caught, _: asked_to_stop.append(caught))
+        signal.signal(number, lambda caught, _: received_signals.append(caught))
     with prepared(settings):
-        run_quickly(_until_stopped(settings, asked_to_stop, loops))
+        run_quickly(_until_stopped(settings, received_signals, loops))
     return 0
 
 
-async def _until_stopped(settings: Settings, asked_to_stop: list[int], loops: RunLoops) -> None:
+async def _until_stopped(settings: Settings, received_signals: list[int], loops: RunLoops) -> None:
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    if asked_to_stop:
+    if received_signals:
         return
     await loops(settings, stop, lambda: _announce(settings))
 
@@ -48,7 +48,7 @@ def _announce(settings: Settings) -> None:
     """Print the settings that matter, which on a separate machine may differ from those of the web machines."""
     lines = [
         "hubgate deliver is running. Ctrl-C stops it.",
-        f"  mail          {hub_settings.where_mail_goes(settings)}",
+        f"  mail          {hub_settings.mail_destination(settings)}",
         f"  links         in mail begin with {settings.base_url} (HUBGATE_BASE_URL)",
     ]
     # One write: a program that waits for the first line may close the pipe after it.

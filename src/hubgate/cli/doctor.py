@@ -19,12 +19,12 @@ def run(options: argparse.Namespace) -> int:
         findings = asyncio.run(examine(hub_settings.read(options)))
     except StartupError as error:
         findings = [Finding("configuration", "fail", str(error))]
-    content = all(finding.level != "fail" for finding in findings)
+    is_ok = all(finding.level != "fail" for finding in findings)
     if options.json:
-        print_json({"ok": content, "checks": [vars(finding) for finding in findings]})
+        print_json({"ok": is_ok, "checks": [vars(finding) for finding in findings]})
     else:
         print("\n".join(map(_line, findings)))
-    return 0 if content else 1
+    return 0 if is_ok else 1
 
 
 def _line(finding: Finding) -> str:

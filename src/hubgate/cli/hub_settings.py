@@ -22,9 +22,9 @@ def add_to(parser: argparse.ArgumentParser, shown: tuple[str, ...] | None = None
         group.add_argument(flag, metavar="VALUE", help=argparse.SUPPRESS if hidden else text)
 
 
-def where_mail_goes(settings: Settings) -> str:
+def mail_destination(settings: Settings) -> str:
     if not settings.smtp_url:
-        return f"is written to {settings.data_dir / 'mail'} (HUBGATE_SMTP_URL sends it)"
+        return f"is written to {settings.data_dir / 'mail'} (set HUBGATE_SMTP_URL to send it)"
     return f"is sent through {urlsplit(settings.smtp_url).netloc.rpartition('@')[2]}"
 
 

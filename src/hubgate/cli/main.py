@@ -22,7 +22,7 @@ class _Parser(argparse.ArgumentParser):
     """Prints errors as one line: the usage of a command with flags for all settings would fill the screen."""
 
     def error(self, message: str) -> NoReturn:
-        message = re.sub(r"invalid \w+ value:|invalid choice:", "there is no", message)
+        message = re.sub(r"invalid \w+ value:|invalid choice:", "unknown", message)
         self.exit(2, f"error: {message}. Try: {self.prog} --help\n")
 
 
@@ -57,36 +57,36 @@ def run(arguments: list[str]) -> int:
     command = next((command for command in COMMANDS if arguments[:1] == [command.name]), None)
     if command is None:
         return _usage(arguments)
-    run_it = _run_server_command if command.needs_server else _run_user_command
+    run_command = _run_server_command if command.needs_server else _run_user_command
     try:
-        return run_it(command, arguments[1:])
+        return run_command(command, arguments[1:])
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("hubgate"):
             raise
         needed = ("the server", "hubgate[server]") if command.needs_server else (error.name, "hubgate")
-        return _refuse(f'hubgate {command.name} needs {needed[0]}. Run: pip install "{needed[1]}"')
+        return _fail(f'hubgate {command.name} needs {needed[0]}. Run: pip install "{needed[1]}"')
     except BrokenPipeError:
         # The reader of the output has closed the pipe, as `head` does.
         sys.stdout = None
         return 1
     except OSError as error:
         sys.stdout = None
-        return _refuse(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        return _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
 
 
 def _run_user_command(command: Command, arguments: list[str]) -> int:
     module = importlib.import_module(command.module)
-    from hubgate.cli.user.common import refusal
+    from hubgate.cli.user.common import error_message
     from hubgate.client.errors import HubgateError
 
     options = _parsed(command, module, arguments)
     try:
         status: int = module.run(options)
     except HubgateError as error:
-        return _refuse(refusal(error, getattr(options, "endpoint", None)))
+        return _fail(error_message(error, getattr(options, "endpoint", None)))
     except ValueError as error:
         # The client raises ValueError for invalid arguments.
-        _refuse(str(error))
+        _fail(str(error))
         return 2
     return status
 
@@ -103,9 +103,9 @@ def _run_server_command(command: Command, arguments: list[str]) -> int:
         status: int = module.run(options)
     except StorageUnavailable as error:
         # The engine's message helps the operator, but its address may contain a password.
-        return _refuse(redacted(f"Cannot use the database: {error.__cause__ or error}"))
+        return _fail(redacted(f"Cannot use the database: {error.__cause__ or error}"))
     except (StartupError, HubError) as error:
-        return _refuse(str(error))
+        return _fail(str(error))
     return status
 
 
@@ -133,15 +133,15 @@ def _usage(arguments: list[str]) -> int:
         import difflib
 
         near = difflib.get_close_matches(arguments[0], [command.name for command in COMMANDS], 1)
-        _refuse(f"there is no command {arguments[0]!r}.{f' Nearest: {near[0]}.' if near else ''} Try: hubgate --help")
+        _fail(f"unknown command {arguments[0]!r}.{f' Did you mean {near[0]}?' if near else ''} Try: hubgate --help")
         return 2
     lines = ["usage: hubgate COMMAND ...", ""]
     lines += [f"  {command.name:<10} {command.help}" for command in COMMANDS]
-    lines += ["", "hubgate COMMAND --help tells more; --version prints the version."]
+    lines += ["", "hubgate COMMAND --help describes a command; --version prints the version."]
     print("\n".join(lines), file=sys.stdout if is_help else sys.stderr)
     return 0 if is_help else 2
 
 
-def _refuse(text: str) -> int:
+def _fail(text: str) -> int:
     print(f"error: {' '.join(text.split())}", file=sys.stderr)
     return 1

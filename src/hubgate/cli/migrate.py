@@ -1,4 +1,4 @@
-"""Bring the database to this version's schema. Stop older servers first."""
+"""Migrate the database to this version's schema. Stop older servers first."""
 
 import argparse
 
@@ -12,5 +12,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     changed = migrate_database(hub_settings.read(options))
-    print("The database was brought up to date." if changed else "The database is up to date.")
+    print("The database was migrated." if changed else "The database is up to date.")
     return 0

@@ -29,13 +29,13 @@ def _announce(settings: Settings, setup_link: str | None) -> None:
     if setup_link:
         print(f"  set it up     {setup_link}   (makes you the operator, once)")
     if not settings.smtp_url:
-        print(f"  mail          {hub_settings.where_mail_goes(settings)}")
+        print(f"  mail          {hub_settings.mail_destination(settings)}")
     if settings.metrics_listen:
         print(f"  metrics       http://{settings.metrics_listen}/metrics")
     print(f"  look around   {settings.base_url}/docs")
     print(f"  build apps    {settings.base_url}/docs/sign-in")
     print(f"  check it      {program} doctor --data-dir {shlex.quote(str(settings.data_dir))}")
     if settings.deliver == "off":
-        print(f"  deliveries    wait until {program} deliver runs beside it")
+        print(f"  deliveries    wait until {program} deliver runs")
     print("  stop          Ctrl-C")
     sys.stdout.flush()

@@ -17,10 +17,10 @@ def origin_of(url: str) -> str:
     parts = urlsplit(url)
     port = parts.port
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise ValueError(f"{url[:200]!r} is no http or https address.")
+        raise ValueError(f"{url[:200]!r} is not an http or https address.")
     if parts.username is not None or parts.password is not None:
         # httpx would send them as an Authorization header.
-        raise ValueError("An address with a name or password in it is not used.")
+        raise ValueError("An address must not contain a user name or a password.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}" + ("" if port in (None, _PORTS[parts.scheme]) else f":{port}")
 
@@ -34,7 +34,7 @@ def checked_endpoint(given: str) -> str:
     return origin
 
 
-def told_address(url: object) -> str:
+def checked_url(url: object) -> str:
     """Validate an address from a response of the hub."""
     try:
         if isinstance(url, str) and url.isascii() and url.isprintable() and " " not in url:
@@ -42,19 +42,19 @@ def told_address(url: object) -> str:
             return url
     except ValueError:
         pass
-    raise UnexpectedAnswer(f"The hub names an address that is none: {str(url)[:100]!r}")
+    raise UnexpectedAnswer(f"The hub sent an invalid address: {str(url)[:100]!r}")
 
 
 def checked_name(given: object) -> str:
     """Return a non-empty string, or raise ValueError. Scripts with an unset variable pass None."""
     if not isinstance(given, str) or not given:
-        raise ValueError(f"{given!r} is no name.")
+        raise ValueError(f"{given!r} is not a name.")
     return given
 
 
 def segment(name: str) -> str:
     if checked_name(name) in (".", ".."):
-        raise ValueError(f"{name!r} is no name.")
+        raise ValueError(f"{name!r} is not a name.")
     return quote(name, safe="")
 
 
@@ -62,7 +62,7 @@ def checked_type(repo_type: str | None) -> str:
     if repo_type is None:
         return "model"
     if repo_type not in TYPES:
-        raise ValueError(f"type is one of {', '.join(TYPES)}.")
+        raise ValueError(f"type must be one of {', '.join(TYPES)}.")
     return repo_type
 
 
@@ -86,7 +86,7 @@ def page_path(repo: str, repo_type: str | None) -> str:
 def file_path(path: object) -> str:
     """Quote a path in a repo. Raises ValueError if it is not a path or leads out of the repo."""
     if not isinstance(path, str) or any(part in ("", ".", "..") for part in path.split("/")):
-        raise ValueError(f"{str(path)[:200]!r} is no path inside a repo.")
+        raise ValueError(f"{str(path)[:200]!r} is not a path inside a repo.")
     return quote(path, safe="/")
 
 
@@ -97,5 +97,5 @@ def local_parts(path: str, *, windows: bool) -> PurePosixPath:
     if windows:
         unsafe = unsafe or any(set(part) & set('\\:*?"<>|') or part != part.rstrip(". ") for part in parts)
     if unsafe:
-        raise UnexpectedAnswer(f"The repo has a file that cannot be put here: {path[:200]!r}")
+        raise UnexpectedAnswer(f"The repo has a file whose name cannot be used here: {path[:200]!r}")
     return PurePosixPath(*parts)

@@ -6,16 +6,16 @@ import unicodedata
 from typing import Any
 
 from hubgate.client.errors import HubgateError, UnexpectedAnswer, refusal_for
-from hubgate.client.retrying import retry_after
+from hubgate.client.retry_policy import retry_after
 from hubgate.client.wire import Response
 
-LONGEST_MESSAGE = 1000
+MAX_MESSAGE = 1000
 
 _JSON = frozenset({"application/json", "application/vnd.git-lfs+json"})
 _NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 
 
-def washed(text: str, most: int = LONGEST_MESSAGE) -> str:
+def sanitized(text: str, most: int = MAX_MESSAGE) -> str:
     """Sanitize text to one line without control and bidi characters, which could move a terminal's cursor."""
     # Cc: control, Cf: format (bidi marks), Cs: surrogates, Cn: unassigned.
     shown = "".join(" " if c.isspace() else c for c in text[: 4 * most])
@@ -26,7 +26,7 @@ def washed(text: str, most: int = LONGEST_MESSAGE) -> str:
 
 def json_of(answer: Response) -> Any:
     if answer.media_type not in _JSON:
-        kind = washed(answer.media_type, 80) or "no content type"
+        kind = sanitized(answer.media_type, 80) or "no content type"
         raise UnexpectedAnswer(f"{_source(answer)} answered with {kind} instead of JSON. Is this the address of a hub?")
     try:
         return json.loads(answer.body)
@@ -36,13 +36,13 @@ def json_of(answer: Response) -> Any:
 
 def refusal(answer: Response, now: float) -> HubgateError:
     """The exception for a response that is not a success."""
-    code = washed(answer.headers.get("x-error-code", ""), 60)
+    code = sanitized(answer.headers.get("x-error-code", ""), 60)
     message = _message(answer) or f"{_source(answer)} answered with status {answer.status}."
     return refusal_for(answer.status, code)(
         message,
         status=answer.status,
         code=code,
-        request_id=washed(answer.headers.get("x-request-id", ""), 80),
+        request_id=sanitized(answer.headers.get("x-request-id", ""), 80),
         retry_after=retry_after(answer.headers.get("retry-after"), now),
     )
 
@@ -58,8 +58,8 @@ def oauth_error(answer: Response) -> tuple[str, str]:
     error, description = content.get("error"), content.get("error_description")
     return (
         # Outside OAuth a hub puts its whole message here.
-        washed(error) if isinstance(error, str) else "",
-        washed(description) if isinstance(description, str) else "",
+        sanitized(error) if isinstance(error, str) else "",
+        sanitized(description) if isinstance(description, str) else "",
     )
 
 
@@ -76,9 +76,9 @@ def _message(answer: Response) -> str:
     if error:
         return error
     if "x-error-message" in answer.headers:
-        return washed(answer.headers["x-error-message"])
+        return sanitized(answer.headers["x-error-message"])
     if answer.media_type == "text/plain":
-        return washed(answer.body.decode("utf-8", "replace"))
+        return sanitized(answer.body.decode("utf-8", "replace"))
     return ""
 
 

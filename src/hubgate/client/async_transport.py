@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from hubgate.client.transport import Answered, arguments_for, opened, translated
+from hubgate.client.transport import ResponseReader, open_client, request_arguments, translate_error
 from hubgate.client.wire import Flow, Request, Response, Send, Sleep, Upload
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class AsyncDriver:
             effect = next(flow)
             while True:
                 try:
-                    result = await self._done(effect)
+                    result = await self._perform(effect)
                 except BaseException as error:  # noqa: BLE001, RUF100 (the flow decides)
                     effect = flow.throw(error)
                 else:
@@ -41,7 +41,7 @@ class AsyncDriver:
         while self._clients:
             await self._clients.popitem()[1].aclose()
 
-    async def _done(self, effect: Any) -> object:
+    async def _perform(self, effect: Any) -> object:
         if isinstance(effect, Send):
             return await self._send(effect.request)
         if isinstance(effect, Sleep):
@@ -53,30 +53,30 @@ class AsyncDriver:
     async def _send(self, request: Request) -> Response:
         import httpx
 
-        arguments = arguments_for(request, self._timeout)
+        arguments = request_arguments(request, self._timeout)
         if isinstance(request.body, Upload):
             arguments["content"] = _in_threads(request.body.pieces())
         try:
             async with self._client(request.url).stream(**arguments) as raw:
-                answered = Answered(request, raw, request.patience or self._timeout)
+                reader = ResponseReader(request, raw, request.read_timeout or self._timeout)
                 sink = request.sink
-                if sink is not None and answered.good and await asyncio.to_thread(sink.begin, answered.head):
+                if sink is not None and reader.is_success and await asyncio.to_thread(sink.begin, reader.start):
                     async for piece in raw.aiter_raw():
                         await asyncio.to_thread(sink.write, piece)
                 else:
                     async for piece in raw.aiter_raw():
-                        if not answered.take(piece):
+                        if not reader.add(piece):
                             break
-                return answered.whole
+                return reader.response
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise translated(error, request.url) from error
+            raise translate_error(error, request.url) from error
 
     def _client(self, url: str) -> "httpx.AsyncClient":
         import httpx
 
         scheme = urlsplit(url).scheme
         if scheme not in self._clients:
-            self._clients[scheme] = opened(httpx.AsyncClient, scheme)
+            self._clients[scheme] = open_client(httpx.AsyncClient, scheme)
         found: httpx.AsyncClient = self._clients[scheme]
         return found
 

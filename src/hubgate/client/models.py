@@ -145,7 +145,7 @@ class Repo:
 
 
 @dataclass(frozen=True)
-class RepoMade:
+class CreatedRepo:
     url: str
     name: str
 

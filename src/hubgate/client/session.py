@@ -13,16 +13,17 @@ from typing import Any, Protocol
 from urllib.parse import urlencode, urljoin
 
 from hubgate import __version__
-from hubgate.client import answers, retrying
-from hubgate.client.addresses import origin_of, told_address
+from hubgate.client import answers, retry_policy
+from hubgate.client.addresses import checked_url, origin_of
 from hubgate.client.errors import ConnectionLost, HubgateError, UnexpectedAnswer, UnsafeRedirect
-from hubgate.client.wire import MOST_JSON, Flow, Request, Response, Sink, Upload, send, sleep
+from hubgate.client.store import Store
+from hubgate.client.wire import MAX_JSON_BYTES, Flow, Request, Response, Sink, Upload, send, sleep
 from hubgate.depth import HEADER as DEPTH
 from hubgate.depth import delivery_depth
 
 USER_AGENT = f"hubgate/{__version__}"
-MOST_REDIRECTS = 5
-MOST_PAGES = 10_000
+MAX_REDIRECTS = 5
+MAX_PAGES = 10_000
 RETRIES = 4
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -47,16 +48,16 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | Upload = b""
     sink: Sink | None = None
-    most: int = MOST_JSON
-    patience: float | None = None
+    max_bytes: int = MAX_JSON_BYTES
+    read_timeout: float | None = None
     # Whether to send the token.
-    signed: bool = True
+    send_token: bool = True
     # Whether a POST is safe to retry: it only reads, or repeating it does no harm.
     repeatable: bool = False
     # Whether to follow a redirect to another origin, without the token.
-    leaves: bool = False
+    follow_to_other_origin: bool = False
     # Whether to return a redirect to another origin as the response.
-    stays: bool = False
+    return_redirect: bool = False
 
 
 def json_call(method: str, path: str, content: object = None, **more: Any) -> Call:
@@ -70,13 +71,14 @@ def json_call(method: str, path: str, content: object = None, **more: Any) -> Ca
 class Session:
     endpoint: str
     credentials: Credentials
+    store: Store = field(default_factory=Store)
     retries: int = RETRIES
     clock: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random
 
     def call(self, call: Call) -> Flow[Response]:
         """The response, if it is a success; otherwise raises the matching exception."""
-        answer = yield from self.answered(call)
+        answer = yield from self.response(call)
         if not 200 <= answer.status < 300:
             raise answers.refusal(answer, self.clock())
         return answer
@@ -85,9 +87,9 @@ class Session:
         answer = yield from self.call(replace(call, headers={"Accept": "application/json", **call.headers}))
         return answers.json_of(answer)
 
-    def answered(self, call: Call) -> Flow[Response]:
+    def response(self, call: Call) -> Flow[Response]:
         """The final response, with any status."""
-        token = (yield from self.credentials.current(self)) if call.signed else None
+        token = (yield from self.credentials.current(self)) if call.send_token else None
         answer = yield from self._follow(call, token)
         if answer.status == 401 and token is not None:
             new = yield from self.credentials.renewed(self, token)
@@ -98,31 +100,31 @@ class Session:
     def pages(self, call: Call, limit: int | None) -> Flow[list[Any]]:
         """The items of all pages of a list, at most `limit`."""
         found: list[Any] = []
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             answer = yield from self.call(call)
             items = answers.json_of(answer)
             if not isinstance(items, list):
-                raise UnexpectedAnswer("The hub answered with something else than a list.")
+                raise UnexpectedAnswer("The hub did not answer with a list.")
             found += items
             following = answers.next_page(answer)
             if not items or following is None or (limit is not None and len(found) >= limit):
                 break
-            if origin_of(told_address(following)) != self.endpoint:
-                raise UnexpectedAnswer("The next page of the list is said to be on another host. It was not fetched.")
+            if origin_of(checked_url(following)) != self.endpoint:
+                raise UnexpectedAnswer("The next page of the list is on another host. It was not fetched.")
             call = replace(call, url=following, path="", query={})
         return found if limit is None else found[:limit]
 
     def _follow(self, call: Call, token: str | None) -> Flow[Response]:
         method, url = call.method, call.url or self.endpoint + call.path + _query(call.query)
-        for _ in range(MOST_REDIRECTS):
+        for _ in range(MAX_REDIRECTS):
             request = Request(
                 method,
                 url,
                 self._headers(call, url, token),
                 call.body,
                 call.sink,
-                call.most,
-                call.patience,
+                call.max_bytes,
+                call.read_timeout,
             )
             answer = yield from self._send_with_retries(request, call)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
@@ -134,28 +136,28 @@ class Session:
             if origin_of(url) != self.endpoint:
                 # Permanently: another host that redirects back must not choose what is requested with our token.
                 token = None
-        raise UnexpectedAnswer("The hub redirects in circles.")
+        raise UnexpectedAnswer("The hub redirected too often.")
 
     def _send_with_retries(self, request: Request, call: Call) -> Flow[Response]:
-        repeatable = call.repeatable or request.method in retrying.IDEMPOTENT
+        repeatable = call.repeatable or request.method in retry_policy.IDEMPOTENT
         tries, unsure = 0, False
         while True:
             tries += 1
             try:
                 answer = yield from send(request)
             except HubgateError as error:
-                if tries > self.retries or not retrying.may_repeat_after_error(error, repeatable=repeatable):
+                if tries > self.retries or not retry_policy.may_repeat_after_error(error, repeatable=repeatable):
                     raise
                 unsure, requested = unsure or isinstance(error, ConnectionLost), None
             else:
                 if unsure and request.method == "DELETE" and answer.status == 404:
                     # An earlier try succeeded, and only its response was lost.
                     return Response(200, {"content-type": "application/json"}, answer.url, b"{}")
-                if tries > self.retries or not retrying.may_repeat_after_answer(answer, repeatable=repeatable):
+                if tries > self.retries or not retry_policy.may_repeat_after_answer(answer, repeatable=repeatable):
                     return answer
                 unsure = unsure or answer.status != 429
-                requested = retrying.retry_after(answer.headers.get("retry-after"), self.clock())
-            pause = retrying.wait(tries, requested, self.jitter)
+                requested = retry_policy.retry_after(answer.headers.get("retry-after"), self.clock())
+            pause = retry_policy.wait(tries, requested, self.jitter)
             if pause is None:
                 return answer
             yield from sleep(pause)
@@ -176,18 +178,18 @@ class Session:
 
     def _redirect_target(self, call: Call, answer: Response, url: str) -> str | None:
         try:
-            location = told_address(urljoin(url, answer.headers["location"]))
+            location = checked_url(urljoin(url, answer.headers["location"]))
         except ValueError:
-            raise UnexpectedAnswer("The hub redirects to an address that is none.") from None
+            raise UnexpectedAnswer("The hub redirected to an invalid address.") from None
         origin, target = origin_of(url), origin_of(location)
         if call.method not in ("GET", "HEAD") and answer.status not in (307, 308):
-            raise UnsafeRedirect(f"The hub redirects a {call.method} without keeping it. Nothing was sent to {target}.")
-        if target != origin and call.stays:
+            raise UnsafeRedirect(f"The hub redirected a {call.method} as a GET. Nothing was sent to {target}.")
+        if target != origin and call.return_redirect:
             return None
-        if target != origin and not call.leaves:
-            raise UnsafeRedirect(f"The hub redirects to another host, {target}. Nothing was sent there.")
+        if target != origin and not call.follow_to_other_origin:
+            raise UnsafeRedirect(f"The hub redirected to another host, {target}. Nothing was sent there.")
         if origin.startswith("https:") and not target.startswith("https:"):
-            raise UnsafeRedirect(f"The hub redirects to an unencrypted address, {target}. Nothing was sent there.")
+            raise UnsafeRedirect(f"The hub redirected to an unencrypted address, {target}. Nothing was sent there.")
         return location
 
 

@@ -22,7 +22,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True)
-class SignedIn:
+class SignIn:
     """A stored sign-in. Times are seconds since the epoch."""
 
     access_token: str = field(repr=False)
@@ -35,11 +35,11 @@ class SignedIn:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredSignIns:
     """The content of the file. `endpoint` is the hub of the last sign-in."""
 
     endpoint: str = ""
-    hubs: dict[str, SignedIn] = field(default_factory=dict)
+    hubs: dict[str, SignIn] = field(default_factory=dict)
 
 
 def default_folder() -> Path:
@@ -57,13 +57,13 @@ class Store:
         self._folder = folder or default_folder()
         self.path = self._folder / "credentials.json"
 
-    def load(self) -> Kept:
+    def load(self) -> StoredSignIns:
         try:
             text = self.path.read_text(encoding="utf-8")
             if os.name == "posix" and self.path.stat().st_mode & 0o077:
                 self.path.chmod(0o600)
         except FileNotFoundError:
-            return Kept()
+            return StoredSignIns()
         except (OSError, UnicodeDecodeError) as error:
             raise StoreUnusable(f"Cannot read {self.path}: {getattr(error, 'strerror', None) or error}") from error
         try:
@@ -71,11 +71,11 @@ class Store:
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise StoreUnusable(f"{self.path} is damaged. Delete it and sign in again.") from None
 
-    def save(self, contents: Kept) -> None:
+    def save(self, contents: StoredSignIns) -> None:
         content = {"version": _VERSION, "endpoint": contents.endpoint}
-        content["hubs"] = {origin: asdict(signed_in) for origin, signed_in in contents.hubs.items()}
+        content["hubs"] = {origin: asdict(sign_in) for origin, sign_in in contents.hubs.items()}
         try:
-            self._make_folder()
+            self._create_folder()
             import tempfile
 
             # mkstemp creates the file with mode 0600, so others can never read it.
@@ -93,9 +93,9 @@ class Store:
             raise StoreUnusable(f"Cannot write {self.path}: {error.strerror or error}") from error
 
     def lock(self) -> "Lock":
-        return Lock(self._folder / "lock", self._make_folder)
+        return Lock(self._folder / "lock", self._create_folder)
 
-    def _make_folder(self) -> None:
+    def _create_folder(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -107,8 +107,8 @@ class Lock:
         self._before = before
         self._file: IO[bytes] | None = None
 
-    def taken(self) -> bool:
-        """Try to take the lock, without waiting."""
+    def try_acquire(self) -> bool:
+        """Try to acquire the lock, without waiting."""
         try:
             self._before()
             file = self._path.open("a+b")
@@ -127,17 +127,17 @@ class Lock:
             self._file = None
 
 
-def locked(lock: Lock) -> Flow[None]:
+def acquire(lock: Lock) -> Flow[None]:
     deadline = time.monotonic() + WAIT_FOR_LOCK
-    while not (yield from work(lock.taken)):
+    while not (yield from work(lock.try_acquire)):
         if time.monotonic() > deadline:
-            raise StoreUnusable("Another process has held the stored sign-ins for a minute. Try again.")
+            raise StoreUnusable("Another process has locked the stored sign-ins for a minute. Try again.")
         yield from sleep(0.05)
 
 
-def changed(store: Store, change: Callable[[Kept], Kept]) -> Flow[Kept]:
+def update(store: Store, change: Callable[[StoredSignIns], StoredSignIns]) -> Flow[StoredSignIns]:
     lock = store.lock()
-    yield from locked(lock)
+    yield from acquire(lock)
     try:
         contents = change((yield from work(store.load)))
         yield from work(lambda: store.save(contents))
@@ -146,21 +146,21 @@ def changed(store: Store, change: Callable[[Kept], Kept]) -> Flow[Kept]:
     return contents
 
 
-def with_hub(contents: Kept, origin: str, signed_in: SignedIn) -> Kept:
-    return Kept(origin, {**contents.hubs, origin: signed_in})
+def with_hub(contents: StoredSignIns, origin: str, sign_in: SignIn) -> StoredSignIns:
+    return StoredSignIns(origin, {**contents.hubs, origin: sign_in})
 
 
-def without_hub(contents: Kept, origin: str) -> Kept:
-    hubs = {name: signed_in for name, signed_in in contents.hubs.items() if name != origin}
+def without_hub(contents: StoredSignIns, origin: str) -> StoredSignIns:
+    hubs = {name: sign_in for name, sign_in in contents.hubs.items() if name != origin}
     return replace(contents, endpoint="" if contents.endpoint == origin else contents.endpoint, hubs=hubs)
 
 
-def _parsed(content: Any) -> Kept:
+def _parsed(content: Any) -> StoredSignIns:
     hubs = {}
     for origin, given in content.get("hubs", {}).items():
-        known = {name: given[name] for name in SignedIn.__dataclass_fields__ if name in given}
-        hubs[str(origin)] = SignedIn(**known)
-    return Kept(str(content.get("endpoint", "")), hubs)
+        known = {name: given[name] for name in SignIn.__dataclass_fields__ if name in given}
+        hubs[str(origin)] = SignIn(**known)
+    return StoredSignIns(str(content.get("endpoint", "")), hubs)
 
 
 if sys.platform == "win32":

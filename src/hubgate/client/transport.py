@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Error responses are read only up to the length that a message needs.
-MOST_REFUSAL = 64 * 1024
+MAX_ERROR_BYTES = 64 * 1024
 # Shorter than the idle timeout of servers: a request on a connection that was just closed may not be safe to retry.
 _IDLE_SECONDS = 3.0
 
 
-class Answered:
+class ResponseReader:
     """A response that is being read: the part that both drivers share."""
 
     def __init__(self, request: Request, answer: "httpx.Response", seconds: float) -> None:
         headers = {name.lower(): value for name, value in answer.headers.items()}
-        self.head = Response(answer.status_code, headers, request.url)
-        self.good = 200 <= answer.status_code < 300
-        self._most = request.most if self.good else MOST_REFUSAL
+        self.start = Response(answer.status_code, headers, request.url)
+        self.is_success = 200 <= answer.status_code < 300
+        self._max_bytes = request.max_bytes if self.is_success else MAX_ERROR_BYTES
         self._deadline = time.monotonic() + seconds
         self._body = bytearray()
-        if self.good and headers.get("content-encoding", "identity").lower() != "identity":
-            raise UnexpectedAnswer("The hub answered with a packed body that was not asked for.")
+        if self.is_success and headers.get("content-encoding", "identity").lower() != "identity":
+            raise UnexpectedAnswer("The hub answered with a compressed body that was not requested.")
 
-    def take(self, piece: bytes) -> bool:
+    def add(self, piece: bytes) -> bool:
         """Add a piece of the body; False if the rest should not be read."""
         self._body += piece
-        if len(self._body) > self._most:
-            if self.good:
-                raise UnexpectedAnswer(f"The hub answered with more than {self._most:,} bytes. The rest was not read.")
+        if len(self._body) > self._max_bytes:
+            if self.is_success:
+                raise UnexpectedAnswer(f"The hub answered with more than {self._max_bytes:,} bytes. Reading stopped.")
             return False
         if time.monotonic() > self._deadline:
-            raise TimedOut("The hub's answer takes too long to arrive.")
+            raise TimedOut("The hub's answer was not complete in time.")
         return True
 
     @property
-    def whole(self) -> Response:
-        return Response(self.head.status, self.head.headers, self.head.url, bytes(self._body))
+    def response(self) -> Response:
+        return Response(self.start.status, self.start.headers, self.start.url, bytes(self._body))
 
 
 class Driver:
@@ -66,7 +66,7 @@ class Driver:
             effect = next(flow)
             while True:
                 try:
-                    result = self._done(effect)
+                    result = self._perform(effect)
                 except BaseException as error:  # noqa: BLE001, RUF100 (the flow decides)
                     effect = flow.throw(error)
                 else:
@@ -81,7 +81,7 @@ class Driver:
         while self._clients:
             self._clients.popitem()[1].close()
 
-    def _done(self, effect: Any) -> object:
+    def _perform(self, effect: Any) -> object:
         if isinstance(effect, Send):
             return self._send(effect.request)
         if isinstance(effect, Sleep):
@@ -94,26 +94,26 @@ class Driver:
         import httpx
 
         try:
-            with self._client(request.url).stream(**arguments_for(request, self._timeout)) as raw:
-                answered = Answered(request, raw, request.patience or self._timeout)
+            with self._client(request.url).stream(**request_arguments(request, self._timeout)) as raw:
+                reader = ResponseReader(request, raw, request.read_timeout or self._timeout)
                 sink = request.sink
-                if sink is not None and answered.good and sink.begin(answered.head):
+                if sink is not None and reader.is_success and sink.begin(reader.start):
                     for piece in raw.iter_raw():
                         sink.write(piece)
                 else:
                     for piece in raw.iter_raw():
-                        if not answered.take(piece):
+                        if not reader.add(piece):
                             break
-                return answered.whole
+                return reader.response
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise translated(error, request.url) from error
+            raise translate_error(error, request.url) from error
 
     def _client(self, url: str) -> "httpx.Client":
         import httpx
 
         scheme = urlsplit(url).scheme
         if scheme not in self._clients:
-            client = opened(httpx.Client, scheme)
+            client = open_client(httpx.Client, scheme)
             self._clients[scheme] = client
             # A Hub that was not closed must not cause ResourceWarnings about open sockets.
             weakref.finalize(self, client.close)
@@ -121,11 +121,11 @@ class Driver:
         return found
 
 
-def opened(make: Callable[..., T], scheme: str) -> T:
+def open_client(create: Callable[..., T], scheme: str) -> T:
     import httpx
 
     try:
-        return make(**_options(scheme))
+        return create(**_options(scheme))
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         # Proxy variables such as HTTP_PROXY are the only settings that the client does not control.
         raise Unreachable(f"The proxy in the environment cannot be used: {error}", worth_retrying=False) from error
@@ -152,7 +152,7 @@ def _certificates() -> "ssl.SSLContext":
     return context
 
 
-def arguments_for(request: Request, timeout: float) -> dict[str, Any]:
+def request_arguments(request: Request, timeout: float) -> dict[str, Any]:
     import httpx
 
     headers, content = dict(request.headers), request.body
@@ -164,11 +164,11 @@ def arguments_for(request: Request, timeout: float) -> dict[str, Any]:
         "url": request.url,
         "headers": headers,
         "content": content,
-        "timeout": httpx.Timeout(timeout, read=request.patience or timeout),
+        "timeout": httpx.Timeout(timeout, read=request.read_timeout or timeout),
     }
 
 
-def translated(error: Exception, url: str) -> HubgateError:
+def translate_error(error: Exception, url: str) -> HubgateError:
     """Convert an httpx error to one of `errors`. Messages contain only the host: a URL may include a permission."""
     import ssl
 
@@ -180,15 +180,15 @@ def translated(error: Exception, url: str) -> HubgateError:
     if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol | httpx.InvalidURL):
         causes = _causes(error)
         if any(isinstance(cause, ssl.SSLError) for cause in causes):
-            return Unreachable(f"No safe connection to {host}: {_reason(causes)}", worth_retrying=False)
+            return Unreachable(f"No secure connection to {host}: {_reason(causes)}", worth_retrying=False)
         return Unreachable(f"{host} cannot be reached: {_reason(causes)}")
     if isinstance(error, httpx.TimeoutException):
         return TimedOut(f"{host} did not answer in time.")
     text = str(error)
     ended_early = "disconnected" in text or "peer closed" in text
     if isinstance(error, httpx.NetworkError) or ended_early:
-        return ConnectionLost(f"The connection to {host} broke before the answer was whole.")
-    return UnexpectedAnswer(f"{host} does not speak HTTP as a hub does.")
+        return ConnectionLost(f"The connection to {host} was lost before the answer was complete.")
+    return UnexpectedAnswer(f"{host} did not answer with valid HTTP.")
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:

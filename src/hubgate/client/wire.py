@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 MIB = 1024 * 1024
 # Larger than any JSON response except an export.
-MOST_JSON = 32 * MIB
+MAX_JSON_BYTES = 32 * MIB
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | Upload = b""
     sink: Sink | None = None
-    most: int = MOST_JSON
+    max_bytes: int = MAX_JSON_BYTES
     # Seconds to wait for the response, if the hub needs longer than the default timeout.
-    patience: float | None = None
+    read_timeout: float | None = None
 
 
 @dataclass(frozen=True)

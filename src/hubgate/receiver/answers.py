@@ -43,12 +43,12 @@ class ForeignAnswer(Answer):
         await self._response(request.scope, request.receive(), send)
 
 
-def returned(value: object) -> Answer:
+def answer_for(value: object) -> Answer:
     """The response for a handler's return value. Raises TypeError, ValueError or RecursionError if it is not JSON."""
     return _foreign(value) or Answer(200, json.dumps(value, default=_plain, allow_nan=False).encode())
 
 
-def finished(value: object) -> Answer:
+def result_of(value: object) -> Answer:
     """The result of a handler whose sender no longer waits. Any value is a success, except a response that failed."""
     return _foreign(value) or Answer(200)
 
@@ -59,7 +59,7 @@ def _foreign(value: object) -> Answer | None:
     return None
 
 
-def raised(error: BaseException) -> Answer | None:
+def answer_for_exception(error: BaseException) -> Answer | None:
     """The response for an HTTPException of Starlette or FastAPI; None for other exceptions."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int) or not hasattr(error, "detail") or not 200 <= status <= 599:
@@ -74,7 +74,7 @@ def raised(error: BaseException) -> Answer | None:
     return Answer(status, body, *raw)
 
 
-def failed(text: str) -> Answer:
+def failure(text: str) -> Answer:
     return Answer(500, json.dumps({"error": text}).encode())
 
 
@@ -91,4 +91,4 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, set | frozenset):
         return list(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from hubgate.receiver.calling import Handler
+from hubgate.receiver.handlers import Handler
 from hubgate.receiver.server import WebhooksServer
 
 F = TypeVar("F", bound=Handler)
@@ -43,19 +43,19 @@ def webhook_endpoint(path: Any = None) -> Any:
     return lambda handler: _register(handler, path)
 
 
-def the_app() -> WebhooksServer:
+def shared_app() -> WebhooksServer:
     if _Shared.app is None:
         _Shared.app = WebhooksServer()
     return _Shared.app
 
 
-def never_at_exit() -> None:
+def disable_start_at_exit() -> None:
     """Do not start the receiver at exit. For tests that import a module with decorated functions."""
     _Shared.starts_at_exit = False
 
 
 def _register(handler: F, path: str | None) -> F:
-    app = the_app()
+    app = shared_app()
     app.add_webhook(path)(handler)
     if not _Shared.is_registered:
         _Shared.is_registered = True
@@ -81,18 +81,20 @@ def _call_at_end(start: Callable[[], None]) -> None:
 
 def _start() -> None:
     """Start the receiver, unless the script failed, or runs in an interactive session or a child process."""
-    died = getattr(sys, "last_value", None) is not None
-    typing_here = hasattr(sys, "ps1")
+    failed = getattr(sys, "last_value", None) is not None
+    interactive = hasattr(sys, "ps1")
     processes = sys.modules.get("multiprocessing.process")
     forked = processes is not None and processes.parent_process() is not None
-    if not _Shared.starts_at_exit or died or typing_here or forked:
+    if not _Shared.starts_at_exit or failed or interactive or forked:
         return
     # 3.12.0 and 3.12.1 cannot start threads once the script has ended (cpython issue 113964).
     if (3, 12) <= sys.version_info < (3, 12, 2):
-        logger.error("This Python cannot serve at the end of a script. Call .launch() on a decorated function.")
+        logger.error(
+            "This version of Python cannot serve at the end of a script. Call .launch() on a decorated function."
+        )
         return
     try:
-        the_app().launch()
+        shared_app().launch()
     except OSError as error:
         message = error.strerror or str(error)
         sys.stderr.write(

@@ -1,17 +1,19 @@
-"""The landing page: registered webhooks, how to configure and test them, and recent deliveries.
+"""The landing page: registered webhooks, how to configure and test them, and recent deliveries; or its replacement.
 
 Recent deliveries are shown only to a browser on this machine that requested a loopback host. This excludes visitors
 behind a proxy, and websites whose name resolves to 127.0.0.1 (DNS rebinding).
 """
 
+import importlib
 import ipaddress
 import json
 import shlex
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
+from typing import Any, cast
 
-from hubgate.receiver.asgi import Scope, Send, header_values, path_of, refuse, respond
+from hubgate.receiver.asgi import App, Receive, Scope, Send, header_values, path_of, refuse, respond
 from hubgate.receiver.recent import Entry, Recent
 from hubgate.receiver.request import Headers
 from hubgate.receiver.routes import EVENTS, Endpoint, Routes
@@ -31,12 +33,12 @@ _POLICY = (
 _SAMPLE = {"event": {"action": "update", "scope": "repo.content"}, "repo": {"type": "model", "name": "ada/tiny"}}
 
 
-async def answer(scope: Scope, send: Send, routes: Routes, recent: Recent, verifier: Verifier) -> None:
+async def respond_with_page(scope: Scope, send: Send, routes: Routes, recent: Recent, verifier: Verifier) -> None:
     path = path_of(scope)
     if path not in ("/", STYLE):
-        await refuse(send, 404, "There is nothing here.")
+        await refuse(send, 404, "Page not found.")
     elif scope["method"] not in ("GET", "HEAD"):
-        await refuse(send, 405, "This is a page; webhooks have addresses of their own.", (b"allow", b"GET, HEAD"))
+        await refuse(send, 405, "This is a page. Send webhooks to their own addresses.", (b"allow", b"GET, HEAD"))
     elif path == STYLE:
         await respond(send, 200, _STYLE_FILE.read_bytes(), "text/css; charset=utf-8", (b"cache-control", b"no-cache"))
     else:
@@ -85,7 +87,7 @@ def _base(scope: Scope) -> str:
 
 def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, verifier: Verifier) -> str:
     """The landing page as HTML. `recent` is None if the visitor may not see deliveries."""
-    lock = ("warn", "■ Open to everybody") if verifier.open else ("ok", "● Locked")
+    lock = ("warn", "■ Open to everybody") if verifier.accepts_all else ("ok", "● Locked")
     root = "/" + base.split("/", 3)[3] if base.count("/") > 2 else ""
     parts = [
         "<!doctype html>",
@@ -93,10 +95,14 @@ def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, verif
         '<link rel="icon" href="data:,">',
         f'<title>Webhook receiver</title><link rel="stylesheet" href="{escape(root + STYLE)}"></head><body>',
         f'<header>{_MARK}<h1>Webhook receiver</h1><span class="badge {lock[0]}">{lock[1]}</span></header><main>',
-        *(["<p>Set <code>WEBHOOK_SECRET</code> here and the same secret on the webhook.</p>"] if verifier.open else []),
+        *(
+            ["<p>Set <code>WEBHOOK_SECRET</code> here and the same secret on the webhook.</p>"]
+            if verifier.accepts_all
+            else []
+        ),
         "<h2>Addresses</h2>",
         _addresses(base, endpoints),
-        *(_how(base, endpoints[0], verifier) if endpoints else []),
+        *(_instructions(base, endpoints[0], verifier) if endpoints else []),
         "<h2>Recent deliveries</h2>",
         _deliveries(recent),
         "</main></body></html>",
@@ -127,7 +133,7 @@ def _described(endpoint: Endpoint) -> str:
     return ", ".join(kinds)
 
 
-def _how(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str]:
+def _instructions(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str]:
     address = shlex.quote(base + endpoint.path)
     create = f"hubgate webhooks create --url {address} --watch user:NAME"
     header = ""
@@ -136,12 +142,12 @@ def _how(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str]:
         header = '  -H "X-Webhook-Secret: $WEBHOOK_SECRET" \\\n'
     curl = f"curl {address} \\\n  -H 'Content-Type: application/json' \\\n{header}  -d '{json.dumps(_SAMPLE)}'"
     # If only a public key is configured, only the hub can sign.
-    by_hand = bool(verifier.secrets) or verifier.open
+    by_hand = bool(verifier.secrets) or verifier.accepts_all
     same = ["<p>In a terminal that has the receiver's <code>WEBHOOK_SECRET</code>:</p>"] if verifier.secrets else []
     several = " All kinds registered with <code>@app.on</code> share one address." if endpoint.path == EVENTS else ""
     return [
-        "<h2>Point a webhook at it</h2>",
-        f"<p>On the hub, under Settings, Webhooks, or here; the hub has to be able to reach the address.{several}</p>",
+        "<h2>Send a webhook here</h2>",
+        f"<p>On the hub, under Settings, Webhooks, or here; the hub must be able to reach the address.{several}</p>",
         *same,
         f"<pre tabindex=0>{escape(create)}</pre>",
         "<h2>Try it</h2>",
@@ -153,9 +159,9 @@ def _how(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str]:
 
 def _deliveries(recent: list[Entry] | None) -> str:
     if recent is None:
-        return '<div class="card"><p class="empty">Shown to browsers on the receiver\'s own machine only.</p></div>'
+        return '<div class="card"><p class="empty">Shown only to browsers on the receiver\'s own machine.</p></div>'
     if not recent:
-        return '<div class="card"><p class="empty">Nothing came yet. Deliveries appear here.</p></div>'
+        return '<div class="card"><p class="empty">No deliveries yet. They appear here.</p></div>'
     heads = ["when", "outcome", "event", "repo", "delivery"]
     return _table("Recent deliveries", heads, [_row(entry) for entry in recent])
 
@@ -168,7 +174,7 @@ def _row(entry: Entry) -> str:
         f'<tr><td class="whole"><time datetime="{at.isoformat(timespec="seconds")}">{at:%H:%M:%S} UTC</time></td>'
         f'<td class="whole"><span class="badge {outcome.tone}">{outcome.mark} {outcome.word}</span> '
         f'<span class="muted">{entry.status or ""}{took}</span></td>'
-        f'<td class="what">{_bdi(entry.what or "not read")}<br><span class="muted">{escape(entry.path)}</span></td>'
+        f'<td class="what">{_bdi(entry.event or "not read")}<br><span class="muted">{escape(entry.path)}</span></td>'
         f'<td class="repo">{_bdi(entry.repo) if entry.repo else ""}</td>'
         f'<td class="minor"><code>{escape(entry.delivery_id)}</code></td></tr>'
     )
@@ -186,3 +192,47 @@ def _table(label: str, heads: list[str], rows: list[str]) -> str:
 
 def _bdi(text: str) -> str:
     return f"<bdi>{escape(text)}</bdi>"
+
+
+def check_ui(ui: Any) -> None:
+    """Raise TypeError if the value cannot be used as `ui`."""
+    if ui is not None and not isinstance(ui, str) and not callable(ui):
+        raise TypeError("ui takes a string of HTML, an ASGI app or gradio Blocks.")
+
+
+def ui_app(ui: Any) -> App:
+    """The app that replaces the landing page: for a page of HTML, an ASGI app, or gradio Blocks."""
+    if isinstance(ui, str):
+        return _html_app(ui)
+    # Blocks are callable too, but not as an ASGI app.
+    if _is_blocks(ui):
+        return _gradio_app(ui)
+    return cast("App", ui)
+
+
+def _html_app(html: str) -> App:
+    body = html.encode("utf-8", "replace")
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        if scope["type"] == "lifespan":
+            return
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        elif path_of(scope) != "/":
+            await refuse(send, 404, "Page not found.")
+        elif scope["method"] not in ("GET", "HEAD"):
+            await refuse(send, 405, "This is a page. Use GET.", (b"allow", b"GET, HEAD"))
+        else:
+            await respond(send, 200, body, "text/html; charset=utf-8")
+
+    return app
+
+
+def _is_blocks(ui: object) -> bool:
+    return any(kind.__name__ == "Blocks" and kind.__module__.startswith("gradio") for kind in type(ui).__mro__)
+
+
+def _gradio_app(blocks: object) -> App:
+    gradio = importlib.import_module("gradio")
+    host = importlib.import_module("fastapi").FastAPI()
+    return cast("App", gradio.mount_gradio_app(host, blocks, path="/"))

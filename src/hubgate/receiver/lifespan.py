@@ -7,7 +7,7 @@ from hubgate.receiver.asgi import App, Message, Receive, Scope, Send
 Step = Callable[[], Awaitable[None]]
 
 
-async def alone(receive: Receive, send: Send, start: Step, stop: Step) -> None:
+async def run(receive: Receive, send: Send, start: Step, stop: Step) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
@@ -28,14 +28,14 @@ class _NotStarted(Exception):
     """Aborts the wrapped app after a failed start, which the server already knows about."""
 
 
-async def around(app: App, scope: Scope, receive: Receive, send: Send, start: Step, stop: Step) -> None:
+async def run_around(app: App, scope: Scope, receive: Receive, send: Send, start: Step, stop: Step) -> None:
     """Run the lifespan of `app`. The receiver starts before the app and stops before it."""
-    heard = answered = False
+    was_received = was_answered = False
 
     async def receive_message() -> Message:
-        nonlocal heard
+        nonlocal was_received
         message = await receive()
-        heard = True
+        was_received = True
         if message["type"] == "lifespan.startup":
             try:
                 await start()
@@ -47,8 +47,8 @@ async def around(app: App, scope: Scope, receive: Receive, send: Send, start: St
         return message
 
     async def send_message(message: Message) -> None:
-        nonlocal answered
-        answered = True
+        nonlocal was_answered
+        was_answered = True
         await send(message)
 
     try:
@@ -57,7 +57,7 @@ async def around(app: App, scope: Scope, receive: Receive, send: Send, start: St
         return
     except Exception:
         # An app without lifespan support raises on a lifespan scope.
-        if heard:
+        if was_received:
             raise
-    if not answered and not heard:
-        await alone(receive, send, start, stop)
+    if not was_answered and not was_received:
+        await run(receive, send, start, stop)

@@ -16,7 +16,7 @@ class PayloadError(ValueError):
 
 
 # The hub's payloads have five levels. Python can recurse this deep in anything that a handler does with a payload.
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
@@ -30,13 +30,13 @@ class Part:
 
     # Name on the wire -> its type, or a list with the type of its items.
     _known: ClassVar[Mapping[str, Any]] = {}
-    _needed: ClassVar[tuple[str, ...]] = ()
+    _required: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, raw: Mapping[str, Any], where: str = "payload") -> None:
         values: dict[str, Any] = {}
         for wire, kind in self._known.items():
             value = raw.get(wire, raw.get(_snake(wire)))
-            if value is None and wire in self._needed:
+            if value is None and wire in self._required:
                 raise PayloadError(f"{where}.{wire} is missing.")
             values[_snake(wire)] = None if value is None else _typed(value, kind, f"{where}.{wire}")
         for name, value in raw.items():
@@ -116,7 +116,7 @@ class Event(Part):
     scope: str
 
     _known: ClassVar = {"action": str, "scope": str}
-    _needed: ClassVar = ("action", "scope")
+    _required: ClassVar = ("action", "scope")
 
 
 class Repo(Part):
@@ -141,7 +141,7 @@ class Repo(Part):
         "tags": [str],
         "subdomain": str,
     }
-    _needed: ClassVar = ("type", "name")
+    _required: ClassVar = ("type", "name")
 
 
 class Changes(Part):
@@ -205,7 +205,7 @@ class UpdatedRef(Part):
     new_sha: str | None
 
     _known: ClassVar = {"ref": str, "oldSha": str, "newSha": str}
-    _needed: ClassVar = ("ref",)
+    _required: ClassVar = ("ref",)
 
 
 class UpdatedConfig(Part):
@@ -236,7 +236,7 @@ class WebhookPayload(Part):
         "updatedConfig": UpdatedConfig,
         "truncated": bool,
     }
-    _needed: ClassVar = ("event", "repo")
+    _required: ClassVar = ("event", "repo")
 
     @property
     def kind(self) -> str:
@@ -244,19 +244,19 @@ class WebhookPayload(Part):
         return f"{self.event.scope}.{self.event.action}"
 
 
-def parsed(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
     """Parse strict JSON. Raises PayloadError for anything else."""
     try:
-        value = json.loads(body.decode(), parse_constant=_no_number, parse_float=_finite)
+        value = json.loads(body.decode(), parse_constant=_reject_constant, parse_float=_finite)
     # Deep nesting raises RecursionError, numbers with thousands of digits raise ValueError.
     except (ValueError, RecursionError):
-        raise PayloadError("The body is no JSON.") from None
+        raise PayloadError("The body is not JSON.") from None
     level = [value]
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         level = [inner for outer in level for inner in _members(outer) if isinstance(inner, dict | list)]
         if not level:
             return value
-    raise PayloadError(f"The body is nested deeper than {MOST_LEVELS} levels.")
+    raise PayloadError(f"The body is nested deeper than {MAX_LEVELS} levels.")
 
 
 def _members(value: Any) -> Iterable[Any]:
@@ -273,28 +273,28 @@ def _finite(text: str) -> float:
     return number
 
 
-def _no_number(text: str) -> Any:
+def _reject_constant(text: str) -> Any:
     raise ValueError(text)
 
 
-def read_payload(value: Any) -> WebhookPayload:
+def payload_from(value: Any) -> WebhookPayload:
     if not isinstance(value, dict):
-        raise PayloadError("The payload is no object.")
+        raise PayloadError("The payload is not an object.")
     return WebhookPayload(value)
 
 
 def _typed(value: Any, kind: Any, where: str) -> Any:
     if isinstance(kind, list):
         if not isinstance(value, list):
-            raise PayloadError(f"{where} is no list.")
+            raise PayloadError(f"{where} is not a list.")
         return [_typed(item, kind[0], f"{where}[{at}]") for at, item in enumerate(value)]
     if issubclass(kind, Part):
         if not isinstance(value, dict):
-            raise PayloadError(f"{where} is no object.")
+            raise PayloadError(f"{where} is not an object.")
         return kind(value, where)
     # In Python a bool is an int.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise PayloadError(f"{where} is no {kind.__name__}.")
+        raise PayloadError(f"{where} is not of type {kind.__name__}.")
     return value
 
 

@@ -5,12 +5,12 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
+from hubgate.receiver.log import printable
 from hubgate.receiver.payload import WebhookPayload
 
-MOST = 50
+MAX_ACCEPTED = 50
 # Anybody can send deliveries that are rejected; they must not push out accepted ones.
-MOST_REFUSED = 10
-MOST_LETTERS = 100
+MAX_REJECTED = 10
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,17 @@ class Outcome:
 
 
 DONE = Outcome("✓", "Done", "ok")
-KEPT = Outcome("↻", "In the inbox", "accent")
-AGAIN = Outcome("–", "Seen before", "muted")  # noqa: RUF001
-PASSED = Outcome("–", "No handler", "muted")  # noqa: RUF001
+STORED = Outcome("↻", "In the inbox", "accent")
+DUPLICATE = Outcome("–", "Duplicate", "muted")  # noqa: RUF001
+UNHANDLED = Outcome("–", "No handler", "muted")  # noqa: RUF001
 FAILED = Outcome("✕", "Failed", "danger")
-REFUSED = Outcome("✕", "Refused", "danger")
+REJECTED = Outcome("✕", "Rejected", "danger")
 
 
 @dataclass(frozen=True)
 class Entry:
     path: str
-    what: str
+    event: str
     repo: str
     delivery_id: str
     outcome: Outcome
@@ -45,16 +45,16 @@ class Entry:
 class Recent:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._accepted: deque[Entry] = deque(maxlen=MOST)
-        self._refused: deque[Entry] = deque(maxlen=MOST_REFUSED)
+        self._accepted: deque[Entry] = deque(maxlen=MAX_ACCEPTED)
+        self._rejected: deque[Entry] = deque(maxlen=MAX_REJECTED)
 
     def add(self, entry: Entry) -> None:
         with self._lock:
-            (self._refused if entry.outcome is REFUSED else self._accepted).append(entry)
+            (self._rejected if entry.outcome is REJECTED else self._accepted).append(entry)
 
     def newest_first(self) -> list[Entry]:
         with self._lock:
-            return sorted((*self._accepted, *self._refused), key=lambda entry: entry.at, reverse=True)
+            return sorted((*self._accepted, *self._rejected), key=lambda entry: entry.at, reverse=True)
 
 
 def entry(
@@ -65,12 +65,6 @@ def entry(
     status: int | None,
     seconds: float | None = None,
 ) -> Entry:
-    what = f"{payload.event.scope} {payload.event.action}" if payload else ""
+    event = f"{payload.event.scope} {payload.event.action}" if payload else ""
     name = payload.repo.name if payload else ""
-    return Entry(path, plain(what), plain(name), plain(delivery_id or ""), outcome, status, seconds)
-
-
-def plain(text: str) -> str:
-    """Sanitize untrusted text for one line of a log or page: printable characters only, of limited length."""
-    shown = "".join(mark for mark in text[: 2 * MOST_LETTERS] if mark.isprintable())
-    return shown if len(shown) <= MOST_LETTERS else shown[: MOST_LETTERS - 1] + "…"
+    return Entry(path, printable(event), printable(name), printable(delivery_id or ""), outcome, status, seconds)

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, parse_qsl
 
 from hubgate.depth import HEADER as DEPTH
 from hubgate.receiver.asgi import Message, RawHeaders, Receive, Scope
-from hubgate.receiver.payload import parsed
+from hubgate.receiver.payload import parse_json
 
 # Headers with credentials, which are neither stored nor shown.
 SECRET_HEADERS = (b"x-webhook-secret", b"webhook-signature", b"authorization", b"proxy-authorization", b"cookie")
@@ -106,7 +106,7 @@ class Request:
         return self.content
 
     async def json(self) -> Any:
-        return parsed(self.content)
+        return parse_json(self.content)
 
     def receive(self) -> Receive:
         """An ASGI `receive` that returns the whole body and then a disconnect, for code that reads the body itself."""
@@ -122,11 +122,11 @@ class Request:
         return receive
 
 
-def harmless(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
+def without_secrets(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
     return [(name, value) for name, value in headers if name.lower() not in SECRET_HEADERS]
 
 
-def remade(path: str, headers: RawHeaders, content: bytes) -> Request:
+def rebuilt_request(path: str, headers: RawHeaders, content: bytes) -> Request:
     """Rebuild a request from the inbox."""
     scope: Scope = {
         "type": "http",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hubgate.receiver.calling import Handler, Plan, plan
+from hubgate.receiver.handlers import Handler, Plan, plan_for
 from hubgate.receiver.payload import WebhookPayload
 
 PREFIX = "/webhooks/"
@@ -12,7 +12,7 @@ EVENTS = PREFIX + "events"
 EVERYTHING = "*"
 TYPES = ("model", "dataset", "space")
 # Limits the work for a scope with millions of dots.
-DEEPEST = 8
+MAX_PARTS = 8
 
 
 @dataclass
@@ -24,9 +24,9 @@ class Endpoint:
     by_kind: dict[tuple[str, str | None], Plan] = field(default_factory=dict)
 
     @property
-    def reads(self) -> bool:
+    def needs_payload(self) -> bool:
         """Whether the body must be a payload. Routing by kind always needs it."""
-        return self.always is None or self.always.reads
+        return self.always is None or self.always.needs_payload
 
     def plan_for(self, payload: WebhookPayload | None) -> Plan | None:
         """The most specific matching handler: first by kind, then by type."""
@@ -41,7 +41,7 @@ class Endpoint:
 
 def kinds_of(payload: WebhookPayload) -> Iterator[str]:
     """`repo.content.update`, `repo.content`, `repo`, `*`: unknown scopes fall back to known ones."""
-    parts = payload.kind.split(".", DEEPEST)[:DEEPEST]
+    parts = payload.kind.split(".", MAX_PARTS)[:MAX_PARTS]
     for length in range(len(parts), 0, -1):
         yield ".".join(parts[:length])
     yield EVERYTHING
@@ -53,9 +53,9 @@ def check_kind(kind: object, repo_type: object) -> None:
     Unknown kinds are accepted, because a newer hub may send them.
     """
     if not isinstance(kind, str) or not kind.strip():
-        raise ValueError(f'Name a kind, as in @app.on("repo.content"), or "*", not {kind!r}.')
+        raise ValueError(f'kind must be a string such as "repo.content", or "*", not {kind!r}.')
     if repo_type is not None and repo_type not in TYPES:
-        raise ValueError(f"type is one of {', '.join(TYPES)}, not {repo_type!r}.")
+        raise ValueError(f"type must be one of {', '.join(TYPES)}, not {repo_type!r}.")
 
 
 class Routes:
@@ -68,14 +68,14 @@ class Routes:
         if not name or name != name.strip() or any(mark in name for mark in "?#\\"):
             raise ValueError(f"A webhook cannot have the name {name!r}.")
         if PREFIX + name in self.endpoints:
-            raise ValueError(f"{PREFIX}{name} is registered already.")
-        self.endpoints[PREFIX + name] = Endpoint(PREFIX + name, plan(handler))
+            raise ValueError(f"{PREFIX}{name} is already registered.")
+        self.endpoints[PREFIX + name] = Endpoint(PREFIX + name, plan_for(handler))
         return PREFIX + name
 
     def on(self, handler: Handler, kind: str, repo_type: str | None) -> None:
         endpoint = self.endpoints.setdefault(EVENTS, Endpoint(EVENTS))
         if endpoint.always is not None:
-            raise ValueError(f"{EVENTS} is registered already, as an address of its own.")
+            raise ValueError(f"{EVENTS} is already registered, as an address of its own.")
         if (kind, repo_type) in endpoint.by_kind:
-            raise ValueError(f"{kind} ({repo_type or 'any type'}) is registered already.")
-        endpoint.by_kind[kind, repo_type] = plan(handler)
+            raise ValueError(f"{kind} ({repo_type or 'any type'}) is already registered.")
+        endpoint.by_kind[kind, repo_type] = plan_for(handler)

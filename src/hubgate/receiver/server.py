@@ -8,12 +8,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, overload
 
-from hubgate.receiver import landing, launching, lifespan
+from hubgate.receiver import landing, launch, lifespan
 from hubgate.receiver.asgi import App, Receive, Scope, Send, path_of, refuse
-from hubgate.receiver.calling import Handler
+from hubgate.receiver.handlers import Handler
 from hubgate.receiver.intake import Intake
 from hubgate.receiver.routes import Routes, check_kind
-from hubgate.receiver.ui import as_app, check
 from hubgate.receiver.verification import verifier
 
 F = TypeVar("F", bound=Handler)
@@ -47,10 +46,10 @@ class WebhooksServer:
         inbox: str | os.PathLike[str] = "hubgate-inbox.db",
     ) -> None:
         if ack not in ("after", "before"):
-            raise ValueError('ack is "after" or "before".')
+            raise ValueError('ack must be "after" or "before".')
         if webhook_secret is None:
             webhook_secret = os.environ.get("WEBHOOK_SECRET", "").strip() or None
-        check(ui)
+        landing.check_ui(ui)
         self._ui = ui
         self._ui_app: App | None = None
         self._routes = Routes()
@@ -58,10 +57,10 @@ class WebhooksServer:
         self._intake = Intake(checks, self._routes)
         if ack == "before":
             # Absolute, in case the program changes its working folder.
-            self._intake.keep_in(Path(inbox).absolute())
-        self._serving: launching.Serving | None = None
+            self._intake.use_inbox(Path(inbox).absolute())
+        self._serving: launch.Server | None = None
         self.url: str | None = None
-        if checks.open:
+        if checks.accepts_all:
             logger.warning(OPEN)
 
     @property
@@ -117,24 +116,24 @@ class WebhooksServer:
         """
         if share:
             raise NotImplementedError(
-                "share=True needs the tunnel, which this version does not have yet. "
+                "share=True needs the tunnel, which this version does not have. "
                 "A hub on this machine reaches the receiver if it runs with HUBGATE_EGRESS_ALLOW=127.0.0.0/8."
             )
         if self._serving is not None:
-            raise RuntimeError(f"It is running already, at {self.url}. Call close() first.")
-        in_thread = prevent_thread_lock or launching.in_a_notebook()
+            raise RuntimeError(f"The receiver is already running at {self.url}. Call close() first.")
+        in_thread = prevent_thread_lock or launch.in_notebook()
         if self._intake.inbox is not None:
             self._intake.inbox.check()
-        bound = launching.listening(host, port)
-        self.url = launching.address(bound)
-        self._serving = launching.Serving(self, bound)
-        launching.say(f"Receiving webhooks at {self.url} (Ctrl-C stops)")
+        bound = launch.listen(host, port)
+        self.url = launch.url_of(bound)
+        self._serving = launch.Server(self, bound)
+        launch.print_line(f"Receiving webhooks at {self.url} (Ctrl-C stops)")
         for path in self._routes.endpoints:
-            launching.say(f"  POST {self.url}{path}")
+            launch.print_line(f"  POST {self.url}{path}")
         with contextlib.ExitStack() as ending:
             ending.callback(self.close)
             if in_thread:
-                self._serving.run_beside()
+                self._serving.run_in_thread()
                 ending.pop_all()
             else:
                 self._serving.run()
@@ -167,7 +166,7 @@ class WebhooksServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(scope, receive, send)
+            await self._run_lifespan(scope, receive, send)
             return
         await self._start()
         endpoint = self._routes.endpoints.get(path_of(scope)) if scope["type"] == "http" else None
@@ -176,14 +175,14 @@ class WebhooksServer:
         elif scope["method"] != "POST":
             await refuse(send, 405, "Webhooks are sent with POST.", (b"allow", b"POST"))
         else:
-            await self._intake.take(endpoint, scope, receive, send)
+            await self._intake.handle(endpoint, scope, receive, send)
 
-    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._ui_as_app()
         if app is None:
-            await lifespan.alone(receive, send, self._begin, self._stop)
+            await lifespan.run(receive, send, self._begin, self._stop)
         else:
-            await lifespan.around(app, scope, receive, send, self._begin, self._stop)
+            await lifespan.run_around(app, scope, receive, send, self._begin, self._stop)
 
     async def _begin(self) -> None:
         """Start with the server. An unusable inbox fails the start instead of every delivery."""
@@ -206,11 +205,11 @@ class WebhooksServer:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
         else:
-            await landing.answer(scope, send, self._routes, self._intake.recent, self._intake.verifier)
+            await landing.respond_with_page(scope, send, self._routes, self._intake.recent, self._intake.verifier)
 
     def _ui_as_app(self) -> App | None:
         if self._ui is not None and self._ui_app is None:
-            self._ui_app = as_app(self._ui)
+            self._ui_app = landing.ui_app(self._ui)
         return self._ui_app
 
 
@@ -222,7 +221,7 @@ def _as_list(value: str | Sequence[str] | None, name: str) -> list[str]:
         raise TypeError(f"{name} takes a string or a list of strings.")
     # A secret read from a file often ends in a newline, which a header cannot contain.
     values = [one.strip() for one in values]
-    # An empty list would let everybody in.
+    # An empty list would accept all deliveries.
     if not values or not all(values):
         raise ValueError(f"{name} is empty.")
     return values

@@ -17,7 +17,7 @@ from hubgate.receiver.asgi import header_values
 SECRET, ID, TIMESTAMP, SIGNATURE = b"x-webhook-secret", b"webhook-id", b"webhook-timestamp", b"webhook-signature"
 TOLERANCE_SECONDS = 300
 # A rotation has two signatures. The limit prevents wasted work.
-MOST_SIGNATURES = 16
+MAX_SIGNATURES = 16
 
 _SECRET_PREFIX, _KEY_PREFIX = "whsec_", "whpk_"
 _ENTRY = re.compile(rb"(v[0-9]+[a-z]?),([A-Za-z0-9+/]+={0,2})")
@@ -46,12 +46,12 @@ class Verifier:
     keys: tuple[Check, ...] = ()
 
     @property
-    def open(self) -> bool:
+    def accepts_all(self) -> bool:
         return not self.secrets and not self.keys
 
     def needs_body(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
         """Check the headers; return whether `check_body` must verify a signature. Raises Refused."""
-        if self.open:
+        if self.accepts_all:
             return False
         given = header_values(headers, SECRET)
         if self.secrets and given and (len(given) > 1 or not self._is_known(given[0])):
@@ -70,8 +70,8 @@ class Verifier:
         signatures = _signatures(header_values(headers, SIGNATURE))
         for version, checks in ((b"v1", tuple(map(_hmac_check, self.secrets))), (b"v1a", self.keys)):
             given = [signature for known, signature in signatures if known == version]
-            if given and checks and not _any_fits(checks, given, content):
-                raise Refused(403, "webhook-signature is not made with the configured secret or key.")
+            if given and checks and not _any_valid(checks, given, content):
+                raise Refused(403, "webhook-signature was not created with the configured secret or key.")
 
     def _is_known(self, given: bytes) -> bool:
         """Whether the secret is configured. All secrets are always compared, against timing attacks."""
@@ -109,7 +109,7 @@ def _content(headers: Sequence[tuple[bytes, bytes]], body: bytes, now: float) ->
     if len(ids) != 1 or len(times) != 1 or not _TIME.fullmatch(times[0]):
         raise Refused(401, "webhook-id or webhook-timestamp is missing or malformed.")
     if abs(now - int(times[0])) > TOLERANCE_SECONDS:
-        raise Refused(401, "webhook-timestamp is too far from this clock.")
+        raise Refused(401, "webhook-timestamp differs too much from this machine's clock.")
     return signed_content(ids[0], times[0], body)
 
 
@@ -117,10 +117,10 @@ def _signatures(values: list[bytes]) -> list[tuple[bytes, bytes]]:
     if not values:
         return []
     if len(values) > 1:
-        raise Refused(401, "webhook-signature is given twice.")
+        raise Refused(401, "webhook-signature is repeated.")
     entries = values[0].split()
     matches = [_ENTRY.fullmatch(entry) for entry in entries]
-    if not entries or len(entries) > MOST_SIGNATURES or not all(matches):
+    if not entries or len(entries) > MAX_SIGNATURES or not all(matches):
         raise Refused(401, "webhook-signature is malformed.")
     try:
         return [(match[1], _decoded(match[2])) for match in matches if match]
@@ -129,14 +129,14 @@ def _signatures(values: list[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def _decoded(text: bytes) -> bytes:
-    """One spelling per value: the bits that the last letter has to spare are zero (RFC 4648, 3.5)."""
+    """Decode base64. Unused bits must be zero, so that each value has one encoding (RFC 4648, 3.5)."""
     value = base64.b64decode(text, validate=True)
     if base64.b64encode(value) != text:
         raise binascii.Error
     return value
 
 
-def _any_fits(checks: Iterable[Check], signatures: Iterable[bytes], content: bytes) -> bool:
+def _any_valid(checks: Iterable[Check], signatures: Iterable[bytes], content: bytes) -> bool:
     is_valid = False
     given = list(signatures)
     for check in checks:

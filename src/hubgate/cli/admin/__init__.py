@@ -2,9 +2,9 @@
 
 import argparse
 
-from hubgate.cli.admin import apps, archive, billing, invitations, keys, organizations, redirects, tokens, users
+from hubgate.cli.admin import apps, maintenance, organizations, redirects, tokens, users
 
-SUBJECTS = (users, invitations, organizations, redirects, billing, apps, tokens, keys, archive)
+SUBJECTS = (users, organizations, redirects, apps, tokens, maintenance)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from hubgate.cli.admin import leaf, named
+from hubgate.cli.admin import common
 from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
@@ -17,37 +17,41 @@ from hubgate.server.resources import Hub
 
 
 def configure(subjects: Any) -> None:
-    commands = leaf.group(subjects, "app", "apps that people sign in to")
-    create = leaf.add(commands, "create", "register an app and print its secret, once", _create)
+    commands = common.group(subjects, "app", "apps that users sign in to")
+    create = common.add(commands, "create", "register an app and print its secret once", _create)
     create.add_argument("name", metavar="NAME")
     owner = create.add_mutually_exclusive_group(required=True)
     owner.add_argument("--owner", metavar="USER")
     owner.add_argument("--org", metavar="ORG")
-    create.add_argument("--redirect-uri", action="append", default=[], metavar="U", help="may be given several times")
+    create.add_argument("--redirect-uri", action="append", default=[], metavar="U", help="may be repeated")
     create.add_argument(
-        "--scope", action="append", default=[], metavar="S", help=f"several times; {' '.join(DEFAULT_SCOPES)} if none"
+        "--scope",
+        action="append",
+        default=[],
+        metavar="S",
+        help=f"may be repeated (default {' '.join(DEFAULT_SCOPES)})",
     )
     create.add_argument("--public", action="store_true", help="without a secret")
     create.add_argument(
-        "--refresh-tokens", action="store_true", help="people stay signed in: 90 days after the last use"
+        "--refresh-tokens", action="store_true", help="users stay signed in until 90 days after the last use"
     )
-    create.add_argument("--client-id", default="", metavar="ID", help="instead of a random one")
-    create.add_argument("--token-exchange", action="store_true", help="with the privilege; for an organization's app")
-    leaf.add(commands, "list", "every app", _list)
+    create.add_argument("--client-id", default="", metavar="ID", help="a client ID of your choice (default random)")
+    create.add_argument("--token-exchange", action="store_true", help="allow token exchange (organization's apps only)")
+    common.add(commands, "list", "list all apps", _list)
     _on_one(commands, "delete", "delete an app with every consent and token", _delete)
-    _on_one(commands, "refresh-secret", "make a new secret and print it, once; the old one stops at once", _refresh)
-    _on_one(commands, "grant-token-exchange", "let an organization's app exchange tokens", _grant_exchange)
-    _on_one(commands, "revoke-token-exchange", "take that away, and end its exchanged tokens", _revoke_exchange)
-    grant = _on_one(commands, "grant-scope", "give an app a scope of [[extra_scopes]]", _grant_scope)
+    _on_one(commands, "refresh-secret", "create a new secret and print it once; the old secret stops working", _refresh)
+    _on_one(commands, "grant-token-exchange", "allow an organization's app to exchange tokens", _grant_exchange)
+    _on_one(commands, "revoke-token-exchange", "revoke token exchange and the app's tokens", _revoke_exchange)
+    grant = _on_one(commands, "grant-scope", "grant an app a scope of [[extra_scopes]]", _grant_scope)
     grant.add_argument("scope", metavar="SCOPE")
-    revoke = _on_one(commands, "revoke-scope", "take it from the app and from every consent", _revoke_scope)
+    revoke = _on_one(commands, "revoke-scope", "revoke a scope from the app and from every consent", _revoke_scope)
     revoke.add_argument("scope", metavar="SCOPE")
 
 
 def _on_one(
     commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    parser = leaf.add(commands, name, summary, run)
+    parser = common.add(commands, name, summary, run)
     parser.add_argument("client_id", metavar="CLIENT_ID")
     return parser
 
@@ -55,9 +59,9 @@ def _on_one(
 def _create(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, Any]:
         if options.org is not None:
-            owner = Owner(org_id=(await named.organization(hub, options.org)).id)
+            owner = Owner(org_id=(await common.find_organization(hub, options.org)).id)
         else:
-            owner = Owner(user_id=(await named.user(hub, options.owner)).id)
+            owner = Owner(user_id=(await common.find_user(hub, options.owner)).id)
             if options.token_exchange:
                 raise Conflict("Only an organization's app may exchange tokens. Use --org.")
         draft = App(
@@ -72,8 +76,8 @@ def _create(options: argparse.Namespace) -> int:
         app, secret = await management.create(hub.oauth, owner, draft, SYSTEM)
         return await _with_secret(hub, app, secret)
 
-    created = leaf.with_hub(options, work)
-    return _say_secret(options, created, f"Created {created['name']}.")
+    created = common.with_hub(options, work)
+    return _print_secret(options, created, f"Created {created['name']}.")
 
 
 def _refresh(options: argparse.Namespace) -> int:
@@ -82,26 +86,26 @@ def _refresh(options: argparse.Namespace) -> int:
         secret = await management.refresh_secret(hub.oauth, app, 0, SYSTEM)
         return await _with_secret(hub, await privileges.get(hub.oauth, app.client_id), secret)
 
-    created = leaf.with_hub(options, work)
-    return _say_secret(options, created, f"{created['name']} has a new secret. The old one no longer works.")
+    created = common.with_hub(options, work)
+    return _print_secret(options, created, f"{created['name']} has a new secret. The old one no longer works.")
 
 
-def _say_secret(options: argparse.Namespace, created: dict[str, Any], sentence: str) -> int:
+def _print_secret(options: argparse.Namespace, created: dict[str, Any], sentence: str) -> int:
     lines = [sentence, f"client_id      {created['client_id']}"]
     if created["client_secret"] is not None:
         lines.append(f"client_secret  {created['client_secret']}")
         if sys.stdout.isatty():
-            lines.append(leaf.ONCE)
-    return leaf.say(options, created, "\n".join(lines))
+            lines.append(common.SHOWN_ONCE)
+    return common.say(options, created, "\n".join(lines))
 
 
 def _list(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> list[dict[str, Any]]:
         return [await _described(hub, app) for app in await privileges.every(hub.oauth)]
 
-    rows = leaf.with_hub(options, work)
+    rows = common.with_hub(options, work)
     cells = [[r["client_id"], r["name"], r["owner"], _kind(r), r["created_at"][:10]] for r in rows]
-    return leaf.show(options, rows, ["CLIENT ID", "NAME", "OWNER", "KIND", "CREATED"], cells)
+    return common.show(options, rows, ["CLIENT ID", "NAME", "OWNER", "KIND", "CREATED"], cells)
 
 
 def _kind(row: dict[str, Any]) -> str:
@@ -115,9 +119,9 @@ def _delete(options: argparse.Namespace) -> int:
         await management.delete(hub.oauth, app, SYSTEM)
         return app
 
-    deleted = leaf.with_hub(options, work)
+    deleted = common.with_hub(options, work)
     value = {"deleted": deleted.client_id, "name": deleted.name}
-    return leaf.say(options, value, f"Deleted {deleted.name} with every consent and token.")
+    return common.say(options, value, f"Deleted {deleted.name} with every consent and token.")
 
 
 def _grant_exchange(options: argparse.Namespace) -> int:
@@ -131,14 +135,14 @@ def _revoke_exchange(options: argparse.Namespace) -> int:
     async def change(hub: Hub) -> App:
         return await privileges.set_exchange(hub.oauth, options.client_id, False, SYSTEM)
 
-    return _changed(options, change, "{name} no longer exchanges tokens.")
+    return _changed(options, change, "{name} may no longer exchange tokens.")
 
 
 def _grant_scope(options: argparse.Namespace) -> int:
     async def change(hub: Hub) -> App:
         return await privileges.grant_scope(hub.oauth, options.client_id, options.scope, SYSTEM)
 
-    return _changed(options, change, f"{{name}} may ask for {options.scope}.")
+    return _changed(options, change, f"{{name}} may request {options.scope}.")
 
 
 def _revoke_scope(options: argparse.Namespace) -> int:
@@ -153,8 +157,8 @@ def _changed(options: argparse.Namespace, change: Callable[[Hub], Awaitable[App]
         await privileges.get(hub.oauth, options.client_id)
         return await _described(hub, await change(hub))
 
-    changed = leaf.with_hub(options, work)
-    return leaf.say(options, changed, sentence.format(name=changed["name"]))
+    changed = common.with_hub(options, work)
+    return common.say(options, changed, sentence.format(name=changed["name"]))
 
 
 async def _with_secret(hub: Hub, app: App, secret: str | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from hubgate.cli.admin import leaf
+from hubgate.cli.admin import common
 from hubgate.server.clock import iso_or_none
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.hub.repos import redirects, store
@@ -16,10 +16,10 @@ _TYPES = [kind.value for kind in RepoType]
 
 
 def configure(subjects: Any) -> None:
-    commands = leaf.group(subjects, "redirect", "former names of repos that still lead to them")
-    listed = leaf.add(commands, "list", "every redirect from a name in a namespace", _list)
-    listed.add_argument("name", metavar="NAMESPACE", help="a user or an organization, also one that was deleted")
-    unlink = leaf.add(commands, "unlink", "end one; the name is then free for a new repo there", _unlink)
+    commands = common.group(subjects, "redirect", "former names of repos that redirect to them")
+    listed = common.add(commands, "list", "list all redirects from names in a namespace", _list)
+    listed.add_argument("name", metavar="NAMESPACE", help="a user or an organization, including deleted ones")
+    unlink = common.add(commands, "unlink", "remove a redirect; a new repo may then use the name", _unlink)
     unlink.add_argument("name", metavar="NAMESPACE/REPO", help="the old name")
     unlink.add_argument("--type", choices=_TYPES, default=RepoType.MODEL.value)
 
@@ -30,18 +30,18 @@ def _list(options: argparse.Namespace) -> int:
         found = await redirects.of_owner(hub.repos, owner.id, PageRequest(sys.maxsize - 1))
         return [_described(owner, each) for each in found.items]
 
-    values = leaf.with_hub(options, work)
+    values = common.with_hub(options, work)
     cells = [
         [
             each["type"],
             each["name"],
             each["target"],
-            each["allowedBy"] or ("not asked" if each["outside"] else "same owner"),
+            each["allowedBy"] or ("nobody" if each["outside"] else "same owner"),
             (each["createdAt"] or "")[:10],
         ]
         for each in values
     ]
-    return leaf.show(options, values, ["TYPE", "NAME", "LEADS TO", "ALLOWED BY", "SINCE"], cells)
+    return common.show(options, values, ["TYPE", "NAME", "TARGET", "ALLOWED BY", "SINCE"], cells)
 
 
 def _described(owner: Owner, found: Redirect) -> dict[str, Any]:
@@ -58,18 +58,18 @@ def _described(owner: Owner, found: Redirect) -> dict[str, Any]:
 def _unlink(options: argparse.Namespace) -> int:
     namespace, slash, name = options.name.partition("/")
     if not slash or not name:
-        raise Unprocessable("Name a redirect as NAMESPACE/REPO.")
+        raise Unprocessable("A redirect is named NAMESPACE/REPO.")
 
     async def work(hub: Hub) -> dict[str, str]:
         await redirects.unlink_by_operator(hub.repos, await _owner(hub, namespace), options.type, name)
         return {"unlinked": options.name, "type": options.type}
 
-    done = leaf.with_hub(options, work)
-    return leaf.say(options, done, f"{options.name} leads nowhere now. The name is free for a new repo there.")
+    done = common.with_hub(options, work)
+    return common.say(options, done, f"{options.name} no longer redirects. A new repo may use the name.")
 
 
 async def _owner(hub: Hub, name: str) -> Owner:
     found = await store.owner_of_name(hub.db, name)
     if found is None:
-        raise NotFound(f"Nobody has or had the name {name}.")
+        raise NotFound(f"Namespace {name} not found.")
     return found

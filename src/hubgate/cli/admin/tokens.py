@@ -6,55 +6,57 @@ from typing import Any
 
 import msgspec
 
-from hubgate.cli.admin import leaf, named
+from hubgate.cli.admin import common
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.wire import described
 from hubgate.server.resources import Hub
 
 # Named in the mail to the user as the place where the token was created.
-_HERE = "the operator's command line"
+_CREATED_AT = "the operator's command line"
 
 
 def configure(subjects: Any) -> None:
-    commands = leaf.group(subjects, "token", "people's own tokens, for scripts and git")
-    create = leaf.add(commands, "create", "make a token and print it, once", _create)
+    commands = common.group(subjects, "token", "personal tokens, for scripts and git")
+    create = common.add(commands, "create", "create a token and print it once", _create)
     create.add_argument("user", metavar="USER")
     create.add_argument("--role", required=True, choices=[role.value for role in TokenRole])
-    create.add_argument("--name", default="made by the operator", metavar="N")
-    leaf.add(commands, "list", "a user's tokens, newest first", _list).add_argument("user", metavar="USER")
-    revoke = leaf.add(commands, "revoke", "end a token at once", _revoke)
+    create.add_argument("--name", default="created by the operator", metavar="N")
+    common.add(commands, "list", "list a user's tokens, newest first", _list).add_argument("user", metavar="USER")
+    revoke = common.add(commands, "revoke", "revoke a token immediately", _revoke)
     revoke.add_argument("user", metavar="USER")
     revoke.add_argument("id", metavar="ID")
 
 
 def _create(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, Any]:
-        user = await named.enabled_user(hub, options.user)
-        text, token = await personal.create(hub.accounts, user, options.name, TokenRole(options.role), _HERE)
+        user = await common.find_enabled_user(hub, options.user)
+        text, token = await personal.create(hub.accounts, user, options.name, TokenRole(options.role), _CREATED_AT)
         return {"token": text, "user": user.name, **msgspec.to_builtins(described(token))}
 
-    created = leaf.with_hub(options, work)
-    return leaf.say(options, created, f"{created['token']}\n{leaf.ONCE}" if sys.stdout.isatty() else created["token"])
+    created = common.with_hub(options, work)
+    return common.say(
+        options, created, f"{created['token']}\n{common.SHOWN_ONCE}" if sys.stdout.isatty() else created["token"]
+    )
 
 
 def _list(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> list[dict[str, Any]]:
-        user = await named.user(hub, options.user)
+        user = await common.find_user(hub, options.user)
         return [msgspec.to_builtins(described(token)) for token in await personal.of_user(hub.accounts, user.id)]
 
-    rows = leaf.with_hub(options, work)
+    rows = common.with_hub(options, work)
     cells = [
         [r["id"], r["name"], r["role"], r["lastFour"], r["createdAt"][:10], (r["lastUsedAt"] or "never")[:10]]
         for r in rows
     ]
-    return leaf.show(options, rows, ["ID", "NAME", "ROLE", "ENDS IN", "CREATED", "LAST USED"], cells)
+    return common.show(options, rows, ["ID", "NAME", "ROLE", "ENDS IN", "CREATED", "LAST USED"], cells)
 
 
 def _revoke(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> None:
-        user = await named.user(hub, options.user)
+        user = await common.find_user(hub, options.user)
         await personal.revoke(hub.accounts, user.id, options.id)
 
-    leaf.with_hub(options, work)
-    return leaf.say(options, {"revoked": options.id}, f"Revoked {options.id}.")
+    common.with_hub(options, work)
+    return common.say(options, {"revoked": options.id}, f"Revoked {options.id}.")

@@ -1,4 +1,4 @@
-"""`hubgate admin user create | list | disable | enable | verify | reset-password | delete`."""
+"""`hubgate admin user create | list | disable | enable | verify | reset-password | delete`, and `invite create`."""
 
 import argparse
 import getpass
@@ -6,11 +6,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from hubgate.cli.admin import leaf, named
+from hubgate.cli.admin import common
 from hubgate.server.accounts import operator_actions, own_account, signup
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.accounts.model import User
+from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.passwords import LONGEST, check_password
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
@@ -22,24 +23,31 @@ _LONGEST_LINE = 4 * LONGEST + 2
 
 
 def configure(subjects: Any) -> None:
-    commands = leaf.group(subjects, "user", "people's accounts")
-    create = leaf.add(commands, "create", "make an account, whatever HUBGATE_SIGNUP says", _create)
+    commands = common.group(subjects, "user", "user accounts")
+    create = common.add(commands, "create", "create an account, regardless of HUBGATE_SIGNUP", _create)
     create.add_argument("name", metavar="NAME")
     create.add_argument("--email", required=True, metavar="E")
     create.add_argument("--fullname", default="", metavar="F")
     create.add_argument("--password-stdin", action="store_true", help="read the password from standard input, one line")
     create.add_argument("--operator", action="store_true", help="may use the operator's pages")
-    create.add_argument("--verified", action="store_true", help="the address is known to be theirs; sends no mail")
-    leaf.add(commands, "list", "every account, oldest first", _list)
-    _on_one(commands, "disable", "end its sessions and refuse sign-in and tokens until enabled", _disable)
-    _on_one(commands, "enable", "let a disabled account in again", _enable)
-    _on_one(commands, "verify", "take its e-mail address as proven", _verify)
+    create.add_argument("--verified", action="store_true", help="mark the address as verified; no mail is sent")
+    common.add(commands, "list", "list all accounts, oldest first", _list)
+    _on_one(commands, "disable", "end the user's sessions, and reject sign-in and tokens until enabled", _disable)
+    _on_one(commands, "enable", "enable a disabled account", _enable)
+    _on_one(commands, "verify", "mark the user's e-mail address as verified", _verify)
     _on_one(commands, "reset-password", "mail a link that sets a new password, and print it", _reset_password)
     _on_one(commands, "delete", "delete permanently; a name used for a day or with repos stays reserved", _delete)
+    _configure_invitations(subjects)
+
+
+def _configure_invitations(subjects: Any) -> None:
+    commands = common.group(subjects, "invite", "invitations to this hub")
+    create = common.add(commands, "create", "mail a link that lets one person join, and print it", _invite)
+    create.add_argument("email", metavar="EMAIL")
 
 
 def _on_one(commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int]) -> None:
-    leaf.add(commands, name, summary, run).add_argument("name", metavar="NAME")
+    common.add(commands, name, summary, run).add_argument("name", metavar="NAME")
 
 
 def _create(options: argparse.Namespace) -> int:
@@ -51,13 +59,13 @@ def _create(options: argparse.Namespace) -> int:
             hub.accounts, candidate, verified=options.verified, operator=options.operator
         )
 
-    created = leaf.with_hub(options, create)
+    created = common.with_hub(options, create)
     sentence = f"Created {created.name}."
     if not options.verified:
         sentence += f" A mail to {created.email} asks to confirm the address."
     if not password:
         sentence += f" To set a password: hubgate admin user reset-password {created.name}"
-    return leaf.say(options, named.described_user(created), sentence)
+    return common.say(options, common.describe_user(created), sentence)
 
 
 def _password() -> str:
@@ -72,17 +80,17 @@ def _password() -> str:
     except UnicodeDecodeError:
         raise Unprocessable("The password on standard input is not UTF-8.") from None
     if not password:
-        raise Unprocessable("There is no password on standard input. Write it there as one line.")
+        raise Unprocessable("Standard input is empty. Write the password to it as one line.")
     if sys.stdin.buffer.read(1):
-        raise Unprocessable("Standard input holds more than one line. Write the password there alone.")
+        raise Unprocessable("Standard input has more than one line. Write only the password to it.")
     return check_password(password)
 
 
 def _list(options: argparse.Namespace) -> int:
-    found = leaf.with_hub(options, lambda hub: operator_actions.every_user(hub.accounts))
-    values = [named.described_user(user) for user in found]
+    found = common.with_hub(options, lambda hub: operator_actions.every_user(hub.accounts))
+    values = [common.describe_user(user) for user in found]
     cells = [[user.name, user.email, iso(user.created_at)[:10], _state(user)] for user in found]
-    return leaf.show(options, values, ["NAME", "E-MAIL", "CREATED", "STATE"], cells)
+    return common.show(options, values, ["NAME", "E-MAIL", "CREATED", "STATE"], cells)
 
 
 def _state(user: User) -> str:
@@ -91,49 +99,61 @@ def _state(user: User) -> str:
         "address not confirmed": user.email_verified_at is None,
         "operator": bool(user.operator),
     }
-    return ", ".join(word for word, holds in words.items() if holds)
+    return ", ".join(word for word, applies in words.items() if applies)
 
 
 def _disable(options: argparse.Namespace) -> int:
     user = _changed(options, operator_actions.disable)
-    return leaf.say(options, named.described_user(user), f"Disabled {user.name}. Sessions ended; tokens do not work.")
+    return common.say(options, common.describe_user(user), f"Disabled {user.name}. Sessions ended; tokens do not work.")
 
 
 def _enable(options: argparse.Namespace) -> int:
     user = _changed(options, operator_actions.enable)
-    return leaf.say(options, named.described_user(user), f"Enabled {user.name}.")
+    return common.say(options, common.describe_user(user), f"Enabled {user.name}.")
 
 
 def _verify(options: argparse.Namespace) -> int:
     user = _changed(options, operator_actions.verify)
-    return leaf.say(options, named.described_user(user), f"{user.email} counts as proven.")
+    return common.say(options, common.describe_user(user), f"{user.email} is verified.")
 
 
 def _changed(options: argparse.Namespace, change: Callable[[Accounts, User], Awaitable[None]]) -> User:
     """Change a user and return the changed user."""
 
     async def work(hub: Hub) -> User:
-        await change(hub.accounts, await named.user(hub, options.name))
-        return await named.user(hub, options.name)
+        await change(hub.accounts, await common.find_user(hub, options.name))
+        return await common.find_user(hub, options.name)
 
-    return leaf.with_hub(options, work)
+    return common.with_hub(options, work)
 
 
 def _reset_password(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, str]:
-        user, expires_at = await named.enabled_user(hub, options.name), hub.clock() + Purpose.RESET.lasts
+        user, expires_at = await common.find_enabled_user(hub, options.name), hub.clock() + Purpose.RESET.lasts
         link = await operator_actions.send_reset(hub.accounts, user)
         return {"name": user.name, "email": user.email, "link": link, "expiresAt": iso(expires_at)}
 
-    reset = leaf.with_hub(options, work)
-    return leaf.say(options, reset, f"Mailed to {reset['email']}, good for an hour: {reset['link']}")
+    reset = common.with_hub(options, work)
+    return common.say(options, reset, f"Mailed to {reset['email']}, valid for an hour: {reset['link']}")
 
 
 def _delete(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> User:
-        user = await named.user(hub, options.name)
+        user = await common.find_user(hub, options.name)
         await own_account.delete(hub.accounts, user, SYSTEM)
         return user
 
-    user = leaf.with_hub(options, work)
-    return leaf.say(options, {"deleted": user.name, "id": user.id}, f"Deleted {user.name}.")
+    user = common.with_hub(options, work)
+    return common.say(options, {"deleted": user.name, "id": user.id}, f"Deleted {user.name}.")
+
+
+def _invite(options: argparse.Namespace) -> int:
+    async def work(hub: Hub) -> dict[str, str]:
+        expires_at = hub.clock() + invitations.LASTS
+        link = await invitations.invite_to_hub(hub.accounts, options.email)
+        return {"email": options.email, "link": link, "expiresAt": iso(expires_at)}
+
+    invitation = common.with_hub(options, work)
+    return common.say(
+        options, invitation, f"Mailed to {invitation['email']}, valid for seven days: {invitation['link']}"
+    )

@@ -6,9 +6,9 @@ import sys
 
 from hubgate.cli.user import common
 from hubgate.client import Hub, HubgateError
-from hubgate.client.answers import washed
+from hubgate.client.answers import sanitized
+from hubgate.client.codec import encode
 from hubgate.client.models import DeviceCode
-from hubgate.client.shaping import plain
 
 
 def configure_login(parser: argparse.ArgumentParser) -> None:
@@ -35,14 +35,14 @@ run = common.perform
 def _login(options: argparse.Namespace, hub: Hub) -> int:
     def prompt(code: DeviceCode) -> None:
         minutes = max(code.expires_in // 60, 1)
-        line = f"Open {washed(code.verification_uri)} and enter  {washed(code.user_code, 40)}  ({minutes} min)"
+        line = f"Open {sanitized(code.verification_uri)} and enter  {sanitized(code.user_code, 40)}  ({minutes} min)"
         print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
 
     me = hub.login(prompt)
     if os.environ.get("HUBGATE_TOKEN"):
-        print("! HUBGATE_TOKEN is set and goes before this sign-in.", file=sys.stderr)
+        print("! HUBGATE_TOKEN is set and is used instead of this sign-in.", file=sys.stderr)
     value = {"endpoint": hub.endpoint, "name": me.name}
-    return common.say(options, value, f"✓ Signed in as {washed(me.name, 60)}. Try: hubgate webhooks list")
+    return common.say(options, value, f"✓ Signed in as {sanitized(me.name, 60)}. Try: hubgate webhooks list")
 
 
 def _logout(options: argparse.Namespace, hub: Hub) -> int:
@@ -53,7 +53,7 @@ def _logout(options: argparse.Namespace, hub: Hub) -> int:
 
 def _whoami(options: argparse.Namespace, hub: Hub) -> int:
     me = hub.whoami()
-    full = f" ({washed(me.fullname, 60)})" if me.fullname and me.fullname != me.name else ""
-    lines = [f"{washed(me.name, 60)}{full} at {hub.endpoint}"]
-    lines += [f"  {washed(org.name, 60)}: {washed(org.role_in_org or 'member', 20)}" for org in me.orgs]
-    return common.say(options, {"endpoint": hub.endpoint, **plain(me)}, "\n".join(lines))
+    full = f" ({sanitized(me.fullname, 60)})" if me.fullname and me.fullname != me.name else ""
+    lines = [f"{sanitized(me.name, 60)}{full} at {hub.endpoint}"]
+    lines += [f"  {sanitized(org.name, 60)}: {sanitized(org.role_in_org or 'member', 20)}" for org in me.orgs]
+    return common.say(options, {"endpoint": hub.endpoint, **encode(me)}, "\n".join(lines))

@@ -13,7 +13,7 @@ from typing import Any
 from hubgate.cli.output import print_json, print_table
 from hubgate.client import Hub, HubgateError, NotSignedIn, Unreachable
 from hubgate.client.addresses import TYPES
-from hubgate.client.shaping import plain
+from hubgate.client.codec import encode
 
 Subparsers = Any
 Run = Callable[[argparse.Namespace, Hub], int]
@@ -51,7 +51,7 @@ def add(commands: Subparsers, name: str, summary: str, run: Run, examples: str) 
 
 
 def add_type(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--type", choices=TYPES, help="what kind of repo it is (default model)")
+    parser.add_argument("--type", choices=TYPES, help="the type of the repo (default model)")
 
 
 def perform(options: argparse.Namespace) -> int:
@@ -61,13 +61,13 @@ def perform(options: argparse.Namespace) -> int:
     return status
 
 
-def refusal(error: HubgateError, endpoint: str | None) -> str:
+def error_message(error: HubgateError, endpoint: str | None) -> str:
     """An error message of one line that says how to fix the problem. `endpoint` is the command's --endpoint."""
     text = " ".join(str(error).split())
     if isinstance(error, NotSignedIn):
         if not text.endswith("hubgate login"):
             if os.environ.get("HUBGATE_TOKEN"):
-                return f"the hub does not take HUBGATE_TOKEN ({text.rstrip('.')}). Unset it or set a good one."
+                return f"the hub rejected HUBGATE_TOKEN ({text.rstrip('.')}). Unset it, or set a valid token."
             text = "not signed in. Run: hubgate login"
         return f"{text} --endpoint {shlex.quote(endpoint)}" if endpoint else text
     if isinstance(error, Unreachable) and error.worth_retrying and not endpoint:
@@ -76,12 +76,12 @@ def refusal(error: HubgateError, endpoint: str | None) -> str:
 
 
 def say(options: argparse.Namespace, value: object, sentence: str) -> int:
-    print_json(plain(value)) if options.json else print(sentence)
+    print_json(encode(value)) if options.json else print(sentence)
     return 0
 
 
 def show(options: argparse.Namespace, value: object, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    print_json(plain(value)) if options.json else print_table(headings, rows)
+    print_json(encode(value)) if options.json else print_table(headings, rows)
     return 0
 
 
@@ -90,8 +90,8 @@ def confirm(options: argparse.Namespace, consequence: str) -> None:
     if options.yes:
         return
     if not sys.stdin.isatty():
-        raise Declined(f"{consequence} Say --yes to do it without being asked.")
-    print(f"{consequence} Type yes: ", end="", file=sys.stderr, flush=True)
+        raise Declined(f"{consequence} Pass --yes to confirm.")
+    print(f"{consequence} Type yes to confirm: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() != "yes":
         raise Declined("Nothing was deleted.")
 
@@ -101,21 +101,21 @@ def named_repo(hub: Hub, repo: str) -> str:
     return repo if "/" in repo else f"{hub.whoami().name}/{repo}"
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Argparse type for times: 2h, 30m or 1d ago, or a time such as 2026-11-15T08:00Z. The default zone is UTC."""
     try:
         if match := _AGO.match(text):
             return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
         found = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time. Say 2h, 1d or 2026-11-15T08:00Z") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time. Use 2h, 1d or 2026-11-15T08:00Z") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def at_least_one(text: str) -> int:
+def positive_integer(text: str) -> int:
     """Argparse type for positive integers."""
     if not re.fullmatch(r"0*[1-9]\d{0,8}", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f"say how many, at least 1, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a number of at least 1, not {text!r}")
     return int(text)
 
 

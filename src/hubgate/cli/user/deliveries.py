@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hubgate.cli.user import common
-from hubgate.cli.user.of_webhooks import add_one, said_org
 from hubgate.cli.user.progress import Counter
+from hubgate.cli.user.webhook_arguments import add_one, org_option
 from hubgate.client import Hub, HubgateError, Refused
-from hubgate.client.answers import washed
+from hubgate.client.answers import sanitized
+from hubgate.client.codec import decode, decode_list, member
 from hubgate.client.models import Delivery, Sent
-from hubgate.client.shaping import member, shaped, shaped_list
 
 STATES = ("pending", "retrying", "parked", "delivered", "failed", "skipped", "cancelled", "stored")
 _SLOWEST, _FASTEST = 0.001, 1000
-_FETCHED = "this webhook has no address, its events are fetched."
+_PULLED = "this webhook has no URL; its events are pulled."
 
 
 @dataclass(frozen=True)
-class _Try:
+class _Attempt:
     at: datetime
     duration_ms: int
     status: int | None = None
@@ -29,26 +29,31 @@ class _Try:
     def __str__(self) -> str:
         """The result of the attempt, with the beginning of the receiver's response."""
         text = self.error or f"{self.status} {self.response}"
-        return f"{_utc(self.at)}  {self.duration_ms} ms  {washed(text, 200)}"
+        return f"{_utc(self.at)}  {self.duration_ms} ms  {sanitized(text, 200)}"
 
 
 def configure(commands: common.Subparsers) -> None:
     example = "  hubgate webhooks test 6530c2a1b2c3d4e5f6071829"
-    add_one(commands, "test", "send a sample and show the answer", _test, example)
+    add_one(commands, "test", "send a sample delivery and show the response", _test, example)
     example = "  hubgate webhooks activity 6530c2a1b2c3d4e5f6071829 --state failed --limit 20"
-    activity = add_one(commands, "activity", "deliveries, the newest first", _activity, example)
-    activity.add_argument("delivery", nargs="?", metavar="DELIVERY", help="only this one, with its tries")
-    activity.add_argument("--state", choices=STATES, help="only those in this state")
+    activity = add_one(commands, "activity", "list deliveries, newest first", _activity, example)
+    activity.add_argument("delivery", nargs="?", metavar="DELIVERY", help="show only this delivery, with its attempts")
+    activity.add_argument("--state", choices=STATES, help="only deliveries in this state")
     activity.add_argument(
-        "--limit", type=common.at_least_one, default=50, metavar="N", help="how many at most (default 50)"
+        "--limit", type=common.positive_integer, default=50, metavar="N", help="the maximum number (default 50)"
     )
     example = "  hubgate webhooks replay 6530c2a1b2c3d4e5f6071829 --since 2h --state failed --rate 5"
     replay = add_one(commands, "replay", "send deliveries again", _replay, example)
     which = replay.add_mutually_exclusive_group(required=True)
-    which.add_argument("delivery", nargs="?", metavar="DELIVERY", help="this one")
-    which.add_argument("--since", type=common.moment, metavar="TIME", help="every event since: 2h, 1d, or a time")
-    replay.add_argument("--rate", type=_rate, metavar="N", help="with --since: at most so many a second")
-    replay.add_argument("--state", choices=STATES, help="with --since: only those in this state")
+    which.add_argument("delivery", nargs="?", metavar="DELIVERY", help="the delivery to send again")
+    which.add_argument(
+        "--since",
+        type=common.parse_time,
+        metavar="TIME",
+        help="every event since this time: 2h, 1d, or a date and time",
+    )
+    replay.add_argument("--rate", type=_rate, metavar="N", help="with --since: the maximum per second")
+    replay.add_argument("--state", choices=STATES, help="with --since: only deliveries in this state")
 
 
 def _rate(text: str) -> float:
@@ -57,7 +62,7 @@ def _rate(text: str) -> float:
     except ValueError:
         rate = 0.0
     if not _SLOWEST <= rate <= _FASTEST:
-        raise argparse.ArgumentTypeError(f"say how many a second, from {_SLOWEST} to {_FASTEST}, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be deliveries per second, from {_SLOWEST} to {_FASTEST}, not {text!r}")
     return rate
 
 
@@ -73,16 +78,16 @@ def _activity(options: argparse.Namespace, hub: Hub) -> int:
         print("No deliveries.")
         return 0
     headings = ["DELIVERY", "STATE", "EVENT", "REPO", "STATUS", "TRIES", "AGE"]
-    return common.show(options, found, headings, [_logged(delivery) for delivery in found])
+    return common.show(options, found, headings, [_cells(delivery) for delivery in found])
 
 
-def _logged(delivery: Delivery) -> list[str]:
+def _cells(delivery: Delivery) -> list[str]:
     state = f"{delivery.state} ({delivery.reason})" if delivery.reason else delivery.state
     return [
-        washed(delivery.id, 60),
-        washed(state, 60),
-        washed(f"{delivery.event.scope} {delivery.event.action}", 60) + _origin(delivery),
-        washed(delivery.repo.name, 120),
+        sanitized(delivery.id, 60),
+        sanitized(state, 60),
+        sanitized(f"{delivery.event.scope} {delivery.event.action}", 60) + _origin(delivery),
+        sanitized(delivery.repo.name, 120),
         "-" if delivery.status is None else str(delivery.status),
         str(delivery.attempts),
         common.age(delivery.at),
@@ -102,10 +107,10 @@ def _utc(when: datetime | None) -> str:
 
 def _show_delivery(options: argparse.Namespace, hub: Hub) -> int:
     if options.state is not None:
-        raise ValueError("--state goes with a list. Leave it out, or the delivery.")
+        raise ValueError("--state cannot be used with DELIVERY.")
     found = hub.get_delivery(options.id, options.delivery, organization=options.org)
-    delivery, tries = shaped(Delivery, found), shaped_list(_Try, member(found, "tries"))
-    delivery_id, state, event, repo, *_ = _logged(delivery)
+    delivery, tries = decode(Delivery, found), decode_list(_Attempt, member(found, "tries"))
+    delivery_id, state, event, repo, *_ = _cells(delivery)
     lines = [
         f"id       {delivery_id}",
         f"state    {state}",
@@ -121,7 +126,7 @@ def _show_delivery(options: argparse.Namespace, hub: Hub) -> int:
 def _replay(options: argparse.Namespace, hub: Hub) -> int:
     if options.since is None:
         if options.state is not None or options.rate is not None:
-            raise ValueError("--state and --rate go with --since. Leave them out, or the delivery.")
+            raise ValueError("--state and --rate require --since.")
         return _report(options, hub, hub.replay_webhook(options.id, options.delivery, organization=options.org))
     refused: list[Refused] = []
     with Counter("replayed") as counter:
@@ -134,39 +139,39 @@ def _replay(options: argparse.Namespace, hub: Hub) -> int:
             refused=lambda _, error: refused.append(error),
             organization=options.org,
         )
-    passed = f"{len(refused)} passed over: {refused[0]}" if refused else ""
+    skipped = f"{len(refused)} skipped: {refused[0]}" if refused else ""
     if refused and not sent:
-        raise HubgateError(f"none could be sent. {passed}")
+        raise HubgateError(f"no delivery could be sent. {skipped}")
     common.say(options, sent, "" if options.json else _summary(options, hub, sent))
-    if passed:
-        print(f"! {passed}", file=sys.stderr)
+    if skipped:
+        print(f"! {skipped}", file=sys.stderr)
     return 0
 
 
 def _summary(options: argparse.Namespace, hub: Hub, sent: list[Sent]) -> str:
     if not sent:
         return "Nothing to send again."
-    arrived = sum(_arrived(delivery) for delivery in sent)
-    if arrived == len(sent):
-        return f"✓ {arrived} sent again, and arrived."
+    succeeded = sum(_succeeded(delivery) for delivery in sent)
+    if succeeded == len(sent):
+        return f"✓ {succeeded} sent again successfully."
     if sent[0].status is None and _current_state(options, hub, sent[0])[0] == "stored":
-        return f"✓ {len(sent)} kept again: {_FETCHED}"
-    return f"! {len(sent)} sent again, {arrived} arrived so far. {_see(options)}"
+        return f"✓ {len(sent)} stored again: {_PULLED}"
+    return f"! {len(sent)} sent again, {succeeded} successfully so far. {_see(options)}"
 
 
 def _report(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
     state, attempts = _current_state(options, hub, sent) if sent.status is None else ("", 1)
-    succeeded = _arrived(sent) or state == "stored"
+    succeeded = _succeeded(sent) or state == "stored"
     if options.json:
         common.say(options, sent, "")
     elif state == "stored":
-        print(f"✓ Kept: {_FETCHED}")
+        print(f"✓ Stored: {_PULLED}")
     elif sent.status is not None:
         print(f"{'✓' if succeeded else '✕'} The receiver answered {sent.status}.")
     elif state in ("pending", "parked") and not attempts:
-        print(f"! It is on its way: no try was made yet. {_see(options)}")
+        print(f"! The delivery is queued; it has not been attempted yet. {_see(options)}")
     else:
-        raise HubgateError(f"no answer from the address. {_see(options)}")
+        raise HubgateError(f"the receiver did not respond. {_see(options)}")
     return 0 if succeeded else 1
 
 
@@ -180,9 +185,9 @@ def _current_state(options: argparse.Namespace, hub: Hub, sent: Sent) -> tuple[s
     return found["state"], found.get("attempts", 0)
 
 
-def _arrived(sent: Sent) -> bool:
+def _succeeded(sent: Sent) -> bool:
     return sent.status is not None and 200 <= sent.status < 300
 
 
 def _see(options: argparse.Namespace) -> str:
-    return f"See: hubgate webhooks activity {options.id}{said_org(options)}"
+    return f"See: hubgate webhooks activity {options.id}{org_option(options)}"

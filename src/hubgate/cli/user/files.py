@@ -8,8 +8,8 @@ from hubgate.cli.user import common
 from hubgate.cli.user.progress import Bar
 from hubgate.client import EntryNotFound, Hub, HubgateError
 from hubgate.client.addresses import local_parts
-from hubgate.client.answers import washed
-from hubgate.client.shaping import plain
+from hubgate.client.answers import sanitized
+from hubgate.client.codec import encode
 
 
 def configure_upload(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +18,8 @@ def configure_upload(parser: argparse.ArgumentParser) -> None:
   hubgate upload acme/vision ./results --to runs/7/ --message "Run 7"
   hubgate upload acme/rows train.parquet --type dataset --revision next"""
     common.configure(parser, _upload, examples)
-    parser.add_argument("repo", metavar="REPO", help="with a namespace, or your own without one")
-    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a file, or a folder with all below it")
+    parser.add_argument("repo", metavar="REPO", help="namespace/name, or a name in your own namespace")
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a file, or a folder with all files in it")
     common.add_type(parser)
     parser.add_argument("--to", metavar="PATH", default="", help="where in the repo; a folder if it ends with /")
     parser.add_argument("--revision", metavar="R", default="main", help="the branch (default main)")
@@ -32,7 +32,7 @@ def configure_download(parser: argparse.ArgumentParser) -> None:
   hubgate download acme/vision weights/model.bin --to models
   hubgate download acme/rows --type dataset --revision v1"""
     common.configure(parser, _download, examples)
-    parser.add_argument("repo", metavar="REPO", help="with a namespace, or your own without one")
+    parser.add_argument("repo", metavar="REPO", help="namespace/name, or a name in your own namespace")
     parser.add_argument("path", metavar="PATH", nargs="?", default="", help="a file or folder in it (default all)")
     common.add_type(parser)
     parser.add_argument("--revision", metavar="R", default="main", help="a branch, tag or commit (default main)")
@@ -43,7 +43,7 @@ run = common.perform
 
 
 def _upload(options: argparse.Namespace, hub: Hub) -> int:
-    files = planned(options.files, options.to)
+    files = upload_plan(options.files, options.to)
     repo = common.named_repo(hub, options.repo)
     with Bar() as bar:
         done = hub.upload(
@@ -55,12 +55,12 @@ def _upload(options: argparse.Namespace, hub: Hub) -> int:
             progress=bar.report,
         )
     if done.commit is None:
-        return common.say(options, done, "✓ Nothing to do: the repo has these files already.")
+        return common.say(options, done, "✓ Nothing to do: the repo already has these files.")
     count = f"{len(done.sent)} file{'s' if len(done.sent) > 1 else ''}"
-    return common.say(options, done, f"✓ {count} in {washed(done.commit.commit_url)}")
+    return common.say(options, done, f"✓ {count} in {sanitized(done.commit.commit_url)}")
 
 
-def planned(given: list[Path], to: str) -> dict[str, Path | bytes]:
+def upload_plan(given: list[Path], to: str) -> dict[str, Path | bytes]:
     """Map paths in the repo to local files."""
     folder = to if to.endswith("/") or not to else to + "/"
     found: dict[str, Path | bytes] = {}
@@ -69,7 +69,7 @@ def planned(given: list[Path], to: str) -> dict[str, Path | bytes]:
             below = sorted(file for file in path.rglob("*") if file.is_file() and ".git" not in file.parts)
             found |= {folder + file.relative_to(path).as_posix(): file for file in below}
         elif not path.exists():
-            raise HubgateError(f"there is no file {str(path)!r}.")
+            raise HubgateError(f"file {str(path)!r} not found.")
         elif to and not to.endswith("/") and len(given) == 1:
             found[to] = path
         else:
@@ -97,4 +97,4 @@ def _download(options: argparse.Namespace, hub: Hub) -> int:
                     if entry.type == "file":
                         local = below / local_parts(entry.path, windows=os.name == "nt")
                         hub.download(repo, entry.path, local, progress=bar.report, **more)
-    return common.say(options, plain({"path": str(place)}), f"✓ {place}")
+    return common.say(options, encode({"path": str(place)}), f"✓ {place}")

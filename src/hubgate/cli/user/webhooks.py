@@ -1,4 +1,4 @@
-"""Make, look at, change and try webhooks. They POST to a URL of yours whenever something you watch changes."""
+"""Create, list, change and test webhooks, which send a POST to your URL when something you watch changes."""
 
 import argparse
 import os
@@ -6,51 +6,57 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 from hubgate.cli.user import common, deliveries
-from hubgate.cli.user.of_webhooks import add, add_one, said_org
+from hubgate.cli.user.webhook_arguments import add, add_one, org_option
 from hubgate.client import Hub, HubgateError
-from hubgate.client.answers import washed
+from hubgate.client.answers import sanitized
 from hubgate.client.models import Webhook
 
 DOMAINS = ("repo", "discussion")
-_COUNTED = 1000
+_MAX_COUNT = 1000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = common.group(parser)
-    _configure_changing(commands)
-    _configure_looking(commands)
+    _configure_changes(commands)
+    _configure_queries(commands)
     deliveries.configure(commands)
 
 
-def _configure_changing(commands: common.Subparsers) -> None:
+def _configure_changes(commands: common.Subparsers) -> None:
     example = "  hubgate webhooks create --url https://ci.acme.dev/webhooks/train --watch org:acme --domain repo"
     pulled = "  hubgate webhooks create --pull --watch model:acme/vision"
-    create = add(commands, "create", "make a webhook", _create, f"{example}\n{pulled}")
+    create = add(commands, "create", "create a webhook", _create, f"{example}\n{pulled}")
     where = create.add_mutually_exclusive_group(required=True)
-    where.add_argument("--url", help="where to POST")
-    where.add_argument("--pull", action="store_true", help="keep events until they are asked for")
+    where.add_argument("--url", help="the URL to send events to")
+    where.add_argument("--pull", action="store_true", help="store events until they are pulled")
     _add_watch(create, required=True)
     _add_secret(create.add_mutually_exclusive_group())
 
     example = "  hubgate webhooks update 6530c2a1b2c3d4e5f6071829 --secret-stdin --overlap 3600 < secret.txt"
-    update = add_one(commands, "update", "change a webhook; what is not said stays", _update, example)
-    update.add_argument("--url", help="where to POST")
+    update = add_one(commands, "update", "change a webhook; other settings stay unchanged", _update, example)
+    update.add_argument("--url", help="the URL to send events to")
     _add_watch(update, required=False)
     secret = update.add_mutually_exclusive_group()
     _add_secret(secret)
-    secret.add_argument("--no-secret", action="store_true", help="take the secret away")
-    update.add_argument("--overlap", type=int, metavar="SECONDS", help="sign with the old secret too for so long")
+    secret.add_argument("--no-secret", action="store_true", help="remove the secret")
+    update.add_argument("--overlap", type=int, metavar="SECONDS", help="also sign with the old secret for this time")
 
-    for verb, summary, run in (("enable", "switch a webhook on", _enable), ("disable", "switch it off", _disable)):
+    for verb, summary, run in (("enable", "enable a webhook", _enable), ("disable", "disable a webhook", _disable)):
         add_one(commands, verb, summary, run, f"  hubgate webhooks {verb} 6530c2a1b2c3d4e5f6071829")
     example = "  hubgate webhooks delete 6530c2a1b2c3d4e5f6071829 --yes"
     delete = add_one(commands, "delete", "delete a webhook permanently", _delete, example)
-    delete.add_argument("--yes", action="store_true", help="do not ask")
+    delete.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
-def _configure_looking(commands: common.Subparsers) -> None:
-    add(commands, "list", "your webhooks", _list, "  hubgate webhooks list\n  hubgate webhooks list --org acme --json")
-    add_one(commands, "get", "one webhook", _get, "  hubgate webhooks get 6530c2a1b2c3d4e5f6071829")
+def _configure_queries(commands: common.Subparsers) -> None:
+    add(
+        commands,
+        "list",
+        "list your webhooks",
+        _list,
+        "  hubgate webhooks list\n  hubgate webhooks list --org acme --json",
+    )
+    add_one(commands, "get", "show a webhook", _get, "  hubgate webhooks get 6530c2a1b2c3d4e5f6071829")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,21 +74,26 @@ def _add_watch(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def _add_secret(group: "argparse._MutuallyExclusiveGroup") -> None:
-    group.add_argument("--secret", type=_given, metavar="S", help="others on this machine may see it; better:")
+    group.add_argument(
+        "--secret",
+        type=_secret_argument,
+        metavar="S",
+        help="visible to other users of this machine; prefer --secret-stdin",
+    )
     group.add_argument("--secret-stdin", action="store_true", help="read the secret from standard input")
 
 
 def _watch(text: str) -> str:
     kind, _, name = text.partition(":")
     if not kind or not name:
-        raise argparse.ArgumentTypeError(f"say TYPE:NAME, such as org:acme, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be TYPE:NAME, such as org:acme, not {text!r}")
     return text
 
 
-def _given(text: str) -> str:
+def _secret_argument(text: str) -> str:
     """Reject an empty secret: an unset variable would silently create a webhook without a secret."""
     if not text.isascii() or not text.isprintable() or not text:
-        raise argparse.ArgumentTypeError("say a secret of printable ASCII characters")
+        raise argparse.ArgumentTypeError("must be a secret of printable ASCII characters")
     return text
 
 
@@ -93,22 +104,22 @@ def _secret(options: argparse.Namespace) -> str | None:
     return given
 
 
-_MOST_READ = 4096
+_MAX_READ = 4096
 
 
 def _read_secret() -> str:
     """Read one line, without waiting for the end of input: the writer may leave the pipe open."""
     read = b""
-    while b"\n" not in read and len(read) < _MOST_READ and (part := os.read(sys.stdin.fileno(), _MOST_READ)):
+    while b"\n" not in read and len(read) < _MAX_READ and (part := os.read(sys.stdin.fileno(), _MAX_READ)):
         read += part
     line, _, more = read.strip().partition(b"\n")
     if not line:
-        raise HubgateError("there is no secret on standard input.")
+        raise HubgateError("standard input is empty. Write the secret to it as one line.")
     if more:
-        raise HubgateError("there is more than one line on standard input. A secret is one line.")
+        raise HubgateError("standard input has more than one line. A secret is one line.")
     secret = line.strip().decode("latin-1")
     if not secret.isascii() or not secret.isprintable():
-        raise HubgateError("the secret on standard input has other than printable ASCII characters.")
+        raise HubgateError("the secret on standard input has characters other than printable ASCII.")
     return secret
 
 
@@ -122,17 +133,17 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
         pull=options.pull,
     )
     return common.say(
-        options, created, f"✓ Made {_id(created)}. Try: hubgate webhooks test {_id(created)}{said_org(options)}"
+        options, created, f"✓ Created {_id(created)}. Try: hubgate webhooks test {_id(created)}{org_option(options)}"
     )
 
 
 def _update(options: argparse.Namespace, hub: Hub) -> int:
     changes = (options.url, options.watch, options.domain, options.secret)
     if all(one is None for one in changes) and not (options.secret_stdin or options.no_secret):
-        can = "--url, --watch, --domain, --secret-stdin or --no-secret; --overlap goes with a secret"
-        raise ValueError(f"nothing to change. Say {can}.")
+        can = "--url, --watch, --domain, --secret-stdin or --no-secret; --overlap requires a secret"
+        raise ValueError(f"nothing to change. Pass {can}.")
     if options.overlap is not None and options.secret is None and not options.secret_stdin:
-        raise ValueError("--overlap goes with a new secret. Say --secret-stdin, or leave it out.")
+        raise ValueError("--overlap requires a new secret. Add --secret-stdin, or omit --overlap.")
     changed = hub.update_webhook(
         options.id,
         options.url,
@@ -152,11 +163,11 @@ def _enable(options: argparse.Namespace, hub: Hub) -> int:
 
 def _disable(options: argparse.Namespace, hub: Hub) -> int:
     webhook = hub.disable_webhook(options.id, organization=options.org)
-    return common.say(options, webhook, f"✓ {_id(webhook)} is disabled. What happens meanwhile can be replayed.")
+    return common.say(options, webhook, f"✓ {_id(webhook)} is disabled. Events while it is disabled can be replayed.")
 
 
 def _delete(options: argparse.Namespace, hub: Hub) -> int:
-    common.confirm(options, f"This deletes the webhook {options.id} and its activity, for good.")
+    common.confirm(options, f"This deletes the webhook {options.id} and its activity permanently.")
     hub.delete_webhook(options.id, organization=options.org)
     return common.say(options, {"deleted": options.id}, f"✓ Deleted {options.id}.")
 
@@ -171,7 +182,7 @@ def _list(options: argparse.Namespace, hub: Hub) -> int:
 
 
 def _row(hub: Hub, webhook: Webhook, organization: str | None) -> list[str]:
-    url = "(pull)" if webhook.url is None else washed(webhook.url, 120)
+    url = "(pull)" if webhook.url is None else sanitized(webhook.url, 120)
     return [_id(webhook), _state(webhook), url, *_recent_activity(hub, webhook, organization)]
 
 
@@ -181,19 +192,19 @@ def _recent_activity(hub: Hub, webhook: Webhook, organization: str | None) -> tu
     # Most webhooks have no recent deliveries, which one entry shows.
     logged = hub.webhook_activity(webhook.id, limit=1, organization=organization)
     if logged and logged[0].at >= since:
-        logged = hub.webhook_activity(webhook.id, limit=_COUNTED, organization=organization)
+        logged = hub.webhook_activity(webhook.id, limit=_MAX_COUNT, organization=organization)
     count = sum(one.at >= since for one in logged)
     # Deliveries are deleted after a while; the time of the last event is retained.
     newest = logged[0].at if logged else webhook.last_trigger_at
-    return f"{count}+" if count == _COUNTED else str(count), common.age(newest)
+    return f"{count}+" if count == _MAX_COUNT else str(count), common.age(newest)
 
 
 def _id(webhook: Webhook) -> str:
-    return washed(webhook.id, 60)
+    return sanitized(webhook.id, 60)
 
 
 def _state(webhook: Webhook) -> str:
-    return "suspended" if isinstance(webhook.disabled, str) else washed(webhook.status, 20)
+    return "suspended" if isinstance(webhook.disabled, str) else sanitized(webhook.status, 20)
 
 
 def _get(options: argparse.Namespace, hub: Hub) -> int:
@@ -201,11 +212,11 @@ def _get(options: argparse.Namespace, hub: Hub) -> int:
     lines = [
         f"id       {_id(webhook)}",
         f"state    {_state(webhook)}",
-        f"url      {'(pull)' if webhook.url is None else washed(webhook.url)}",
-        f"watched  {washed(', '.join(f'{item.type}:{item.name}' for item in webhook.watched), 2000)}",
-        f"domains  {washed(', '.join(webhook.domains))}",
+        f"url      {'(pull)' if webhook.url is None else sanitized(webhook.url)}",
+        f"watched  {sanitized(', '.join(f'{item.type}:{item.name}' for item in webhook.watched), 2000)}",
+        f"domains  {sanitized(', '.join(webhook.domains))}",
         f"secret   {'set' if webhook.has_secret else 'none'}",
-        f"key      {washed(webhook.public_key or '-')}",
+        f"key      {sanitized(webhook.public_key or '-')}",
         f"last     {common.age(webhook.last_trigger_at)}",
     ]
     return common.say(options, webhook, "\n".join(lines))

@@ -23,7 +23,7 @@ def hash_from(etag: str) -> str:
     """The hash in an ETag: the git id of a regular file or the SHA-256 of a large one, distinguished by length."""
     name = etag.removeprefix("W/").strip('"')
     if not _HASH.match(name):
-        raise UnexpectedAnswer("The hub does not say what the file's content must be, so it was not downloaded.")
+        raise UnexpectedAnswer("The hub did not send the file's hash, so the file was not downloaded.")
     return name
 
 
@@ -75,12 +75,12 @@ class Part:
             return False
         match = _RANGE.match(answer.headers.get("content-range", ""))
         if match is None or int(match[1]) != self.done or int(match[3]) != self.size:
-            raise UnexpectedAnswer("The hub sends another part of the file than was asked for.")
+            raise UnexpectedAnswer("The hub sent another part of the file than was requested.")
         return True
 
     def write(self, piece: bytes) -> None:
         if self.done + len(piece) > self.size:
-            raise UnexpectedAnswer("The hub sends more than the file has. The download was stopped.")
+            raise UnexpectedAnswer("The hub sent more bytes than the file has. The download was stopped.")
         self._file.write(piece)
         self._digest.update(piece)
         self.done += len(piece)
@@ -90,11 +90,11 @@ class Part:
     def finish(self) -> None:
         """Verify the hash and move the file into place."""
         if not self.is_complete:
-            raise ConnectionLost("The connection ended before the file did.")
+            raise ConnectionLost("The connection was lost before the download was complete.")
         if self._digest.hexdigest() != self._name:
             self.close()
             self._path.unlink(missing_ok=True)
-            raise WrongHash(f"{self._target.name} is not what the hub announced. Nothing was kept; try again.")
+            raise WrongHash(f"{self._target.name} does not match the hub's hash and was deleted. Try again.")
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()

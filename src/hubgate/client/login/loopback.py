@@ -13,7 +13,7 @@ _LONGEST_HEAD = 16 * 1024
 # The time to read one request, so that a slow client does not block the next.
 _READ_SECONDS = 2.0
 _DONE = "Done. Return to your terminal or notebook; this window can be closed."
-_NOT_HERE = "Nothing here. A sign-in is being waited for."
+_NOT_HERE = "Page not found. This address only waits for a sign-in."
 
 
 class Listener:
@@ -41,7 +41,7 @@ class Listener:
                 visitor.sendall(_page("200 OK" if good else "404 Not Found", _DONE if good else _NOT_HERE))
                 if good and query is not None:
                     return query
-        raise SignInExpired("Nobody signed in in time. Try again.")
+        raise SignInExpired("The sign-in was not completed in time. Try again.")
 
     def close(self) -> None:
         self._closed = True

@@ -8,19 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlencode
 
-from hubgate.client.answers import washed
+from hubgate.client.answers import sanitized
 from hubgate.client.errors import SignInDenied, SignInFailed, UnexpectedAnswer
 
 
 @dataclass(frozen=True)
-class Asked:
-    address: str
+class AuthorizationRequest:
+    url: str
     redirect_uri: str
     state: str = field(repr=False)
     verifier: str = field(repr=False)
 
 
-def begin(endpoint: str, client_id: str, redirect_uri: str, scopes: Sequence[str]) -> Asked:
+def authorization_request(
+    endpoint: str, client_id: str, redirect_uri: str, scopes: Sequence[str]
+) -> AuthorizationRequest:
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     query = {
@@ -32,7 +34,7 @@ def begin(endpoint: str, client_id: str, redirect_uri: str, scopes: Sequence[str
         "code_challenge": challenge,
         "code_challenge_method": "S256",
     }
-    return Asked(f"{endpoint}/oauth/authorize?{urlencode(query)}", redirect_uri, state, verifier)
+    return AuthorizationRequest(f"{endpoint}/oauth/authorize?{urlencode(query)}", redirect_uri, state, verifier)
 
 
 def has_state(query: str, state: str) -> bool:
@@ -41,20 +43,20 @@ def has_state(query: str, state: str) -> bool:
     return len(given) == 1 and hmac.compare_digest(given[0].encode(), state.encode())
 
 
-def code_from(query: str, request: Asked, endpoint: str) -> str:
+def code_from(query: str, request: AuthorizationRequest, endpoint: str) -> str:
     fields = parse_qs(query, keep_blank_values=True)
     if not has_state(query, request.state):
-        raise UnexpectedAnswer("The answer to the sign-in is not to our question. Sign in again.")
+        raise UnexpectedAnswer("The state of the sign-in does not match. Sign in again.")
     if fields.get("iss", [endpoint]) != [endpoint]:
         # Mix-up attack: a code of another server (RFC 9207, section 2.4).
-        raise UnexpectedAnswer("The answer to the sign-in comes from another hub. Sign in again.")
+        raise UnexpectedAnswer("The answer to the sign-in is from another hub. Sign in again.")
     if "error" in fields:
-        error = washed(fields["error"][0], 60)
+        error = sanitized(fields["error"][0], 60)
         if error == "access_denied":
             raise SignInDenied("The sign-in was denied. Nothing was shared.", error=error)
-        description = washed(fields.get("error_description", [""])[0])
+        description = sanitized(fields.get("error_description", [""])[0])
         raise SignInFailed(f"{error}: {description}" if description else error, error=error, description=description)
     code = fields.get("code", [])
     if len(code) != 1 or not code[0]:
-        raise UnexpectedAnswer("The answer to the sign-in carries no code. Sign in again.")
+        raise UnexpectedAnswer("The hub answered the sign-in without a code. Sign in again.")
     return code[0]

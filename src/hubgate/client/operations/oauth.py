@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote, urlencode
 
 from hubgate.client import answers
+from hubgate.client.codec import decode
 from hubgate.client.errors import ConnectionLost, SignInDenied, SignInExpired, SignInFailed, Unreachable
 from hubgate.client.models import DeviceCode, Token
 from hubgate.client.session import Call, Session
-from hubgate.client.shaping import shaped
 from hubgate.client.wire import Flow, Response, sleep
 
 # Every hub knows this client without registration.
@@ -23,12 +23,12 @@ _SLOW_DOWN_SECONDS = 5.0
 _LONGEST_INTERVAL = 60.0
 
 
-def exchange(
-    session: Session, client_id: str, client_secret: str, email: str, scopes: Sequence[str] | None
+def exchange_token(
+    session: Session, client_id: str, client_secret: str, email: str, *, scopes: Sequence[str] | None = None
 ) -> Flow[Token]:
-    """Get a token for a member of the app's organization (RFC 8693)."""
+    """Get a token for a member of the app's organization, by e-mail address (RFC 8693)."""
     if not (client_id and client_secret and email):
-        raise ValueError("Say client_id, client_secret and the e-mail address.")
+        raise ValueError("client_id, client_secret and the e-mail address are required.")
     fields = {"grant_type": _EXCHANGE, "subject_token": email, "subject_token_type": USER_EMAIL}
     if scopes is not None:
         fields["scope"] = " ".join(scopes)
@@ -55,9 +55,9 @@ def revoke(session: Session, client_id: str, token: str) -> Flow[None]:
 
 def start_device(session: Session, client_id: str, scopes: Sequence[str] | None) -> Flow[DeviceCode]:
     fields = {"client_id": client_id} | ({} if scopes is None else {"scope": " ".join(scopes)})
-    answer = yield from session.answered(_form("/oauth/device", fields))
+    answer = yield from session.response(_form("/oauth/device", fields))
     _check(session, answer)
-    return shaped(DeviceCode, answers.json_of(answer))
+    return decode(DeviceCode, answers.json_of(answer))
 
 
 def wait_for_device(session: Session, client_id: str, code: DeviceCode) -> Flow[Token]:
@@ -68,7 +68,7 @@ def wait_for_device(session: Session, client_id: str, code: DeviceCode) -> Flow[
     while time.monotonic() < deadline:
         yield from sleep(interval)
         try:
-            answer = yield from session.answered(_form(_TOKEN_PATH, fields))
+            answer = yield from session.response(_form(_TOKEN_PATH, fields))
         except (ConnectionLost, Unreachable):
             # The laptop slept or the hub restarts: the code is still valid.
             continue
@@ -77,7 +77,7 @@ def wait_for_device(session: Session, client_id: str, code: DeviceCode) -> Flow[
             interval = min(interval + _SLOW_DOWN_SECONDS, _LONGEST_INTERVAL)
         elif error != "authorization_pending" and answer.status < 500:
             _check(session, answer)
-            return shaped(Token, answers.json_of(answer))
+            return decode(Token, answers.json_of(answer))
     raise SignInExpired("The code was not used in time. Sign in again.", error="expired_token")
 
 
@@ -89,9 +89,9 @@ def _request_token(
     basic: tuple[str, str] | None = None,
     repeatable: bool = False,
 ) -> Flow[Token]:
-    answer = yield from session.answered(_form(path, fields, basic, repeatable=repeatable))
+    answer = yield from session.response(_form(path, fields, basic, repeatable=repeatable))
     _check(session, answer)
-    return shaped(Token, answers.json_of(answer))
+    return decode(Token, answers.json_of(answer))
 
 
 def _form(
@@ -102,7 +102,7 @@ def _form(
         # Both parts are form-encoded first (RFC 6749, section 2.3.1).
         pair = ":".join(quote(half, safe="") for half in basic)
         headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
-    return Call("POST", path, headers=headers, body=urlencode(fields).encode(), signed=False, repeatable=repeatable)
+    return Call("POST", path, headers=headers, body=urlencode(fields).encode(), send_token=False, repeatable=repeatable)
 
 
 def _check(session: Session, answer: Response) -> None:

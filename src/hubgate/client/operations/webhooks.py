@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hubgate.client.addresses import segment
+from hubgate.client.codec import decode, decode_list, member
 from hubgate.client.errors import Conflict, Forbidden, NotFound, Refused
 from hubgate.client.models import Delivery, Sent, Watched, Webhook
 from hubgate.client.session import Call, Session, json_call
-from hubgate.client.shaping import member, shaped, shaped_list
 from hubgate.client.wire import Flow, sleep
 
 Watchable = Watched | Mapping[str, str] | Sequence[str]
@@ -21,45 +21,54 @@ _PAGE = 200
 _IN_PROGRESS = ("pending", "retrying", "parked")
 
 
-def create(
+def create_webhook(
     session: Session,
-    url: str | None,
-    watched: Sequence[Watchable],
-    domains: Sequence[str] | None,
-    secret: str | None,
-    organization: str | None,
+    url: str | None = None,
     *,
+    watched: Sequence[Watchable],
+    domains: Sequence[str] | None = None,
+    secret: str | None = None,
+    organization: str | None = None,
     pull: bool = False,
     ordered: bool | None = None,
 ) -> Flow[Webhook]:
+    """Create a webhook that sends events to `url` or, with `pull=True`, stores them for the caller to fetch.
+
+    Each item of `watched` is {"type": …, "name": …}; the type is user, org, model, dataset or space.
+    """
     if (url is None) is not pull:
-        raise ValueError("A webhook has a url, or is pulled.")
+        raise ValueError("Set either url or pull=True.")
     body: dict[str, Any] = {"watched": [_watched(item) for item in watched]}
     body |= {"pull": True} if pull else {"url": url}
     body |= _given(domains=_listed(domains), secret=secret, ordered=ordered)
     return _one((yield from session.json(json_call("POST", _list_path(organization), body))))
 
 
-def every(session: Session, organization: str | None) -> Flow[list[Webhook]]:
-    return shaped_list(Webhook, (yield from session.json(Call("GET", _list_path(organization)))))
+def list_webhooks(session: Session, *, organization: str | None = None) -> Flow[list[Webhook]]:
+    return decode_list(Webhook, (yield from session.json(Call("GET", _list_path(organization)))))
 
 
-def get(session: Session, webhook_id: str, organization: str | None) -> Flow[Webhook]:
+def get_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[Webhook]:
     return _one((yield from session.json(Call("GET", _path(organization, webhook_id)))))
 
 
-def update(
+def update_webhook(
     session: Session,
     webhook_id: str,
-    url: str | None,
-    watched: Sequence[Watchable] | None,
-    domains: Sequence[str] | None,
-    secret: str | None,
-    overlap_seconds: int | None,
-    ordered: bool | None,
-    organization: str | None,
+    url: str | None = None,
+    watched: Sequence[Watchable] | None = None,
+    domains: Sequence[str] | None = None,
+    *,
+    secret: str | None = None,
+    overlap_seconds: int | None = None,
+    ordered: bool | None = None,
+    organization: str | None = None,
 ) -> Flow[Webhook]:
-    """Change a webhook. None leaves a setting unchanged; an empty secret removes the secret."""
+    """Change a webhook. Arguments that are None leave the setting unchanged.
+
+    `secret=""` removes the secret. After a change of secret, deliveries are also signed with the old secret for
+    `overlap_seconds`.
+    """
     changed = None if watched is None else [_watched(item) for item in watched]
     body = _given(
         url=url,
@@ -72,74 +81,92 @@ def update(
     return _one((yield from session.json(json_call("POST", _path(organization, webhook_id), body))))
 
 
-def switch(session: Session, webhook_id: str, verb: str, organization: str | None) -> Flow[Webhook]:
-    """Enable or disable a webhook; `verb` is "enable" or "disable". Both are idempotent."""
+def enable_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[Webhook]:
+    return (yield from _switch(session, webhook_id, "enable", organization))
+
+
+def disable_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[Webhook]:
+    return (yield from _switch(session, webhook_id, "disable", organization))
+
+
+def _switch(session: Session, webhook_id: str, verb: str, organization: str | None) -> Flow[Webhook]:
+    # Both are idempotent.
     call = Call("POST", f"{_path(organization, webhook_id)}/{verb}", repeatable=True)
     return _one((yield from session.json(call)))
 
 
-def delete(session: Session, webhook_id: str, organization: str | None) -> Flow[None]:
+def delete_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[None]:
     yield from session.call(Call("DELETE", _path(organization, webhook_id)))
 
 
-def test(session: Session, webhook_id: str, organization: str | None) -> Flow[Sent]:
-    call = Call("POST", f"{_path(organization, webhook_id)}/test", patience=_SEND_SECONDS)
-    return shaped(Sent, (yield from session.json(call)))
+def test_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[Sent]:  # noqa: PT028
+    """Send a sample delivery, and wait up to twenty seconds for the receiver's response."""
+    call = Call("POST", f"{_path(organization, webhook_id)}/test", read_timeout=_SEND_SECONDS)
+    return decode(Sent, (yield from session.json(call)))
 
 
-def activity(
+def webhook_activity(
     session: Session,
     webhook_id: str,
-    organization: str | None,
     *,
-    state: str | None,
-    repo: str | None,
-    scope: str | None,
-    limit: int | None,
+    state: str | None = None,
+    repo: str | None = None,
+    scope: str | None = None,
+    limit: int | None = 100,
+    organization: str | None = None,
 ) -> Flow[list[Delivery]]:
+    """List deliveries, newest first."""
     size = _PAGE if limit is None else min(max(limit, 1), _PAGE)
     query = {"state": state, "repo": repo, "scope": scope, "limit": size}
     call = Call("GET", f"{_path(organization, webhook_id)}/logs", query=query)
-    return shaped_list(Delivery, (yield from session.pages(call, limit)))
+    return decode_list(Delivery, (yield from session.pages(call, limit)))
 
 
-def delivery(session: Session, webhook_id: str, delivery_id: str, organization: str | None) -> Flow[dict[str, Any]]:
-    """A delivery as the hub describes it, with payload, request and attempts."""
+def get_delivery(
+    session: Session, webhook_id: str, delivery_id: str, *, organization: str | None = None
+) -> Flow[dict[str, Any]]:
+    """Get a delivery with its payload, request and attempts."""
     value = yield from session.json(Call("GET", f"{_path(organization, webhook_id)}/logs/{segment(delivery_id)}"))
-    shaped(Delivery, value)
+    decode(Delivery, value)
     found: dict[str, Any] = value
     return found
 
 
-def replay(session: Session, webhook_id: str, delivery_id: str, organization: str | None) -> Flow[Sent]:
+def replay_webhook(
+    session: Session, webhook_id: str, delivery_id: str, *, organization: str | None = None
+) -> Flow[Sent]:
+    """Send a delivery again, to the webhook's current URL and with its current secret."""
     path = f"{_path(organization, webhook_id)}/replay/{segment(delivery_id)}"
-    return shaped(Sent, (yield from session.json(Call("POST", path, patience=_SEND_SECONDS))))
+    return decode(Sent, (yield from session.json(Call("POST", path, read_timeout=_SEND_SECONDS))))
 
 
-def replay_since(
+def replay_webhook_since(
     session: Session,
     webhook_id: str,
     since: datetime,
-    organization: str | None,
     *,
-    state: str | None,
-    rate: float | None,
-    progress: Callable[[int, int], object] | None,
-    refused: Callable[[Delivery, Refused], object] | None,
+    state: str | None = None,
+    rate: float | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    refused: Callable[[Delivery, Refused], object] | None = None,
+    organization: str | None = None,
 ) -> Flow[list[Sent]]:
-    """Replay each event since a time once, oldest first. Unfinished deliveries, replays and tests are skipped."""
+    """Send every event since a time again, oldest first and one at a time, at most `rate` per second.
+
+    With `state="failed"`, only failed deliveries are replayed. `progress` receives the number processed and the
+    total. A delivery that the hub rejects is passed to `refused` and skipped; without `refused`, the error is
+    raised.
+    """
     if rate is not None and not rate > 0:
-        raise ValueError(f"rate is how many a second, more than 0, not {rate}.")
+        raise ValueError(f"rate must be greater than 0 (deliveries per second), not {rate}.")
     moment = since if since.tzinfo else since.replace(tzinfo=UTC)
-    query = {"state": state, "limit": _PAGE}
-    call = Call("GET", f"{_path(organization, webhook_id)}/logs", query=query)
-    logged = shaped_list(Delivery, (yield from session.pages(call, None)))
+    logged = yield from webhook_activity(session, webhook_id, state=state, limit=None, organization=organization)
     selected = [entry for entry in reversed(logged) if entry.at >= moment and _is_replayable(entry)]
     sent: list[Sent] = []
     for number, entry in enumerate(selected, 1):
         started = time.monotonic()
         try:
-            sent.append((yield from replay(session, webhook_id, entry.id, organization)))
+            sent.append((yield from replay_webhook(session, webhook_id, entry.id, organization=organization)))
         except (Forbidden, NotFound, Conflict) as error:
             # A conflict on the first replay concerns the webhook, so all others would fail too.
             if refused is None or (isinstance(error, Conflict) and not sent):
@@ -153,12 +180,13 @@ def replay_since(
 
 
 def _is_replayable(entry: Delivery) -> bool:
+    """Whether a delivery is finished, and neither a replay nor a test."""
     # The event of a test has the delivery's own id.
     return entry.replay_of is None and entry.event.id != entry.id and entry.state not in _IN_PROGRESS
 
 
 def _one(value: object) -> Webhook:
-    return shaped(Webhook, member(value, "webhook"))
+    return decode(Webhook, member(value, "webhook"))
 
 
 def _list_path(organization: str | None) -> str:
@@ -180,7 +208,7 @@ def _watched(item: Watchable) -> dict[str, str]:
     elif isinstance(item, str):
         kind, _, name = item.partition(":")
     if not (isinstance(kind, str) and isinstance(name, str) and kind and name):
-        raise ValueError(f'Name what to watch as {{"type": …, "name": …}} or "type:name", not {item!r}.')
+        raise ValueError(f'An item of watched is {{"type": …, "name": …}} or "type:name", not {item!r}.')
     return {"type": kind, "name": name}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from hubgate.receiver.asgi import RawHeaders
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
-KEEP_SECONDS = 7 * 24 * 3600
+RETENTION_SECONDS = 7 * 24 * 3600
 
 _SCHEMA = """
     CREATE TABLE IF NOT EXISTS deliveries (
@@ -37,7 +37,7 @@ _SCHEMA = """
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredDelivery:
     number: int
     path: str
     delivery_id: str
@@ -93,25 +93,25 @@ class Store:
         return str(row[0])
 
     def recover(self) -> int:
-        """Reset deliveries that a dead process left as running. Only for the process that has the turn."""
+        """Reset deliveries that a dead process left as running. Only for the process that has the lock."""
         return self._db.execute("UPDATE deliveries SET state = 'waiting' WHERE state = 'running'").rowcount
 
-    def claim(self, most: int, now: float) -> list[Kept]:
+    def claim(self, limit: int, now: float) -> list[StoredDelivery]:
         """Claim due deliveries, oldest first, and mark them as running. RETURNING would need a newer SQLite."""
         with self._unit():
             rows = self._db.execute(
                 """
                 SELECT number, path, delivery_id, starts + 1, headers, body FROM deliveries
-                WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at, number LIMIT :most
+                WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at, number LIMIT :limit
                 """,
-                {"now": now, "most": most},
+                {"now": now, "limit": limit},
             ).fetchall()
             self._db.executemany(
                 "UPDATE deliveries SET state = 'running', starts = starts + 1 WHERE number = ?",
                 [row[:1] for row in rows],
             )
         return [
-            Kept(number, path, key, starts, _decode_headers(headers), body)
+            StoredDelivery(number, path, key, starts, _decode_headers(headers), body)
             for number, path, key, starts, headers, body in rows
         ]
 
@@ -137,7 +137,7 @@ class Store:
             {"number": number, "now": now},
         )
 
-    def again(self, number: int, due_at: float, error: str) -> None:
+    def retry(self, number: int, due_at: float, error: str) -> None:
         self._db.execute(
             "UPDATE deliveries SET state = 'waiting', due_at = :due_at, error = :error WHERE number = :number",
             {"number": number, "due_at": due_at, "error": error},
@@ -150,10 +150,10 @@ class Store:
         )
 
     def sweep(self, now: float) -> None:
-        self._db.execute("DELETE FROM deliveries WHERE ended_at < :before", {"before": now - KEEP_SECONDS})
+        self._db.execute("DELETE FROM deliveries WHERE ended_at < :before", {"before": now - RETENTION_SECONDS})
 
 
-class Turn:
+class WorkerLock:
     """The lock of the process that works on the file. The system releases it when the process dies.
 
     The lock is an open transaction on a second file: SQLite's locks work the same way on every system.
@@ -162,8 +162,8 @@ class Turn:
     def __init__(self, file: Path) -> None:
         self._db = _open_private(Path(f"{file}.turn"), timeout=0)
 
-    def taken(self) -> bool:
-        """Try to take the lock; True if this process has it."""
+    def try_acquire(self) -> bool:
+        """Try to acquire the lock; True if this process has it."""
         if self._db.in_transaction:
             return True
         try:
@@ -172,7 +172,7 @@ class Turn:
             return False
         return True
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 

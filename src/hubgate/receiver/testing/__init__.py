@@ -10,11 +10,11 @@
 Owns: samples, signatures, sending. Importing this package prevents `@webhook_endpoint` from starting a server at exit.
 """
 
-from hubgate.receiver.endpoint import never_at_exit
+from hubgate.receiver.endpoint import disable_start_at_exit
 from hubgate.receiver.testing.deliverer import Answer, Deliverer
 from hubgate.receiver.testing.samples import KINDS, sample
 from hubgate.receiver.testing.signing import Key, Signed, new_key, new_secret, signed
 
 __all__ = ["KINDS", "Answer", "Deliverer", "Key", "Signed", "new_key", "new_secret", "sample", "signed"]
 
-never_at_exit()
+disable_start_at_exit()

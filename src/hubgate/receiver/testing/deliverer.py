@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from hubgate.receiver.asgi import App, Message, Scope
-from hubgate.receiver.endpoint import the_app
+from hubgate.receiver.endpoint import shared_app
 from hubgate.receiver.server import WebhooksServer
 from hubgate.receiver.testing.signing import Key, Signed, signed
 
@@ -38,7 +38,7 @@ class Deliverer:
     def __init__(
         self, app: App | None = None, *, to: str | None = None, secret: str | None = None, key: Key | None = None
     ) -> None:
-        self._app: App = app or the_app()
+        self._app: App = app or shared_app()
         self._to, self._secret, self._key = to, secret, key
         if secret is None and key is None and isinstance(self._app, WebhooksServer):
             self._secret = next(iter(self._app.secrets), None)
@@ -100,7 +100,7 @@ class Deliverer:
             return self._to
         known = list(self._app.addresses) if isinstance(self._app, WebhooksServer) else []
         if len(known) != 1:
-            raise ValueError(f"Say with to= which address is meant: {', '.join(known) or 'the app cannot tell'}.")
+            raise ValueError(f"Pass to= to choose an address{': ' + ', '.join(known) if known else ''}.")
         return known[0]
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -39,7 +39,7 @@ KINDS = tuple(_MORE)
 def sample(kind: str, *, type: str = "model", name: str = "ada/tiny", **more: Any) -> dict[str, Any]:  # noqa: A002
     """A sample payload. `kind` is one of KINDS, otherwise ValueError is raised. `more` replaces or adds members."""
     if kind not in _MORE:
-        raise ValueError(f"There is no kind {kind!r}, but {', '.join(KINDS)}.")
+        raise ValueError(f"Unknown kind {kind!r}. Known kinds: {', '.join(KINDS)}.")
     scope, _, action = kind.rpartition(".")
     web = f"https://hub.example/{_PLURAL.get(type, f'{type}s/')}{name}"
     payload: dict[str, Any] = {

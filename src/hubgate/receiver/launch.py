@@ -13,7 +13,7 @@ from hubgate.receiver.asgi import App
 STOP_SECONDS = 10
 
 
-def listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Open the listening socket before anything starts, so that a port conflict is reported clearly."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With IPPROTO_TCP: otherwise asyncio does not disable Nagle's algorithm, and every response takes 40 ms.
@@ -31,14 +31,14 @@ def listening(host: str, port: int) -> socket.socket:
     return bound
 
 
-def address(bound: socket.socket) -> str:
+def url_of(bound: socket.socket) -> str:
     host, port = bound.getsockname()[:2]
     # A wildcard address is also reachable on loopback.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class Serving:
+class Server:
     def __init__(self, app: App, bound: socket.socket) -> None:
         import uvicorn
 
@@ -64,7 +64,7 @@ class Serving:
         finally:
             self._bound.close()
 
-    def run_beside(self) -> None:
+    def run_in_thread(self) -> None:
         """Serve in a thread; returns once the server is ready."""
         self._thread = threading.Thread(target=self._run_quietly, name="hubgate-receiver", daemon=True)
         self._thread.start()
@@ -84,7 +84,7 @@ class Serving:
             self._thread.join(STOP_SECONDS + 5)
 
 
-def in_a_notebook() -> bool:
+def in_notebook() -> bool:
     """Whether an event loop runs in this thread and the session is interactive.
 
     Raises RuntimeError if a loop runs and the session is not interactive.
@@ -96,9 +96,11 @@ def in_a_notebook() -> bool:
     if hasattr(sys, "ps1"):
         return True
     # For example `uvicorn app:app`, if app.py calls launch() without `if __name__ == "__main__":`.
-    raise RuntimeError("An event loop runs here. Serve the receiver on it, or launch(prevent_thread_lock=True).")
+    raise RuntimeError(
+        "An event loop is already running. Serve the receiver on it, or call launch(prevent_thread_lock=True)."
+    )
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

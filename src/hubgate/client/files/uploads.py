@@ -3,47 +3,54 @@
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hubgate.client.addresses import api_path, file_path, page_path, segment, told_address
+from hubgate.client.addresses import api_path, checked_url, file_path, page_path, segment
+from hubgate.client.codec import decode, member
 from hubgate.client.errors import BadRequest, UnexpectedAnswer
 from hubgate.client.files.sources import PIECE, Progress, Source, source
 from hubgate.client.models import Commit, Uploaded
 from hubgate.client.operations.repos import COMMIT_SECONDS, NDJSON
 from hubgate.client.session import Call, Session, json_call
-from hubgate.client.shaping import member, shaped
 from hubgate.client.wire import Flow, Upload, work
 
 _BATCH_SIZE = 200
 _LFS = "application/vnd.git-lfs+json"
 # The hub hashes a large file before it responds.
 _SEND_SECONDS = 600.0
-_MOST_PARTS = 100_000
+_MAX_PARTS = 100_000
 
 
 @dataclass(frozen=True)
 class Target:
     repo: str
-    type: str | None = None
-    revision: str = "main"
+    type: str | None
+    revision: str
 
 
 def upload(
     session: Session,
-    target: Target,
+    repo: str,
     files: Mapping[str, Path | bytes],
     *,
-    message: str | None,
-    description: str | None,
-    parent: str | None,
-    create_pr: bool,
-    progress: Progress | None,
+    type: str | None = None,  # noqa: A002
+    revision: str = "main",
+    message: str | None = None,
+    description: str | None = None,
+    parent: str | None = None,
+    create_pr: bool = False,
+    progress: Progress | None = None,
 ) -> Flow[Uploaded]:
+    """Upload files to a repo in one commit. `files` maps paths in the repo to local files or contents.
+
+    `progress` receives the path, the bytes sent and the total bytes. `AsyncHub` calls it from a worker thread.
+    """
+    target = Target(repo, type, revision)
     if not files:
-        raise ValueError("Name at least one file.")
+        raise ValueError("files is empty: name at least one file.")
     sources = yield from work(lambda: [_checked(path, content) for path, content in files.items()])
     modes = yield from _upload_modes(session, target, sources, create_pr=create_pr)
     regular: list[Source] = []
@@ -79,9 +86,9 @@ def upload(
         query={"create_pr": 1 if create_pr else None},
         headers=NDJSON,
         body=_commit_body(header, regular, large, progress),
-        patience=COMMIT_SECONDS,
+        read_timeout=COMMIT_SECONDS,
     )
-    return Uploaded(shaped(Commit, (yield from session.json(call))), sent, unchanged, ignored)
+    return Uploaded(decode(Commit, (yield from session.json(call))), sent, unchanged, ignored)
 
 
 def _checked(path: str, content: Path | bytes) -> Source:
@@ -108,7 +115,7 @@ def _upload_modes(
             if isinstance(item, dict) and isinstance(item.get("path"), str):
                 found[item["path"]] = item
     if missing := [file.path for file in sources if file.path not in found]:
-        raise UnexpectedAnswer(f"The hub does not say how to send {missing[0]!r}.")
+        raise UnexpectedAnswer(f"The hub did not say how to upload {missing[0]!r}.")
     return found
 
 
@@ -136,7 +143,7 @@ def _send_large(
         answers = {item.get("oid"): item for item in objects if isinstance(item, dict)}
         for oid, file in by_oid.items():
             if oid not in answers:
-                raise UnexpectedAnswer(f"The hub does not say where to send {file.path!r}.")
+                raise UnexpectedAnswer(f"The hub did not say where to upload {file.path!r}.")
             yield from _send_one(session, file, oid, answers[oid], progress)
 
 
@@ -144,7 +151,7 @@ def _send_one(
     session: Session, file: Source, oid: str, answer: dict[str, Any], progress: Progress | None
 ) -> Flow[None]:
     if isinstance(error := answer.get("error"), dict):
-        raise BadRequest(f"The hub does not take {file.path}: {str(error.get('message', ''))[:200]}", status=422)
+        raise BadRequest(f"The hub rejected {file.path}: {str(error.get('message', ''))[:200]}", status=422)
     actions = answer.get("actions")
     if not isinstance(actions, dict) or "upload" not in actions:
         # The hub already has the content.
@@ -156,7 +163,7 @@ def _send_one(
         yield from _send_parts(session, file, oid, action, header, progress)
     else:
         body = file.upload(0, file.size, _reporting(file, progress))
-        call = Call("PUT", url=action, headers=header, body=body, signed=False, patience=_SEND_SECONDS)
+        call = Call("PUT", url=action, headers=header, body=body, send_token=False, read_timeout=_SEND_SECONDS)
         yield from session.call(call)
     if "verify" in actions:
         address, more = _action(actions["verify"])
@@ -172,29 +179,29 @@ def _send_parts(
     text = header["chunk_size"]
     length = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
     count = -(-file.size // length) if length else 0
-    if not 0 < count <= _MOST_PARTS:
-        raise UnexpectedAnswer("The hub asks for parts of a size that cannot be.")
+    if not 0 < count <= _MAX_PARTS:
+        raise UnexpectedAnswer("The hub asked for parts of an invalid size.")
     parts = []
     for number in range(1, count + 1):
         start = (number - 1) * length
         # Part numbers have five digits, but a hub may omit leading zeros.
-        address = told_address(header.get(f"{number:05d}") or header.get(str(number)))
+        address = checked_url(header.get(f"{number:05d}") or header.get(str(number)))
         body = file.upload(start, min(length, file.size - start), _reporting(file, progress))
-        call = Call("PUT", url=address, body=body, signed=False, patience=_SEND_SECONDS)
+        call = Call("PUT", url=address, body=body, send_token=False, read_timeout=_SEND_SECONDS)
         answer = yield from session.call(call)
         if "etag" not in answer.headers:
-            raise UnexpectedAnswer("The hub took a part of a file without saying which.")
+            raise UnexpectedAnswer("The hub accepted a part of a file without sending its ETag.")
         parts.append({"partNumber": number, "etag": answer.headers["etag"]})
     content = {"oid": oid, "parts": parts}
-    more: dict[str, Any] = {"headers": {"Accept": _LFS}, "signed": False, "repeatable": True, "patience": _SEND_SECONDS}
-    yield from session.call(json_call("POST", "", content, url=action, **more))
+    call = json_call("POST", "", content, url=action, headers={"Accept": _LFS}, send_token=False, repeatable=True)
+    yield from session.call(replace(call, read_timeout=_SEND_SECONDS))
 
 
 def _action(value: object) -> tuple[str, dict[str, str]]:
     header = value.get("header") if isinstance(value, dict) else None
     known = header if isinstance(header, dict) else {}
     plain = {str(name): str(value) for name, value in known.items() if str(name).isascii() and str(value).isprintable()}
-    return told_address(member(value, "href")), plain
+    return checked_url(member(value, "href")), plain
 
 
 def _reporting(file: Source, progress: Progress | None) -> Any:

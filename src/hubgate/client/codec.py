@@ -17,14 +17,14 @@ from hubgate.client.errors import UnexpectedAnswer
 T = TypeVar("T")
 
 
-def shaped(shape: type[T], data: object) -> T:
+def decode(shape: type[T], data: object) -> T:
     return typing.cast("T", _read(shape, data, shape.__name__))
 
 
-def shaped_list(shape: type[T], data: object) -> list[T]:
+def decode_list(shape: type[T], data: object) -> list[T]:
     if not isinstance(data, list):
-        raise UnexpectedAnswer(f"The hub answered with something else than a list of {shape.__name__}.")
-    return [shaped(shape, item) for item in data]
+        raise UnexpectedAnswer(f"The hub did not answer with a list of {shape.__name__}.")
+    return [decode(shape, item) for item in data]
 
 
 def member(data: object, name: str) -> Any:
@@ -34,13 +34,13 @@ def member(data: object, name: str) -> Any:
     return data[name]
 
 
-def plain(value: object) -> Any:
+def encode(value: object) -> Any:
     """The JSON form of a value, with the wire's names. None is omitted, except where the hub sends null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         pairs = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {_wire_name(f): plain(item) for f, item in pairs if item is not None or "null" in f.metadata}
+        return {_wire_name(f): encode(item) for f, item in pairs if item is not None or "null" in f.metadata}
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [encode(item) for item in value]
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return value
@@ -85,7 +85,7 @@ def _read(kind: Any, data: object, where: str) -> object:
         return _read_time(data, where)
     elif isinstance(data, kind) and (kind is bool or not isinstance(data, bool)):
         return data
-    raise UnexpectedAnswer(f"The hub's answer has something else than is agreed at {where}.")
+    raise UnexpectedAnswer(f"The hub's answer has an unexpected value at {where}.")
 
 
 def _read_union(kind: Any, data: object, where: str) -> object:
@@ -121,4 +121,4 @@ def _read_time(data: object, where: str) -> datetime:
             return found if found.tzinfo else found.replace(tzinfo=UTC)
     except ValueError:
         pass
-    raise UnexpectedAnswer(f"The hub's answer has no time at {where}.")
+    raise UnexpectedAnswer(f"The hub's answer has no valid time at {where}.")

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed.driving import impatient
+from tests.bed.driving import without_sleeping
 from tests.bed.hostile import FACES, answer, as_json, hostile, reset, through
 from tests.client.test_hostile_answers import ME, WEBHOOK, make, who
 
 from hubgate import Hub
-from hubgate.client import errors, retrying
+from hubgate.client import errors, retry_policy
 from hubgate.client.wire import Response
 
 faces = pytest.mark.parametrize("face", FACES)
@@ -66,7 +66,7 @@ def test_a_hub_that_starts_meanwhile_is_reached(tmp_path: Path) -> None:
     with hostile(MADE) as server, hostile(b"") as gone:
         gone.close()
         waits: list[float] = []
-        hub = impatient(Hub(gone.url, "hf_x", retries=3, config_folder=tmp_path), waits.append)
+        hub = without_sleeping(Hub(gone.url, "hf_x", retries=3, config_folder=tmp_path), waits.append)
         with hub, pytest.raises(errors.Unreachable):
             make(hub)
         assert len(waits) == 3
@@ -77,20 +77,20 @@ def test_waits_grow_and_obey_the_hub() -> None:
     def none() -> float:
         return 0.0
 
-    assert [retrying.wait(tries, None, none) for tries in (1, 2, 3)] == [0.25, 0.5, 1.0]
-    assert retrying.wait(20, None, lambda: 1.0) == 8.0
-    assert retrying.wait(1, 7.0, none) == 7.0
-    assert retrying.wait(1, 61.0, none) is None
+    assert [retry_policy.wait(tries, None, none) for tries in (1, 2, 3)] == [0.25, 0.5, 1.0]
+    assert retry_policy.wait(20, None, lambda: 1.0) == 8.0
+    assert retry_policy.wait(1, 7.0, none) == 7.0
+    assert retry_policy.wait(1, 61.0, none) is None
 
 
 def test_retry_after_in_both_forms() -> None:
-    assert retrying.retry_after("120", 0) == 120
-    assert retrying.retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 10) == 50
-    assert retrying.retry_after("Thu, 01 Jan 1970 00:00:00 GMT", 10) == 0
-    assert retrying.retry_after("soon", 0) is None
-    assert retrying.retry_after(None, 0) is None
+    assert retry_policy.retry_after("120", 0) == 120
+    assert retry_policy.retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 10) == 50
+    assert retry_policy.retry_after("Thu, 01 Jan 1970 00:00:00 GMT", 10) == 0
+    assert retry_policy.retry_after("soon", 0) is None
+    assert retry_policy.retry_after(None, 0) is None
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 412, 422])
 def test_a_refusal_is_final(status: int) -> None:
-    assert not retrying.may_repeat_after_answer(Response(status, {}, ""), repeatable=True)
+    assert not retry_policy.may_repeat_after_answer(Response(status, {}, ""), repeatable=True)

@@ -28,17 +28,17 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """How to fill a parameter. `read` means that the value is parsed from the body, which must then be a payload."""
+class Argument:
+    """How to fill a parameter. With `needs_payload`, the body must be a valid payload."""
 
-    give: Callable[[Delivery], Any]
-    read: bool
+    value: Callable[[Delivery], Any]
+    needs_payload: bool
 
 
-_PAYLOAD = Wish(lambda delivery: delivery.payload, read=True)
-_VALUE = Wish(lambda delivery: delivery.value, read=True)
-_REQUEST = Wish(lambda delivery: delivery.request, read=False)
-_BODY = Wish(lambda delivery: delivery.request.content, read=False)
+_PAYLOAD = Argument(lambda delivery: delivery.payload, needs_payload=True)
+_VALUE = Argument(lambda delivery: delivery.value, needs_payload=True)
+_REQUEST = Argument(lambda delivery: delivery.request, needs_payload=False)
+_BODY = Argument(lambda delivery: delivery.request.content, needs_payload=False)
 _BY_NAME = {
     "WebhookPayload": _PAYLOAD,
     "Request": _REQUEST,
@@ -53,28 +53,30 @@ class Plan:
     """How to call a handler: the values for its parameters."""
 
     handler: Handler
-    positional: tuple[Wish, ...]
-    named: Mapping[str, Wish]
+    positional: tuple[Argument, ...]
+    named: Mapping[str, Argument]
 
     @property
-    def reads(self) -> bool:
-        return any(wish.read for wish in (*self.positional, *self.named.values()))
+    def needs_payload(self) -> bool:
+        return any(argument.needs_payload for argument in (*self.positional, *self.named.values()))
 
     @property
     def is_async(self) -> bool:
         called = self.handler if inspect.isroutine(self.handler) else getattr(type(self.handler), "__call__", None)  # noqa: B004
         return inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(self.handler)
 
-    def bound(self, delivery: Delivery) -> Callable[[], Any]:
+    def bind(self, delivery: Delivery) -> Callable[[], Any]:
         """The call with its arguments bound. Raises PayloadError if the handler's own model rejects the payload."""
-        given = [wish.give(delivery) for wish in self.positional]
-        return partial(self.handler, *given, **{name: wish.give(delivery) for name, wish in self.named.items()})
+        given = [argument.value(delivery) for argument in self.positional]
+        return partial(
+            self.handler, *given, **{name: argument.value(delivery) for name, argument in self.named.items()}
+        )
 
 
-def plan(handler: Handler) -> Plan:
+def plan_for(handler: Handler) -> Plan:
     """Inspect a handler's signature. Raises TypeError for a parameter that a delivery cannot fill."""
-    positional: list[Wish] = []
-    named: dict[str, Wish] = {}
+    positional: list[Argument] = []
+    named: dict[str, Argument] = {}
     hints = _hints(handler)
     parameters = [
         one
@@ -83,26 +85,26 @@ def plan(handler: Handler) -> Plan:
     ]
     needed = [one for one in parameters if one.default is one.empty]
     for parameter in parameters:
-        wish = _wish_for(parameter.name, _plain(hints.get(parameter.name)), only=needed == [parameter])
-        if wish is None and parameter.default is parameter.empty:
+        argument = _argument_for(parameter.name, _plain(hints.get(parameter.name)), only=needed == [parameter])
+        if argument is None and parameter.default is parameter.empty:
             name = getattr(handler, "__qualname__", type(handler).__name__)
-            raise TypeError(f"{name}: nothing of a delivery fits its parameter {parameter.name!r}.")
-        if wish is not None and parameter.kind is parameter.POSITIONAL_ONLY:
-            positional.append(wish)
-        elif wish is not None:
-            named[parameter.name] = wish
+            raise TypeError(f"{name}: no value of a delivery fits its parameter {parameter.name!r}.")
+        if argument is not None and parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append(argument)
+        elif argument is not None:
+            named[parameter.name] = argument
     return Plan(handler, tuple(positional), named)
 
 
-def _wish_for(name: str, kind: Any, *, only: bool) -> Wish | None:
+def _argument_for(name: str, kind: Any, *, only: bool) -> Argument | None:
     if isinstance(kind, type):
-        return _wish_by_type(kind)
+        return _argument_by_type(kind)
     # An annotation that could not be resolved is a string with the type's name.
     written = kind.rpartition(".")[2] if isinstance(kind, str) else ""
     return _BY_NAME.get(written) or _BY_NAME.get(name) or (_PAYLOAD if only else None)
 
 
-def _wish_by_type(kind: Any) -> Wish | None:
+def _argument_by_type(kind: Any) -> Argument | None:
     if issubclass(kind, WebhookPayload):
         return _PAYLOAD
     if issubclass(kind, Request):
@@ -111,11 +113,11 @@ def _wish_by_type(kind: Any) -> Wish | None:
         return _BODY
     # Before Mapping, because Starlette's requests are mappings too.
     if kind.__name__ == "Request" and kind.__module__.partition(".")[0] in ("starlette", "fastapi"):
-        return Wish(lambda delivery: kind(delivery.request.scope, delivery.request.receive()), read=False)
+        return Argument(lambda delivery: kind(delivery.request.scope, delivery.request.receive()), needs_payload=False)
     if issubclass(kind, Mapping):
         return _VALUE
     if hasattr(kind, "model_validate"):
-        return Wish(lambda delivery: _validated(kind, delivery.value), read=True)
+        return Argument(lambda delivery: _validated(kind, delivery.value), needs_payload=True)
     return None
 
 

@@ -10,39 +10,58 @@ from hubgate.client.answers import refusal
 from hubgate.client.errors import ConnectionLost, HubFailure, HubgateError, RateLimited, UnexpectedAnswer, Unreachable
 from hubgate.client.files.parts import Part, hash_from, is_whole
 from hubgate.client.files.sources import Progress
-from hubgate.client.files.uploading import Target
+from hubgate.client.files.uploads import Target
 from hubgate.client.operations import repos
-from hubgate.client.retrying import wait
+from hubgate.client.retry_policy import wait
 from hubgate.client.session import Call, Session
 from hubgate.client.wire import Flow, Response, sleep, work
 
 
-def download(session: Session, target: Target, path: str, to: Path | None, *, progress: Progress | None) -> Flow[Path]:
-    """Download a file to `to`, by default under its own name in the working folder, and return its path."""
+def download(
+    session: Session,
+    repo: str,
+    path: str,
+    to: Path | None = None,
+    *,
+    type: str | None = None,  # noqa: A002
+    revision: str = "main",
+    progress: Progress | None = None,
+) -> Flow[Path]:
+    """Download a file to `to`, or into the working folder.
+
+    An interrupted download is resumed. The file appears only when it is complete and its hash has been verified.
+    """
     place = Path(local_parts(checked_name(path).rsplit("/", 1)[-1], windows=os.name == "nt")) if to is None else to
-    yield from _fetch(session, target, path, place, progress)
+    yield from _fetch(session, Target(repo, type, revision), path, place, progress)
     return place
 
 
-def snapshot(session: Session, target: Target, to: Path, *, progress: Progress | None) -> Flow[Path]:
+def download_all(
+    session: Session,
+    repo: str,
+    to: Path,
+    *,
+    type: str | None = None,  # noqa: A002
+    revision: str = "main",
+    progress: Progress | None = None,
+) -> Flow[Path]:
     """Download all files of a commit into the folder `to`."""
-    about = yield from repos.info(session, target.repo, target.type, target.revision)
-    if not about.sha:
+    sha = (yield from repos.repo_info(session, repo, type=type, revision=revision)).sha
+    if not sha:
         return to
-    pinned = replace(target, revision=about.sha)
-    entries = yield from repos.files(session, target.repo, target.type, about.sha, "", recursive=True)
+    entries = yield from repos.list_files(session, repo, type=type, revision=sha)
     # Check all names before the first download: a repo with an unsafe name must not write anything.
     places = {
         entry.path: to / local_parts(entry.path, windows=os.name == "nt") for entry in entries if entry.type == "file"
     }
     for path, place in places.items():
-        yield from _fetch(session, pinned, path, place, progress)
+        yield from _fetch(session, Target(repo, type, sha), path, place, progress)
     return to
 
 
 def _fetch(session: Session, target: Target, path: str, place: Path, progress: Progress | None) -> Flow[None]:
     address = f"{page_path(target.repo, target.type)}/resolve/{segment(target.revision)}/{file_path(path)}"
-    head = yield from session.answered(Call("HEAD", address, stays=True))
+    head = yield from session.response(Call("HEAD", address, return_redirect=True))
     name, size = _expected_content(session, head)
     if (yield from work(lambda: is_whole(place, name, size))):
         if progress is not None:
@@ -70,10 +89,10 @@ def _receive(session: Session, address: str, part: Part) -> Flow[None]:
     while not part.is_complete:
         before = part.done
         headers = {"Range": f"bytes={before}-"} if before else {}
-        failed: HubgateError = ConnectionLost("The connection ended before the file did.")
+        failed: HubgateError = ConnectionLost("The connection was lost before the download was complete.")
         retry_after = None
         try:
-            yield from once.call(Call("GET", address, headers=headers, sink=part, leaves=True))
+            yield from once.call(Call("GET", address, headers=headers, sink=part, follow_to_other_origin=True))
         except (ConnectionLost, Unreachable) as error:
             failed = error
         except (RateLimited, HubFailure) as error:
@@ -96,5 +115,5 @@ def _expected_content(session: Session, head: Response) -> tuple[str, int]:
     etag = head.headers.get("x-linked-etag") or head.headers.get("etag", "")
     text = head.headers.get("x-linked-size") or head.headers.get("content-length", "")
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise UnexpectedAnswer("The hub does not say how long the file is, so it was not downloaded.")
+        raise UnexpectedAnswer("The hub did not send the file's size, so the file was not downloaded.")
     return hash_from(etag), int(text)

@@ -1,0 +1,99 @@
+"""`hubgate admin keys rotate | list | revoke KID | reseal`, `backup FILE` and `restore FILE`."""
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+from hubgate.cli import hub_settings
+from hubgate.cli.admin import common
+from hubgate.server.audit.reseal import reseal as reseal_audit
+from hubgate.server.clock import iso
+from hubgate.server.errors import StartupError
+from hubgate.server.oauth.keys.model import SigningKey, state_of
+from hubgate.server.resources import Hub
+from hubgate.server.secret import secret_file
+from hubgate.server.storage import archive
+from hubgate.server.webhooks.management.reseal import reseal as reseal_webhooks
+
+
+def configure(subjects: Any) -> None:
+    commands = common.group(subjects, "keys", "keys that sign ID tokens, and data encrypted with the server secret")
+    common.add(commands, "rotate", "publish a new key, which signs from ten minutes later", _rotate)
+    common.add(commands, "list", "list all keys with their states", _list)
+    common.add(commands, "revoke", "revoke a leaked key immediately", _revoke).add_argument("kid", metavar="KID")
+    common.add(commands, "reseal", "encrypt all sealed data with the first key of HUBGATE_SECRET_KEY", _reseal)
+    _configure_archives(subjects)
+
+
+def _configure_archives(subjects: Any) -> None:
+    backup = common.add(subjects, "backup", "write an archive of the data folder; the hub may be running", _backup)
+    backup.add_argument("file", type=Path, metavar="FILE")
+    backup.add_argument("--with-keys", action="store_true", help="include the server secret; then protect the archive")
+    restore = common.add(subjects, "restore", "fill an empty data folder from an archive", _restore)
+    restore.add_argument("file", type=Path, metavar="FILE")
+
+
+def _rotate(options: argparse.Namespace) -> int:
+    key = common.with_hub(options, lambda hub: hub.keys.rotate())
+    sentence = f"Published {key.kid}. It signs from {iso(key.signs_from)}."
+    return common.say(options, _described(key, [key], key.created_at), sentence)
+
+
+def _list(options: argparse.Namespace) -> int:
+    async def read(hub: Hub) -> list[dict[str, str | None]]:
+        keys = await hub.keys.every()
+        return [_described(key, keys, hub.clock()) for key in keys]
+
+    rows = common.with_hub(options, read)
+    cells = [[str(value or "") for value in (r["kid"], r["state"], r["signsFrom"], r["publishedUntil"])] for r in rows]
+    return common.show(options, rows, ["KID", "STATE", "SIGNS FROM", "PUBLISHED UNTIL"], cells)
+
+
+def _revoke(options: argparse.Namespace) -> int:
+    common.with_hub(options, lambda hub: hub.keys.revoke(options.kid))
+    return common.say(options, {"revoked": options.kid}, f"Revoked {options.kid}.")
+
+
+def _reseal(options: argparse.Namespace) -> int:
+    async def everything(hub: Hub) -> int:
+        # Signing keys last: resealing them fails if one is lost, and everything else must be resealed by then.
+        others = await hub.outbox.reseal() + await reseal_audit(hub.db, hub.secret)
+        others += await reseal_webhooks(hub.db, hub.secret)
+        return others + await hub.keys.reseal()
+
+    count = common.with_hub(options, everything)
+    return common.say(options, {"resealed": count}, f"Resealed {count}. Older keys may now be removed.")
+
+
+def _described(key: SigningKey, keys: list[SigningKey], now: int) -> dict[str, str | None]:
+    return {
+        "kid": key.kid,
+        "state": state_of(key, keys, now).value,
+        "algorithm": key.algorithm,
+        "createdAt": iso(key.created_at),
+        "signsFrom": iso(key.signs_from),
+        "publishedUntil": iso(key.published_until) if key.published_until and key.revoked_at is None else None,
+    }
+
+
+def _backup(options: argparse.Namespace) -> int:
+    settings = hub_settings.read(options)
+    if options.with_keys and settings.secret_key:
+        raise StartupError("The secret is set by HUBGATE_SECRET_KEY, not by a file. Back it up yourself.")
+    size = archive.backup(settings.database_url, settings.data_dir, options.file, with_keys=options.with_keys)
+    result = {"file": str(options.file), "bytes": size, "withKeys": options.with_keys}
+    where = "HUBGATE_SECRET_KEY" if settings.secret_key else str(secret_file(settings.data_dir))
+    keys = "with the server secret: protect it" if options.with_keys else f"without the server secret: back up {where}"
+    return common.say(options, result, f"Wrote {options.file}, {size:,} bytes, {keys}.")
+
+
+def _restore(options: argparse.Namespace) -> int:
+    settings = hub_settings.read(options)
+    archive.restore(settings.database_url, settings.data_dir, options.file)
+    key = secret_file(settings.data_dir)
+    has_key = bool(settings.secret_key) or key.exists()
+    result = {"restored": str(settings.data_dir), "hasSecret": has_key}
+    missing = "" if has_key else f" It does not include the server secret: restore {key} or set HUBGATE_SECRET_KEY."
+    run = f"hubgate doctor --data-dir {shlex.quote(str(settings.data_dir))}"
+    return common.say(options, result, f"Restored into {settings.data_dir}.{missing} Then run: {run}")
