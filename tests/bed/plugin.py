@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from tests.bed import engines, statements
 from tests.bed.blocking import blocking
@@ -38,12 +39,19 @@ os.environ["SSL_CERT_DIR"] = os.devnull
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--postgres-bin", type=Path, help="run on this server's programs instead of the wheel's")
-    parser.addoption("--all-engines", action="store_true", help="also run on PostgreSQL what is marked `one_engine`")
+    parser.addoption(
+        "--all-engines",
+        action="store_true",
+        help="run `one_engine` tests on PostgreSQL too, and more examples",
+    )
     parser.addoption("--fault-count", type=int, default=SMALL_FAULT_COUNT, help="how often fault tests kill")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     statements.record()
+    if config.getoption("--all-engines"):
+        hypothesis.settings.register_profile("thorough", hypothesis.settings.default, max_examples=300)
+        hypothesis.settings.load_profile("thorough")
     if not hasattr(config, "workerinput"):
         config.stash[_CLUSTERS] = {}
         config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="hubgate-tests-")
