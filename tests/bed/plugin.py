@@ -18,6 +18,7 @@ from tests.bed.clock import FrozenClock
 from tests.bed.postgres import Cluster, quickest_place
 from tests.bed.receiver import Receiver, receiving
 from tests.bed.running import RunningHub, running
+from tests.bed.times import Recorder
 
 from hubgate.server.hub.limits import Limits
 
@@ -45,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run `one_engine` tests on PostgreSQL too, and more examples",
     )
     parser.addoption("--fault-count", type=int, default=SMALL_FAULT_COUNT, help="how often fault tests kill")
+    parser.addoption("--times", type=Path, help="write the seconds of each test to this file: see tests/bed/times.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.stash[_CLUSTERS] = {}
         config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="hubgate-tests-")
+        if file := config.getoption("--times"):
+            config.pluginmanager.register(Recorder(file))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
