@@ -18,8 +18,9 @@ from tests.bed.times import FOLDER
 
 def run(workers: str, fault_workers: str, options: list[str]) -> int:
     with tempfile.TemporaryFile() as faults_output:
-        faults = _start("faults", fault_workers, options, faults_output)
-        others = _start("not faults", workers, options, None)
+        faults = _start("faults", fault_workers, ["tests/faults", *options], faults_output)
+        # By folder, not by marker: then the workers of the fault tests need not import all others.
+        others = _start("others", workers, ["--ignore", "tests/faults", *options], None)
         statuses = {"all other tests": _finished(others), "fault tests": _finished(faults)}
         faults_output.seek(0)
         print("\n======== fault tests ========", flush=True)
@@ -29,13 +30,12 @@ def run(workers: str, fault_workers: str, options: list[str]) -> int:
     return int(any(statuses.values()))
 
 
-def _start(marked: str, workers: str, options: list[str], output: IO[bytes] | None) -> "subprocess.Popen[bytes]":
-    times = FOLDER / f"{marked.replace(' ', '-')}.json"
-    command: list[Any] = [sys.executable, "-m", "pytest", "-q", "-m", marked, "-n", workers, "--dist", "worksteal"]
+def _start(name: str, workers: str, options: list[str], output: IO[bytes] | None) -> "subprocess.Popen[bytes]":
+    command: list[Any] = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--dist", "worksteal"]
     # One cache of failed tests, for `--lf`: two would overwrite each other.
     cache = ["-p", "no:cacheprovider"] if output else []
     return subprocess.Popen(
-        [*command, *cache, "--times", times, *options],
+        [*command, *cache, "--times", FOLDER / f"{name}.json", *options],
         cwd=ROOT,
         stdout=output,
         stderr=subprocess.STDOUT if output else None,
