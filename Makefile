@@ -3,18 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-JOBS ?= 2
+# Workers of the tests and, beside them, of the fault tests, which mostly wait. For two cores.
+JOBS ?= 3
+FAULT_JOBS ?= 2
 # Tests start hundreds of processes: store bytecode even if the shell disables it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help serve test test-all faults lint format setup contract shots bench lock clean
+.PHONY: help serve test test-all times faults lint format setup contract shots bench lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve    set up and run the hub on http://127.0.0.1:8000"
 	@echo "make test     set up and run every test (small fault counts)"
-	@echo "make test-all run tests of pages and parameters on PostgreSQL too"
-	@echo "make faults   the fault suites with full counts (an hour and a half on two cores)"
+	@echo "make test-all run tests of pages and parameters on PostgreSQL too, and more random examples"
+	@echo "make times    print where the last make test spent its time"
+	@echo "make faults   the fault suites with full counts (about 85 minutes on two cores)"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make shots    screenshots of every page, both themes, phone and desktop"
@@ -29,14 +32,17 @@ serve: $(VENV)/server.stamp
 
 test: $(VENV)/dev.stamp $(VENV)/clients.stamp
 	@$(BIN)/python -m tests.bed.browser
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+	@$(BIN)/python -m tests.bed.groups $(JOBS) $(FAULT_JOBS)
 
 test-all: $(VENV)/dev.stamp $(VENV)/clients.stamp
 	@$(BIN)/python -m tests.bed.browser
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --all-engines
+	@$(BIN)/python -m tests.bed.groups $(JOBS) $(FAULT_JOBS) --all-engines
+
+times:
+	@$(BIN)/python -m tests.bed.times
 
 faults: $(VENV)/dev.stamp $(VENV)/clients.stamp
-	@$(BIN)/python -m pytest -v -m faults --fault-count 200 -n $(JOBS) --dist worksteal --durations 10
+	@$(BIN)/python -m pytest -v -m faults --fault-count 200 -n $(FAULT_JOBS) --dist worksteal --durations 10
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

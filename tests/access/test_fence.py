@@ -25,7 +25,7 @@ BOUND, OTHERS = "acme", ("club", "foreign")
 NAMED = {action.rule.name: action for action in Action}
 RANKS = ("read", "contributor", "write", "admin")
 SCOPES = sorted(NAMES)
-MANY = settings(max_examples=300, deadline=None)
+MANY = settings(deadline=None)
 
 REPO_SCOPES_THAT_READ = {"read-repos", "write-repos", "manage-repos"}
 REPO_SCOPES_THAT_WRITE = {"write-repos", "manage-repos"}

@@ -63,7 +63,7 @@ def tokens(draw: st.DrawFn) -> Identity:
 
 sessions = st.builds(Identity.session, st.just("me"), memberships, operator=st.booleans())
 callers = st.one_of(tokens(), sessions, st.just(Identity.anonymous()))
-law = settings(max_examples=300, deadline=None)
+law = settings(deadline=None)
 
 
 def allows(identity: Identity, deed: tuple[Action, Resource]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import httpx
+import pytest
 from tests.access.sweep_requests import decision, names_anothers, names_by_id, of_organization, request
 from tests.access.sweep_stage import Sender, Stage, stage
 from tests.bed.people import wait_for_mail
@@ -25,6 +26,7 @@ from hubgate.server.storage.database import Tx
 _COLUMNS = {"access_tokens": "id, user_id, name, role", "sessions": "id, user_id"}
 
 
+@pytest.mark.one_engine
 def test_every_route_answers_as_the_policy_says(hub: RunningHub) -> None:
     staged = stage(hub)
     wait_for_mail(hub)

@@ -12,12 +12,13 @@
     dump.py        all values in the database; secrets_given.py, every secret a hub issues
     at_once.py     concurrent calls
     clock.py       a frozen clock; blocking.py, coroutines run beside the browser's event loop
-    testbuild.py   routes that exist only in tests; testweb.py, a web process with these routes
+    testbuild.py   routes that exist only in tests; testserve.py, testweb.py and testdeliver.py, processes with these
+                   routes and failpoints
     receiver.py    a real HTTP receiver
     mailserver.py  a real SMTP server
     clients.py     public clients, each in a virtual environment; node.py, JavaScript clients; sites.py, web apps
     browser.py     a real Chromium
-    plugin.py      the fixtures
+    plugin.py      the fixtures; groups.py, the suite as `make test` runs it; times.py, where a run spends its time
 
 No part of the hub is mocked. The clock, randomness and remote services are passed in.
 """

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from tests.bed import engines, statements
 from tests.bed.blocking import blocking
@@ -17,6 +18,7 @@ from tests.bed.clock import FrozenClock
 from tests.bed.postgres import Cluster, quickest_place
 from tests.bed.receiver import Receiver, receiving
 from tests.bed.running import RunningHub, running
+from tests.bed.times import Recorder
 
 from hubgate.server.hub.limits import Limits
 
@@ -38,15 +40,25 @@ os.environ["SSL_CERT_DIR"] = os.devnull
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--postgres-bin", type=Path, help="run on this server's programs instead of the wheel's")
-    parser.addoption("--all-engines", action="store_true", help="also run on PostgreSQL what is marked `one_engine`")
+    parser.addoption(
+        "--all-engines",
+        action="store_true",
+        help="run `one_engine` tests on PostgreSQL too, and more examples",
+    )
     parser.addoption("--fault-count", type=int, default=SMALL_FAULT_COUNT, help="how often fault tests kill")
+    parser.addoption("--times", type=Path, help="write the seconds of each test to this file: see tests/bed/times.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     statements.record()
+    if config.getoption("--all-engines"):
+        hypothesis.settings.register_profile("thorough", hypothesis.settings.default, max_examples=300)
+        hypothesis.settings.load_profile("thorough")
     if not hasattr(config, "workerinput"):
         config.stash[_CLUSTERS] = {}
         config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="hubgate-tests-")
+        if file := config.getoption("--times"):
+            config.pluginmanager.register(Recorder(file))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -92,9 +104,13 @@ def _is_deselected(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt modules and tests from garbage collection: they live until the end of the run."""
+    """Exempt modules and tests from garbage collection: they live until the end of the run. Collect rarely: with
+    Python's thresholds the collector takes a seventh of the time of a test, because each hub allocates 20,000 objects
+    for its routes.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 20)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,7 +13,7 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 HUBGATE = [sys.executable, "-m", "hubgate.cli"]
-TEST_BUILD = [sys.executable, "-m", "tests.bed.testbuild"]
+TEST_BUILD = [sys.executable, "-m", "tests.bed.testserve"]
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -1,20 +1,12 @@
-"""The test build: the real hub plus routes that exist only in tests.
+"""The test build: the real hub plus routes that exist only in tests. tests/bed/testserve.py starts it."""
 
-`python -m tests.bed.testbuild --port 0 ...` is `hubgate serve` with those routes.
-"""
-
-import argparse
 import asyncio
-import os
-import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from hubgate.cli import hub_settings
-from hubgate.server import failpoint, logs
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.access.resource import HUB
@@ -40,15 +32,12 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import next_link, page_of, parse_page
 from hubgate.server.resources import Hub
-from hubgate.server.startup import serve
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
 from hubgate.server.web.named import organization
 from hubgate.server.web.repo_routes import at_repo
-from hubgate.server.worker.supervise import Modules
 
 TABLE = "CREATE TABLE IF NOT EXISTS test_writes (name text PRIMARY KEY, value text NOT NULL)"
-FAILPOINTS = "TEST_FAILPOINTS"
 
 
 class Write(msgspec.Struct, forbid_unknown_fields=True):
@@ -204,40 +193,3 @@ _DONE = {200: ("Done.", Any)}
 
 async def _parts(request: HubRequest) -> JsonResponse:
     return JsonResponse(request.path_params)
-
-
-def arm_failpoints() -> None:
-    """Arm the failpoints in TEST_FAILPOINTS. `name:hits` sends SIGKILL to the process at that hit of the failpoint;
-    `name:hits:SIGSTOP` freezes the process.
-    """
-    for item in filter(None, os.environ.get(FAILPOINTS, "").split(",")):
-        name, hits, *how = item.split(":")
-        failpoint.armed[name] = _signaller(int(hits), signal.Signals[how[0]] if how else signal.SIGKILL)
-
-
-def _signaller(hits: int, how: signal.Signals) -> Callable[[], None]:
-    left = hits
-
-    def hit() -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), how)
-
-    return hit
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    hub_settings.add_to(parser)
-    logs.configure()
-    settings = hub_settings.read(parser.parse_args())
-    serve(
-        settings,
-        lambda ready, _: print(f"ready: {ready.base_url}", flush=True),
-        Modules("tests.bed.testweb", "tests.bed.testdeliver"),
-    )
-
-
-if __name__ == "__main__":
-    main()

@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 
-from tests.bed.testbuild import arm_failpoints
+from tests.bed.failpoints import arm_failpoints
 
 from hubgate.cli import deliver as alone
 from hubgate.server.clock import SECOND

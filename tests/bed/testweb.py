@@ -1,6 +1,7 @@
 """A web process of the test build."""
 
-from tests.bed.testbuild import arm_failpoints, build
+from tests.bed.failpoints import arm_failpoints
+from tests.bed.testbuild import build
 
 from hubgate.server.worker.web import main
 

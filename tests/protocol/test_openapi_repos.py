@@ -54,7 +54,7 @@ def fuzzed(operation: Any, token: str) -> set[int]:
     found = set()
 
     @given(case=operation.as_strategy(), data=st.data())
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=settings.default.max_examples // 10, deadline=None, suppress_health_check=list(HealthCheck))
     def examine(case: schemathesis.Case, data: st.DataObject) -> None:
         for name in case.path_parameters or {}:
             case.path_parameters[name] = data.draw(KNOWN[name])

@@ -19,8 +19,8 @@ ROUNDS = 4
 
 
 @pytest.fixture
-def hub(storage: Engine, tmp_path) -> Iterator[RunningHub]:
-    settings = settings_for(storage.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")
+def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
+    settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")
     with running(settings) as started:
         yield started
 

@@ -36,8 +36,8 @@ FIELDS: dict[str, str | list[str]] = {
 
 
 @pytest.fixture
-def hub(storage: Engine, tmp_path) -> Iterator[RunningHub]:
-    settings = settings_for(storage.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhooks_per_owner="3")
+def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
+    settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhooks_per_owner="3")
     with running(settings) as started:
         yield started
 

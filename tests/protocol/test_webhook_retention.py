@@ -17,8 +17,8 @@ DAY_SECONDS = 24 * 3600
 
 
 @pytest.fixture
-def hub(storage: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    url = storage.fresh_url()
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    url = engine.fresh_url()
     with running(settings_for(url, tmp_path, egress_allow="127.0.0.0/8", delivery_retention_days="1")) as started:
         yield started
 

@@ -17,8 +17,8 @@ THREE_HOURS = 3 * 3600
 
 
 @pytest.fixture
-def hub(storage: Engine, tmp_path) -> Iterator[RunningHub]:
-    with running(settings_for(storage.fresh_url(), tmp_path)) as started:
+def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path)) as started:
         yield started
 
 
