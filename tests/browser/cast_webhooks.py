@@ -59,7 +59,9 @@ async def add_webhooks(hub: Hub, ada: User, acme: Organization) -> None:
         replace(suspended, state=SUSPENDED, failing_since=now - 6 * DAY, suspended_at=now - DAY),
         replace(_webhook(hub, _DISABLED, ada.id, "http://10.0.0.8:7860/webhooks/label", now), state=DISABLED),
         replace(_webhook(hub, _PULL, ada.id, None, now), domains="repo"),
-        replace(_webhook(hub, _ACMES, None, "https://bots.example/acme", now), org_id=acme.id, ordered=1),
+        replace(
+            _webhook(hub, _ACMES, None, "https://bots.example/acme", now), org_id=acme.id, options={"ordered": True}
+        ),
     ]
     watched = [Watch("user", "ada", ada.id), Watch("org", "acme", acme.id), Watch("model", _REPOS[0])]
     watched += [Watch("dataset", "nobody-yet/rows"), Watch("space", _REPOS[1])]
@@ -89,7 +91,6 @@ def _webhook(hub: Hub, webhook_id: str, user_id: str | None, url: str | None, no
         old_secret_until=None,
         private_key=private,
         public_key=public,
-        ordered=0,
         state=ENABLED,
         failing_since=None,
         closed_until=0,

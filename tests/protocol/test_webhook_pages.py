@@ -469,9 +469,9 @@ def test_two_who_save_at_the_same_time(browser: httpx.Client, program: httpx.Cli
 
     told = third()
     assert told.status_code == 422
-    assert "Changed meanwhile to https://first.example/. Save again to" in text_of(told)
-    assert "Changed meanwhile to repo. Save again to" in text_of(told)
-    assert "Changed meanwhile to user:ada" not in text_of(told), "what is not touched is not asked about"
+    assert "Someone else changed this to https://first.example/. Save again to" in text_of(told)
+    assert "Someone else changed this to repo. Save again to" in text_of(told)
+    assert "Someone else changed this to user:ada" not in text_of(told), "what is not touched is not asked about"
     assert 'value="https://third.example/"' in told.text, "what was typed is still there"
     assert program.get(one).json()["webhook"] == now
     assert "\nuser:ada\norg:acme</textarea>" in told.text, "and what was not is as it is by now"
@@ -479,8 +479,8 @@ def test_two_who_save_at_the_same_time(browser: httpx.Client, program: httpx.Cli
     assert browser.post(page, data={**Page(told).hidden(page), **kept, "ordered": "on"}).status_code == 303
     saved = program.get(one).json()["webhook"]
     assert (saved["url"], saved["watched"]) == ("https://third.example/", now["watched"])
-    forged = browser.post(page, data={**Page(told).hidden(page), **kept, "seen": "a b c d e", "ordered": "off"})
-    assert (forged.status_code, "Changed meanwhile to on." in text_of(forged)) == (422, True)
+    forged = browser.post(page, data={**Page(told).hidden(page), **kept, "original": "a b c d e", "ordered": "off"})
+    assert (forged.status_code, "Someone else changed this to on." in text_of(forged)) == (422, True)
 
 
 def test_or_at_the_very_same_moment(browser: httpx.Client, program: httpx.Client) -> None:

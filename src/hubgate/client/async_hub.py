@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 from hubgate.client.async_transport import AsyncDriver
 from hubgate.client.errors import Refused
@@ -27,6 +27,7 @@ from hubgate.client.models import (
     Token,
     Uploaded,
     Webhook,
+    WebhookOptions,
     WhoAmI,
 )
 from hubgate.client.opening import session_for
@@ -141,14 +142,14 @@ class AsyncHub:
         secret: str | None = None,
         organization: str | None = None,
         pull: bool = False,
-        ordered: bool | None = None,
+        **options: Unpack[WebhookOptions],
     ) -> Webhook:
         """Create a webhook that sends events to `url` or, with `pull=True`, stores them for the caller to fetch.
 
         Each item of `watched` is {"type": …, "name": …}; the type is user, org, model, dataset or space.
         """
         return await self._run(
-            webhooks.create(self._session, url, watched, domains, secret, organization, pull=pull, ordered=ordered)
+            webhooks.create(self._session, url, watched, domains, secret, organization, pull, options)
         )
 
     async def list_webhooks(self, *, organization: str | None = None) -> list[Webhook]:
@@ -166,8 +167,8 @@ class AsyncHub:
         *,
         secret: str | None = None,
         overlap_seconds: int | None = None,
-        ordered: bool | None = None,
         organization: str | None = None,
+        **options: Unpack[WebhookOptions],
     ) -> Webhook:
         """Change a webhook. Arguments that are None leave the setting unchanged.
 
@@ -176,7 +177,7 @@ class AsyncHub:
         """
         return await self._run(
             webhooks.update(
-                self._session, webhook_id, url, watched, domains, secret, overlap_seconds, ordered, organization
+                self._session, webhook_id, url, watched, domains, secret, overlap_seconds, organization, options
             )
         )
 

@@ -4,15 +4,23 @@ import argparse
 import os
 import sys
 from datetime import UTC, datetime, timedelta
+from typing import cast, get_args, get_type_hints
 
 from hubgate.cli.user import common, deliveries
 from hubgate.cli.user.of_webhooks import add, add_one, said_org
 from hubgate.client import Hub, HubgateError
 from hubgate.client.answers import washed
-from hubgate.client.models import Webhook
+from hubgate.client.models import Webhook, WebhookOptions
 
 DOMAINS = ("repo", "discussion")
 _COUNTED = 1000
+# The type and the help of each option.
+_OPTIONS = {
+    name: (get_args(kind)[0], text)
+    for name, (kind, text) in (
+        (name, get_args(hint)) for name, hint in get_type_hints(WebhookOptions, include_extras=True).items()
+    )
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +73,16 @@ def _add_watch(parser: argparse.ArgumentParser, *, required: bool) -> None:
     parser.add_argument(
         "--domain", action="append", choices=DOMAINS, help="repo or discussion; may be repeated (default both)"
     )
+    for name, (kind, text) in _OPTIONS.items():
+        flag = f"--{name.replace('_', '-')}"
+        if kind is bool:
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
+        else:
+            parser.add_argument(flag, type=kind, help=text)
+
+
+def _options(options: argparse.Namespace) -> WebhookOptions:
+    return cast("WebhookOptions", {name: getattr(options, name) for name in _OPTIONS})
 
 
 def _add_secret(group: "argparse._MutuallyExclusiveGroup") -> None:
@@ -120,6 +138,7 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
         secret=_secret(options),
         organization=options.org,
         pull=options.pull,
+        **_options(options),
     )
     return common.say(
         options, created, f"✓ Made {_id(created)}. Try: hubgate webhooks test {_id(created)}{said_org(options)}"
@@ -127,9 +146,9 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
 
 
 def _update(options: argparse.Namespace, hub: Hub) -> int:
-    changes = (options.url, options.watch, options.domain, options.secret)
+    changes = (options.url, options.watch, options.domain, options.secret, *_options(options).values())
     if all(one is None for one in changes) and not (options.secret_stdin or options.no_secret):
-        can = "--url, --watch, --domain, --secret-stdin or --no-secret; --overlap goes with a secret"
+        can = "--url, --watch, --domain, --ordered, --secret-stdin or --no-secret; --overlap goes with a secret"
         raise ValueError(f"nothing to change. Say {can}.")
     if options.overlap is not None and options.secret is None and not options.secret_stdin:
         raise ValueError("--overlap goes with a new secret. Say --secret-stdin, or leave it out.")
@@ -141,6 +160,7 @@ def _update(options: argparse.Namespace, hub: Hub) -> int:
         secret="" if options.no_secret else _secret(options),
         overlap_seconds=options.overlap,
         organization=options.org,
+        **_options(options),
     )
     return common.say(options, changed, f"✓ Changed {_id(changed)}.")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from hubgate.client.addresses import segment
 from hubgate.client.errors import Conflict, Forbidden, NotFound, Refused
-from hubgate.client.models import Delivery, Sent, Watched, Webhook
+from hubgate.client.models import Delivery, Sent, Watched, Webhook, WebhookOptions
 from hubgate.client.session import Call, Session, json_call
-from hubgate.client.shaping import member, shaped, shaped_list
+from hubgate.client.shaping import camel_case, member, shaped, shaped_list
 from hubgate.client.wire import Flow, sleep
 
 Watchable = Watched | Mapping[str, str] | Sequence[str]
@@ -28,15 +28,14 @@ def create(
     domains: Sequence[str] | None,
     secret: str | None,
     organization: str | None,
-    *,
-    pull: bool = False,
-    ordered: bool | None = None,
+    pull: bool,
+    options: WebhookOptions,
 ) -> Flow[Webhook]:
     if (url is None) is not pull:
         raise ValueError("A webhook has a url, or is pulled.")
     body: dict[str, Any] = {"watched": [_watched(item) for item in watched]}
     body |= {"pull": True} if pull else {"url": url}
-    body |= _given(domains=_listed(domains), secret=secret, ordered=ordered)
+    body |= _given(domains=_listed(domains), secret=secret, **_options(options))
     return _one((yield from session.json(json_call("POST", _list_path(organization), body))))
 
 
@@ -56,8 +55,8 @@ def update(
     domains: Sequence[str] | None,
     secret: str | None,
     overlap_seconds: int | None,
-    ordered: bool | None,
     organization: str | None,
+    options: WebhookOptions,
 ) -> Flow[Webhook]:
     """Change a webhook. None leaves a setting unchanged; an empty secret removes the secret."""
     changed = None if watched is None else [_watched(item) for item in watched]
@@ -67,7 +66,7 @@ def update(
         domains=_listed(domains),
         secret=secret,
         overlapSeconds=overlap_seconds,
-        ordered=ordered,
+        **_options(options),
     )
     return _one((yield from session.json(json_call("POST", _path(organization, webhook_id), body))))
 
@@ -186,6 +185,14 @@ def _watched(item: Watchable) -> dict[str, str]:
 
 def _listed(values: Sequence[str] | None) -> list[str] | None:
     return None if values is None else list(values)
+
+
+def _options(options: WebhookOptions) -> dict[str, object]:
+    """The options by their names on the wire."""
+    unknown = options.keys() - WebhookOptions.__annotations__
+    if unknown:
+        raise TypeError(f"A webhook has no option {min(unknown)!r}.")
+    return {camel_case(name): value for name, value in options.items()}
 
 
 def _given(**members: object) -> dict[str, Any]:

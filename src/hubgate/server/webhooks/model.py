@@ -1,9 +1,11 @@
 """Webhooks as they are stored, delivery states, and the limits of both."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
+from hubgate.server.webhooks.options import OptionValue, default_options
 
 DOMAINS = ("repo", "discussion")
 REPO_TYPES = ("model", "dataset", "space")
@@ -90,7 +92,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A row of the table `webhooks`. The order of the fields is the order of `managing/store.COLUMNS`."""
+    """A row of the table `webhooks`. The order of the fields is the order of `management/store.COLUMNS`."""
 
     id: str
     user_id: str | None
@@ -102,7 +104,6 @@ class Webhook:
     old_secret_until: int | None
     private_key: bytes
     public_key: str
-    ordered: int
     state: str
     failing_since: int | None
     closed_until: int
@@ -116,6 +117,10 @@ class Webhook:
     granted_scopes: str | None = None
     # 0 if an app created the webhook or no app manages it; otherwise OWNERS_ADDRESS or APPS_ADDRESS.
     taken_over: int = 0
+    # Incremented by every change of the settings.
+    version: int = 1
+    # The values of `OPTIONS` by name, each of which has a column.
+    options: Mapping[str, OptionValue] = field(default_factory=default_options)
 
     @property
     def grant(self) -> Grant | None:

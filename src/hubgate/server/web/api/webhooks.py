@@ -146,7 +146,7 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
         **_NOT_FOUND,
         409: ("The webhook is disabled or suspended.", None),
     }
-    every = {200: ("Oldest first.", list[shapes.WebhookJson]), **_REFUSALS}
+    every = {200: ("Oldest first.", shapes.WebhookList), **_REFUSALS}
     created = {200: ("The webhook.", shapes.OneWebhook), **_REFUSALS, **_INVALID}
     return [
         route("GET", "", api.every, f"Every one of {whose} webhooks", every),

@@ -1,7 +1,7 @@
 """Webhooks of apps follow the grants of those apps (attack W41).
 
-Permission to report on a repo is checked for every event (`permissions/`), so a narrowed or revoked grant takes effect at
-once. The background job here updates the webhook and notifies its owner by mail: a webhook whose grant has ended is
+Permission to report on a repo is checked for every event (`permissions/`), so a narrowed or revoked grant takes effect
+at once. The background job here updates the webhook and notifies its owner by mail: a webhook whose grant has ended is
 suspended; a webhook whose grant was narrowed stays enabled.
 """
 

@@ -1,8 +1,8 @@
 """Creating, reading, changing, enabling and disabling webhooks."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.single_use_forms import OneUse, use_up
@@ -19,19 +19,19 @@ from hubgate.server.webhooks.management.store import Troubled
 from hubgate.server.webhooks.management.validation import (
     InvalidField,
     check_domains,
+    check_options,
     check_overlap,
     check_secret,
     check_url,
     check_watched,
 )
 from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, OWNER_TYPES, Grant, Watch, Webhook
+from hubgate.server.webhooks.options import OPTIONS, OptionValue, default_options
 from hubgate.server.webhooks.permissions.store import is_under_grant
 from hubgate.server.webhooks.sealed import is_secret, new_key, sealed_secret
 
 NO_SUCH = "There is no such webhook."
 FAILING_FOR = HOUR
-# Settings besides the secret and the watched names; the audit log uses these names.
-_LOGGED_SETTINGS = ("url", "domains", "ordered")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class WebhookRequest:
     secret: str | None = None
     # How long the old secret also signs. None: no overlap for a new secret, no change for the same secret.
     overlap_seconds: int | None = None
-    ordered: bool | None = None
+    # By name; a new webhook has the default of an absent option.
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
 
 
 async def create(
@@ -84,13 +85,13 @@ async def create(
         old_secret_until=None,
         private_key=private_key,
         public_key=public_key,
-        ordered=int(bool(settings.ordered)),
         state=ENABLED,
         failing_since=None,
         closed_until=0,
         last_trigger_at=None,
         suspended_at=None,
         created_at=now,
+        options={**default_options(), **check_options(settings.options)},
     )
     watched = check_watched(settings.watched or ())
 
@@ -109,7 +110,7 @@ async def create(
 
 
 class ConcurrentChange(Exception):
-    """The webhook was changed concurrently: its settings differ from those the caller saw."""
+    """The webhook has another version than the caller read: another request changed it."""
 
 
 async def update(
@@ -119,11 +120,11 @@ async def update(
     settings: WebhookRequest,
     actor: Actor,
     use: OneUse | None = None,
-    as_of: StoredWebhook | None = None,
+    version: int | None = None,
     grant: Grant | None = None,
 ) -> StoredWebhook:
     """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `use` is as in `create`.
-    Raises ChangedMeanwhile if the settings differ from `as_of`.
+    Raises ConcurrentChange if `version` is given and is not the present version.
 
     With `grant`, the app takes the webhook over and its permissions apply: otherwise the app could redirect events that
     only the owner may read. A change without `grant` returns the webhook to its owner, unless the URL is the app's.
@@ -133,6 +134,7 @@ async def update(
     watched = check_watched(settings.watched) if settings.watched else None
     domains = None if settings.domains is None else check_domains(settings.domains)
     url = None if settings.url is None else check_url(settings.url, webhooks.egress)
+    options = check_options(settings.options)
     overlap, now = check_overlap(settings.overlap_seconds or 0), webhooks.clock()
     sealed = _sealed(webhooks, webhook_id, settings.secret)
 
@@ -141,14 +143,15 @@ async def update(
         if use is not None:
             await use_up(tx, use)
         before = await lock_webhook(tx, owner, webhook_id)
-        watched_before = await store.watches_of(tx, webhook_id)
-        if as_of is not None and _settings_of(as_of) != _settings_of(StoredWebhook(before, watched_before)):
+        if version is not None and version != before.version:
             raise ConcurrentChange
+        watched_before = await store.watches_of(tx, webhook_id)
         after = replace(
             before,
             url=None if settings.pull else url or before.url,
             domains=domains or before.domains,
-            ordered=before.ordered if settings.ordered is None else int(settings.ordered),
+            options={**before.options, **options},
+            version=before.version + 1,
         )
         if settings.secret and is_secret(webhooks.secret, before, settings.secret):
             if settings.overlap_seconds is not None and (before.old_secret_until or 0) > now:
@@ -181,7 +184,7 @@ async def update(
             if watched is None
             else await _with_watches(tx, after, watched, webhooks.clock())
         )
-        changed = [name for name in _LOGGED_SETTINGS if getattr(before, name) != getattr(after, name)]
+        changed = _changed_settings(before, after)
         changed += ["watched"] if list(stored.watched) != watched_before else []
         await audit.record_update(tx, before, after, changed, actor, now)
         if after.secret and _secrets(after) != _secrets(before):
@@ -194,8 +197,11 @@ async def update(
     return await webhooks.db.write(unit)
 
 
-def _settings_of(stored: StoredWebhook) -> tuple[object, ...]:
-    return stored.webhook.url, stored.webhook.domains, stored.webhook.ordered, list(stored.watched)
+def _changed_settings(before: Webhook, after: Webhook) -> list[str]:
+    """The names of changed settings for the audit log, without the secret and the watched names."""
+    changed = [name for name in ("url", "domains") if getattr(before, name) != getattr(after, name)]
+    audited = (option for option in OPTIONS if option.audited)
+    return changed + [each.wire for each in audited if before.options[each.name] != after.options[each.name]]
 
 
 async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor, *, on: bool) -> StoredWebhook:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.roles import Role
@@ -11,9 +11,35 @@ from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import RowStatement, Value
 from hubgate.server.webhooks.model import CANCELLED, DISABLED, ENABLED, SUSPENDED, Grant, Watch, Webhook
+from hubgate.server.webhooks.options import OPTIONS
 from hubgate.server.webhooks.permissions.store import ALIVE, EXCHANGED_UNDER, may_read
 
-COLUMNS = ", ".join(f"w.{field.name}" for field in fields(Webhook))
+_OPTION_COLUMNS = tuple(option.name for option in OPTIONS)
+_OTHER_COLUMNS = tuple(field.name for field in fields(Webhook) if field.name != "options")
+_COLUMNS = _OTHER_COLUMNS + _OPTION_COLUMNS
+COLUMNS = ", ".join(f"w.{name}" for name in _COLUMNS)
+_SETTINGS = (
+    "url",
+    "domains",
+    "secret",
+    "old_secret",
+    "old_secret_until",
+    "private_key",
+    "public_key",
+    "version",
+    *_OPTION_COLUMNS,
+)
+
+
+def webhook_of(row: Row) -> Webhook:
+    """A webhook from a row that has `COLUMNS`."""
+    options = {option.name: option.type(row[option.name]) for option in OPTIONS}
+    return Webhook(**{name: row[name] for name in _OTHER_COLUMNS}, options=options)
+
+
+def _values_of(webhook: Webhook) -> dict[str, Value]:
+    options = {name: int(value) if isinstance(value, bool) else value for name, value in webhook.options.items()}
+    return {**{name: getattr(webhook, name) for name in _OTHER_COLUMNS}, **options}
 
 
 async def find(tx: Tx | Database, webhook_id: str, user_id: str | None, org_id: str | None) -> Webhook | None:
@@ -22,7 +48,7 @@ async def find(tx: Tx | Database, webhook_id: str, user_id: str | None, org_id: 
         f"SELECT {COLUMNS} FROM webhooks w WHERE w.id = :id AND (w.user_id = :user_id OR w.org_id = :org_id)",
         {"id": webhook_id, "user_id": user_id, "org_id": org_id},
     )
-    return Webhook(*row) if row else None
+    return webhook_of(row) if row else None
 
 
 async def lock(tx: Tx, webhook_id: str) -> Webhook | None:
@@ -31,7 +57,7 @@ async def lock(tx: Tx, webhook_id: str) -> Webhook | None:
         f"UPDATE webhooks AS w SET state = state WHERE id = :id RETURNING {COLUMNS.replace('w.', '')}",
         {"id": webhook_id},
     )
-    return Webhook(*row) if row else None
+    return webhook_of(row) if row else None
 
 
 async def of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> list[Webhook]:
@@ -41,7 +67,7 @@ async def of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> list[Webh
         f"SELECT {COLUMNS} FROM webhooks w WHERE {is_owner} ORDER BY w.created_at, w.id",
         {"user_id": user_id, "org_id": org_id},
     )
-    return [Webhook(*row) for row in rows]
+    return [webhook_of(row) for row in rows]
 
 
 async def count_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> int:
@@ -51,36 +77,21 @@ async def count_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> int
 
 
 async def add(tx: Tx, webhook: Webhook) -> None:
-    columns = [field.name for field in fields(Webhook)]
     await tx.exec(
         f"""
-        INSERT INTO webhooks ({", ".join(columns)}, last_seq, quota_from, quota_used, failures)
-        VALUES ({", ".join(f":{name}" for name in columns)}, 0, 0, 0, 0)
+        INSERT INTO webhooks ({", ".join(_COLUMNS)}, last_seq, quota_from, quota_used, failures)
+        VALUES ({", ".join(f":{name}" for name in _COLUMNS)}, 0, 0, 0, 0)
         """,
-        asdict(webhook),
+        _values_of(webhook),
     )
 
 
 async def update(tx: Tx, webhook: Webhook) -> None:
-    """Store the settings, the secrets and the key."""
+    """Store the settings with their version, the secrets and the key."""
+    values = _values_of(webhook)
     await tx.exec(
-        """
-        UPDATE webhooks SET url = :url, domains = :domains, secret = :secret, old_secret = :old_secret,
-            old_secret_until = :old_secret_until, ordered = :ordered, private_key = :private_key,
-            public_key = :public_key
-        WHERE id = :id
-        """,
-        {
-            "id": webhook.id,
-            "url": webhook.url,
-            "domains": webhook.domains,
-            "secret": webhook.secret,
-            "old_secret": webhook.old_secret,
-            "old_secret_until": webhook.old_secret_until,
-            "ordered": webhook.ordered,
-            "private_key": webhook.private_key,
-            "public_key": webhook.public_key,
-        },
+        f"UPDATE webhooks SET {', '.join(f'{name} = :{name}' for name in _SETTINGS)} WHERE id = :id",
+        {"id": webhook.id, **{name: values[name] for name in _SETTINGS}},
     )
 
 
@@ -167,11 +178,7 @@ async def granted_one(tx: Tx, webhook_id: str) -> list[Followed]:
 
 
 def _followed(rows: Iterable[Row]) -> list[Followed]:
-    width = len(fields(Webhook))
-    return [
-        Followed(Webhook(*tuple(row)[:width]), frozenset((row["reach"] or "").split()), bool(row["is_alive"]))
-        for row in rows
-    ]
+    return [Followed(webhook_of(row), frozenset((row["reach"] or "").split()), bool(row["is_alive"])) for row in rows]
 
 
 async def set_grant(tx: Tx, webhook: Webhook, reach: Iterable[str], now: int) -> None:

@@ -1,7 +1,7 @@
-"""Validation of a webhook's URL, secret, domains and watched names."""
+"""Validation of a webhook's URL, secret, domains, options and watched names."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import FieldErrors, Unprocessable
@@ -14,6 +14,7 @@ from hubgate.server.webhooks.model import (
     WATCHABLE,
     Watch,
 )
+from hubgate.server.webhooks.options import OPTIONS, OptionValue
 from hubgate.server.webhooks.signing import hmac_key
 
 # Printable ASCII, because the secret is sent in a header (attacks W15, W16).
@@ -61,6 +62,14 @@ def check_domains(domains: Collection[str]) -> str:
     if unknown is not None or not domains:
         raise InvalidField("domains", f"Choose one or both of {' and '.join(DOMAINS)}.")
     return " ".join(name for name in DOMAINS if name in domains)
+
+
+def check_options(options: Mapping[str, OptionValue]) -> Mapping[str, OptionValue]:
+    """Check options by name; absent ones are not checked."""
+    for option in OPTIONS:
+        if option.name in options and (problem := option.problem(options[option.name])):
+            raise InvalidField(option.wire, problem)
+    return options
 
 
 def check_watched(watched: Sequence[tuple[str, str]]) -> list[Watch]:

@@ -16,6 +16,7 @@ from hubgate.server.web.pages.webhooks.frame import Frame, name_of
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import delivery_log
 from hubgate.server.webhooks.management import lifecycle
+from hubgate.server.webhooks.options import OPTIONS
 
 _LONGEST_WATCH = 200
 
@@ -41,6 +42,7 @@ def routes(frame: Frame) -> list[Route]:
             errors,
             draft=draft,
             domain_words=DOMAIN_WORDS,
+            options=OPTIONS,
             once=single_use_forms.number_for(frame.accounts, context.user),
             already=already,
         )

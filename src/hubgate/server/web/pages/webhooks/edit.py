@@ -30,6 +30,7 @@ from hubgate.server.webhooks.activity.store import DeliveryFilter
 from hubgate.server.webhooks.management import deletion, lifecycle, resumption
 from hubgate.server.webhooks.management.lifecycle import ConcurrentChange, StoredWebhook, WebhookRequest
 from hubgate.server.webhooks.model import SUSPENDED
+from hubgate.server.webhooks.options import OPTIONS
 
 _SETTINGS, _SECRET, _REMOVE = f"{ONE}/settings", f"{ONE}/secret", f"{ONE}/secret/remove"
 
@@ -53,8 +54,9 @@ def routes(frame: Frame) -> list[Route]:
             "settings.html",
             errors,
             draft=draft,
-            seen=concurrent_edits.seen(drafted(stored)),
+            hidden=concurrent_edits.fields(stored),
             domain_words=DOMAIN_WORDS,
+            options=OPTIONS,
             overlap_until=until if until is not None and until > now else None,
         )
 
@@ -72,15 +74,15 @@ def routes(frame: Frame) -> list[Route]:
 
     async def save_over(request: HubRequest, context: OwnerContext, stored: StoredWebhook) -> Response:
         form = request.form_fields
-        now, seen = drafted(stored), form.get(concurrent_edits.FIELD)
-        draft = concurrent_edits.merged(sent(form), now, seen)
+        edit = concurrent_edits.sent_edit(form, stored)
+        draft, webhook = edit.merge(sent(form), stored), stored.webhook
         try:
-            asked = requested(draft, webhooks.egress, pull=stored.webhook.url is None)
-            asked = concurrent_edits.changes(asked, draft, now, seen)
-            await lifecycle.update(webhooks, context.owner, stored.webhook.id, asked, context.actor, as_of=stored)
+            settings = requested(draft, webhooks.egress, pull=webhook.url is None)
+            changes = edit.changes(settings, draft, stored)
+            await lifecycle.update(webhooks, context.owner, webhook.id, changes, context.actor, version=webhook.version)
         except FieldErrors as error:
             return show(request, context, stored, draft, error.fields)
-        return frame.pages.redirect(f"{context.at(stored.webhook.id)}/settings", "Saved.")
+        return frame.pages.redirect(f"{context.at(webhook.id)}/settings", "Saved.")
 
     async def events(request: HubRequest, context: OwnerContext) -> Response:
         stored = await frame.kept(request, context)

@@ -2,8 +2,9 @@
 
 import base64
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import FieldErrors
@@ -12,11 +13,13 @@ from hubgate.server.webhooks.management.lifecycle import StoredWebhook, WebhookR
 from hubgate.server.webhooks.management.validation import (
     InvalidField,
     check_domains,
+    check_options,
     check_secret,
     check_url,
     check_watched,
 )
 from hubgate.server.webhooks.model import DOMAINS, WATCHABLE
+from hubgate.server.webhooks.options import OPTIONS, Option, OptionValue, default_options
 
 MAKE, OWN, NONE = "make", "own", "none"
 DOMAIN_WORDS = {"repo": "Repos: made, moved, deleted, pushed to, set differently", "discussion": "Discussions"}
@@ -39,14 +42,19 @@ class Draft:
     url: str = ""
     watched: str = ""
     domains: tuple[str, ...] = DOMAINS
-    ordered: bool = False
+    # The text of each option by name.
+    options: Mapping[str, str] = field(default_factory=lambda: _texts(default_options()))
     secret_kind: str = MAKE
 
 
 def drafted(stored: StoredWebhook) -> Draft:
     webhook = stored.webhook
     lines = "\n".join(f"{watch.type}:{watch.name}" for watch in stored.watched)
-    return Draft(webhook.url or "", lines, tuple(webhook.domains.split()), bool(webhook.ordered))
+    return Draft(webhook.url or "", lines, tuple(webhook.domains.split()), _texts(webhook.options))
+
+
+def _texts(options: Mapping[str, OptionValue]) -> dict[str, str]:
+    return {option.name: option.text(options[option.name]) for option in OPTIONS}
 
 
 def sent(form: Fields) -> Draft:
@@ -54,7 +62,7 @@ def sent(form: Fields) -> Draft:
         form.get("url").strip(),
         form.get("watched").replace("\r\n", "\n"),
         tuple(form.all("domains")),
-        form.get("ordered") == "on",
+        {option.name: form.get(option.wire).strip() for option in OPTIONS},
         form.get("secretKind", NONE),
     )
 
@@ -71,8 +79,18 @@ def requested(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookReq
         if draft.url or not pull:
             _required_url(draft.url, egress)
 
-    _check_each(check_address, read_watched, lambda: check_domains(draft.domains))
-    return WebhookRequest(url=draft.url or None, watched=watched, domains=draft.domains, ordered=draft.ordered)
+    options: dict[str, OptionValue] = {}
+
+    def read_option(option: Option) -> None:
+        try:
+            options[option.name] = option.parse(draft.options[option.name])
+        except ValueError:
+            raise InvalidField(option.wire, "Write a number.") from None
+        check_options({option.name: options[option.name]})
+
+    option_checks = (partial(read_option, option) for option in OPTIONS)
+    _check_each(check_address, read_watched, lambda: check_domains(draft.domains), *option_checks)
+    return WebhookRequest(url=draft.url or None, watched=watched, domains=draft.domains, options=options)
 
 
 def requested_change(draft: Draft, given_secret: str, egress: Egress) -> WebhookRequest:
