@@ -11,7 +11,7 @@ from tests.bed.watching import Receiver, settle
 
 from hubgate.server.accounts.model import Organization
 from hubgate.server.resources import Hub
-from hubgate.server.webhooks.management.grants import FollowGrants
+from hubgate.server.webhooks.permissions.grants import FollowGrants
 
 PATH, OF_ACME = "/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"
 SCOPES = ("openid", "profile", "webhooks", "read-repos", "contribute-repos")

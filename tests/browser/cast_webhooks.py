@@ -16,6 +16,7 @@ from hubgate.server.webhooks.delivering.store import NewDelivery
 from hubgate.server.webhooks.management import store
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
 from hubgate.server.webhooks.sealed import new_key, sealed_secret
+from hubgate.server.webhooks.watches import store as watches
 
 _WORKING, _SUSPENDED, _DISABLED, _PULL, _ACMES = (f"{number:024x}" for number in range(0xA0, 0xA5))
 AT = f"/settings/webhooks/{_WORKING}"
@@ -69,7 +70,7 @@ async def add_webhooks(hub: Hub, ada: User, acme: Organization) -> None:
     async def unit(tx: Tx) -> None:
         for webhook in made:
             await store.add(tx, webhook)
-            await store.set_watches(tx, webhook.id, watched if webhook is failing else watched[:2], now)
+            await watches.set_all(tx, webhook.id, watched if webhook is failing else watched[:2], now)
         await _fates(tx, failing, 0xD0, _FATES, now)
         waiting: tuple[tuple[str, str, tuple[int | None, ...]], ...] = (("skipped", "suspended", ()),) * 7
         await _fates(tx, suspended, 0x1D0, (*waiting, ("failed", "", (500,) * 12)), now)

@@ -25,7 +25,7 @@ from hubgate.server.webhooks.delivering.losing import INTERRUPTED, release_lost
 from hubgate.server.webhooks.delivering.noting import note
 from hubgate.server.webhooks.delivering.sending import FRESH_SECONDS, Sender, Tried, Unsent
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.retention.cleanup import Retention
+from hubgate.server.webhooks.retention.deletion import Retention
 
 T = TypeVar("T")
 LOGS = "/api/settings/webhooks/{}/logs"

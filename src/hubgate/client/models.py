@@ -39,9 +39,7 @@ class Webhook:
 class WebhookOptions(TypedDict, total=False):
     """Optional settings of a webhook. None and absent ones are not sent. The text is the help of the command line."""
 
-    ordered: Annotated[
-        bool | None, "later deliveries of a repo wait up to 5 minutes for the retry of a failed one"
-    ]
+    ordered: Annotated[bool | None, "later deliveries of a repo wait up to 5 minutes for the retry of a failed one"]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from hubgate.server.settings import Settings
 from hubgate.server.storage.engines import sqlite_path
 from hubgate.server.storage.health import clock_of, integrity
 from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
-from hubgate.server.webhooks.backlog.store import oldest_waiting
+from hubgate.server.webhooks.management.store import oldest_waiting
 
 # Leases and codes tolerate clocks this far apart. A larger skew means that the machine is misconfigured.
 MOST_SKEW_SECONDS = 5

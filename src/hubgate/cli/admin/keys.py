@@ -8,7 +8,7 @@ from hubgate.server.audit.reseal import reseal as reseal_audit
 from hubgate.server.clock import iso
 from hubgate.server.oauth.keys.model import SigningKey, state_of
 from hubgate.server.resources import Hub
-from hubgate.server.webhooks.management.reseal import reseal as reseal_webhooks
+from hubgate.server.webhooks.sealed import reseal as reseal_webhooks
 
 
 def configure(subjects: Any) -> None:

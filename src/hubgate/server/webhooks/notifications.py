@@ -18,6 +18,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import audit, store
 from hubgate.server.webhooks.management.store import OwnerAddress
 from hubgate.server.webhooks.model import SUSPENDED_AFTER, Webhook
+from hubgate.server.webhooks.permissions.store import app_name
 
 
 async def half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_since: int, status: int | None) -> None:
@@ -63,7 +64,7 @@ async def _mail_about_app(
 ) -> None:
     if webhook.grant is None:
         return
-    app = await store.app_name(tx, webhook.grant)
+    app = await app_name(tx, webhook.grant)
     for owner in await store.owners_of(tx, webhook.id):
         name = _host(owner) or webhook.id
         await webhooks.outbox.add(tx, text(owner.email, name, app, _link(webhooks, owner, webhook.id)))

@@ -20,8 +20,8 @@ from hubgate.server.settings import Settings
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import IDLE_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.management import grants
-from hubgate.server.webhooks.retention.cleanup import EVERY_SECONDS, Retention
+from hubgate.server.webhooks.permissions import grants
+from hubgate.server.webhooks.retention.deletion import EVERY_SECONDS, Retention
 from hubgate.server.worker.child import exit_as_child, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.files import raise_file_limit
 from hubgate.server.worker.loops import Loop, LoopRunner

@@ -56,7 +56,7 @@ webhooks = Table(
     Column("grant_kind", Text),
     Column("granted_by", Text),
     Column("granted_scopes", Text),
-    # What the grant allowed the webhook to read at the last check (webhooks/management/grants.py).
+    # What the grant allowed the webhook to read at the last check (webhooks/permissions/grants.py).
     Column("reach", Text),
     # When the app created or last changed the webhook: earlier revocations by an organization do not apply to it.
     Column("granted_at", BigInteger),

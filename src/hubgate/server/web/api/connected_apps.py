@@ -22,7 +22,7 @@ from hubgate.server.scopes import join_scopes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.management import grants
+from hubgate.server.webhooks.permissions import grants
 
 PATH = "/api/settings/connected-apps"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS

@@ -20,10 +20,11 @@ from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext
 from hubgate.server.webhooks.activity import delivery_log, replays
 from hubgate.server.webhooks.activity.store import DeliveryFilter
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.management import deletion, lifecycle
-from hubgate.server.webhooks.management.grants import grant_of
+from hubgate.server.webhooks.management import activation, lifecycle
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import STATES
+from hubgate.server.webhooks.permissions.grants import grant_of
+from hubgate.server.webhooks.retention import deletion
 
 _ONE = "/{id}"
 _REFUSALS = {**NO_TOKEN, 403: ("The token lacks the webhooks scope, or you are no admin there.", None)}
@@ -103,7 +104,7 @@ class _Api:
         return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
 
     async def _switch(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
-        stored = await lifecycle.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
+        stored = await activation.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
         (shown,) = await self._shown([stored], context)
         return _wrapped(shown)
 

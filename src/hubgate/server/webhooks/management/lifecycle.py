@@ -1,4 +1,4 @@
-"""Creating, reading, changing, enabling and disabling webhooks."""
+"""Creating, reading and changing webhooks."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.single_use_forms import OneUse, use_up
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.clock import HOUR, SECOND
-from hubgate.server.errors import Conflict, NotFound, Unprocessable
+from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.management import audit, grants, store
+from hubgate.server.webhooks.management import audit, store
 from hubgate.server.webhooks.management.store import Troubled
 from hubgate.server.webhooks.management.validation import (
     InvalidField,
@@ -25,10 +25,12 @@ from hubgate.server.webhooks.management.validation import (
     check_url,
     check_watched,
 )
-from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, OWNER_TYPES, Grant, Watch, Webhook
+from hubgate.server.webhooks.model import DOMAINS, ENABLED, OWNER_TYPES, Grant, Watch, Webhook
 from hubgate.server.webhooks.options import OPTIONS, OptionValue, default_options
-from hubgate.server.webhooks.permissions.store import is_under_grant
+from hubgate.server.webhooks.permissions import grants
+from hubgate.server.webhooks.permissions import store as permissions
 from hubgate.server.webhooks.sealed import is_secret, new_key, sealed_secret
+from hubgate.server.webhooks.watches import store as watches
 
 NO_SUCH = "There is no such webhook."
 FAILING_FOR = HOUR
@@ -145,7 +147,7 @@ async def update(
         before = await lock_webhook(tx, owner, webhook_id)
         if version is not None and version != before.version:
             raise ConcurrentChange
-        watched_before = await store.watches_of(tx, webhook_id)
+        watched_before = await watches.of_webhook(tx, webhook_id)
         after = replace(
             before,
             url=None if settings.pull else url or before.url,
@@ -180,7 +182,7 @@ async def update(
             await store.reset_failures(tx, webhook_id)
             await queue.replan(tx, [webhook_id], now)
         stored = (
-            StoredWebhook(after, await store.watches_of(tx, webhook_id))
+            StoredWebhook(after, await watches.of_webhook(tx, webhook_id))
             if watched is None
             else await _with_watches(tx, after, watched, webhooks.clock())
         )
@@ -204,43 +206,21 @@ def _changed_settings(before: Webhook, after: Webhook) -> list[str]:
     return changed + [each.wire for each in audited if before.options[each.name] != after.options[each.name]]
 
 
-async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor, *, on: bool) -> StoredWebhook:
-    """Enable or disable a webhook. Disabling skips queued deliveries; enabling does not queue them again."""
-    now = webhooks.clock()
-
-    async def unit(tx: Tx) -> StoredWebhook:
-        await audit.begin(tx, owner.org_id, actor)
-        before = await lock_webhook(tx, owner, webhook_id)
-        if on:
-            await require_grant(tx, before)
-            await store.enable(tx, webhook_id)
-        elif before.state != DISABLED:
-            await store.disable(tx, webhook_id)
-            await queue.skip_all(tx, webhook_id, DISABLED, now)
-        state = ENABLED if on else DISABLED
-        if before.state != state:
-            kind, verb = (Kind.WEBHOOK_ENABLE, "enabled") if on else (Kind.WEBHOOK_DISABLE, "disabled")
-            await audit.record_change(tx, before, kind, verb, actor, now)
-        return StoredWebhook(replace(before, state=state), await store.watches_of(tx, webhook_id))
-
-    return await webhooks.db.write_long(unit)
-
-
 async def get(webhooks: Webhooks, owner: Owner, webhook_id: str) -> StoredWebhook:
     async def unit(tx: Tx) -> StoredWebhook:
         found = await store.find(tx, webhook_id, owner.user_id, owner.org_id) if is_id(webhook_id) else None
         if found is None:
             raise NotFound(NO_SUCH)
-        return StoredWebhook(found, await store.watches_of(tx, webhook_id), await _app_name(tx, found))
+        return StoredWebhook(found, await watches.of_webhook(tx, webhook_id), await _app_name(tx, found))
 
     return await webhooks.db.read(unit)
 
 
 async def every(webhooks: Webhooks, owner: Owner) -> list[StoredWebhook]:
     async def unit(tx: Tx) -> list[StoredWebhook]:
-        watches = await store.watches_of_owner(tx, owner.user_id, owner.org_id)
+        watched = await watches.of_owner(tx, owner.user_id, owner.org_id)
         found = await store.of_owner(tx, owner.user_id, owner.org_id)
-        return [StoredWebhook(webhook, watches.get(webhook.id, [])) for webhook in found]
+        return [StoredWebhook(webhook, watched.get(webhook.id, [])) for webhook in found]
 
     return await webhooks.db.read_long(unit)
 
@@ -251,7 +231,7 @@ async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant
     """
     foreign = [stored for stored in found if not grant.created(stored.webhook)]
     targets = {watch.target_id for stored in foreign for watch in stored.watched if watch.target_id}
-    public = await webhooks.db.read(lambda tx: store.public_among(tx, sorted(targets))) if targets else set()
+    public = await webhooks.db.read(lambda tx: watches.public_among(tx, sorted(targets))) if targets else set()
 
     def hidden(stored: StoredWebhook) -> StoredWebhook:
         shown = [watch for watch in stored.watched if watch.type in OWNER_TYPES or watch.target_id in public]
@@ -285,12 +265,6 @@ async def lock_webhook(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
     return webhook
 
 
-async def require_grant(tx: Tx, webhook: Webhook) -> None:
-    """Reject enabling a webhook whose grant has ended."""
-    if not await is_under_grant(tx, webhook.id):
-        raise Conflict(grants.lapsed(webhook))
-
-
 async def _set_grant(tx: Tx, webhook: Webhook, grant: Grant, now: int) -> Webhook:
     granted = replace(
         webhook,
@@ -299,18 +273,18 @@ async def _set_grant(tx: Tx, webhook: Webhook, grant: Grant, now: int) -> Webhoo
         granted_by=grant.user_id,
         granted_scopes=grant.scopes,
     )
-    await store.set_grant(tx, granted, await grants.reach_of(tx, grant, webhook.org_id), now)
+    await permissions.set_grant(tx, granted, await grants.reach_of(tx, grant, webhook.org_id), now)
     return granted
 
 
 async def _return_to_owner(tx: Tx, webhook: Webhook, actor: Actor, now: int) -> Webhook:
     await audit.record_app(tx, webhook, "took back", "from", await _app_name(tx, webhook), actor, now)
-    await store.clear_grant(tx, webhook.id)
+    await permissions.clear_grant(tx, webhook.id)
     return replace(webhook, client_id=None, grant_kind=None, granted_by=None, granted_scopes=None, taken_over=0)
 
 
 async def _app_name(tx: Tx, webhook: Webhook) -> str:
-    return await store.app_name(tx, webhook.grant) if webhook.grant else ""
+    return await permissions.app_name(tx, webhook.grant) if webhook.grant else ""
 
 
 def _with_new_credentials(webhooks: Webhooks, webhook: Webhook, sealed: bytes | None) -> Webhook:
@@ -332,16 +306,16 @@ async def _drop_watches_beyond_grant(tx: Tx, webhook_id: str) -> None:
     """Remove watches that the grant does not cover from a webhook that an app takes over: the app would learn the names
     of private repos.
     """
-    await store.drop_beyond_grant(tx, webhook_id)
-    if not await store.watches_of(tx, webhook_id):
+    await watches.drop_beyond_grant(tx, webhook_id)
+    if not await watches.of_webhook(tx, webhook_id):
         raise InvalidField("watched", "Name what to watch: this app may not see what this webhook watches now.")
 
 
 async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now: int) -> StoredWebhook:
     # `now` is read inside the transaction: changes from before its start were not watched.
-    bound = [replace(watch, target_id=await store.target_of(tx, watch)) for watch in watched]
-    await store.set_watches(tx, webhook.id, bound, now)
-    return StoredWebhook(webhook, await store.watches_of(tx, webhook.id))
+    bound = [replace(watch, target_id=await watches.target_of(tx, watch)) for watch in watched]
+    await watches.set_all(tx, webhook.id, bound, now)
+    return StoredWebhook(webhook, await watches.of_webhook(tx, webhook.id))
 
 
 def _with_old_secret(webhook: Webhook, old: bytes | None, seconds: int, now: int) -> Webhook:

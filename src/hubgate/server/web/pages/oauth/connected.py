@@ -24,7 +24,7 @@ from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, 
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.management import grants
+from hubgate.server.webhooks.permissions import grants
 
 PATH = "/settings/connected"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS

@@ -22,7 +22,7 @@ from hubgate.server.webhooks.activity import delivery_log, replays
 from hubgate.server.webhooks.activity.delivery_log import FullDelivery
 from hubgate.server.webhooks.activity.store import DeliveryFilter, LoggedDelivery
 from hubgate.server.webhooks.delivering.outcome import NO_ANSWER
-from hubgate.server.webhooks.management import grants, resumption
+from hubgate.server.webhooks.management import activation
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import (
     ALIVE,
@@ -36,6 +36,7 @@ from hubgate.server.webhooks.model import (
     SUSPENDED_AFTER,
     Webhook,
 )
+from hubgate.server.webhooks.permissions import grants
 
 _DELIVERY = f"{ONE}/deliveries/{{delivery}}"
 # How long to wait for the receiver's response to a test or a replay.
@@ -83,7 +84,7 @@ def routes(frame: Frame) -> list[Route]:
         since, suspended = webhook.failing_since, webhook.suspended_at
         return {
             "is_lapsed": suspended is not None and await grants.is_lapsed(webhooks, webhook),
-            "missed": await resumption.missed(webhooks, webhook),
+            "missed": await activation.missed(webhooks, webhook),
             # Suspended at once because the receiver answered that it is permanently gone.
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
             "days": SUSPENDED_AFTER // DAY,

@@ -27,10 +27,11 @@ from hubgate.server.web.pages.webhooks.frame import ONE, Frame, name_of
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import delivery_log
 from hubgate.server.webhooks.activity.store import DeliveryFilter
-from hubgate.server.webhooks.management import deletion, lifecycle, resumption
+from hubgate.server.webhooks.management import activation, lifecycle
 from hubgate.server.webhooks.management.lifecycle import ConcurrentChange, StoredWebhook, WebhookRequest
 from hubgate.server.webhooks.model import SUSPENDED
 from hubgate.server.webhooks.options import OPTIONS
+from hubgate.server.webhooks.retention import deletion
 
 _SETTINGS, _SECRET, _REMOVE = f"{ONE}/settings", f"{ONE}/secret", f"{ONE}/secret/remove"
 
@@ -93,11 +94,11 @@ def routes(frame: Frame) -> list[Route]:
     async def switch(request: HubRequest, context: OwnerContext, *, on: bool) -> Response:
         stored = await frame.kept(request, context)
         if on and stored.webhook.state == SUSPENDED:
-            resumed = await resumption.resume(webhooks, context.owner, stored.webhook.id, context.actor)
+            resumed = await activation.resume(webhooks, context.owner, stored.webhook.id, context.actor)
             events = f"{resumed.queued:,} event{'' if resumed.queued == 1 else 's'}"
             message = f"Enabled. {events} on the way again." if resumed.queued else "Enabled."
         else:
-            await lifecycle.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
+            await activation.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
             message = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
         return frame.pages.redirect(context.at(stored.webhook.id), message)
 

@@ -1,6 +1,6 @@
 """Webhooks of apps follow the grants of those apps (attack W41).
 
-Permission to report on a repo is checked for every event (`permissions/`), so a narrowed or revoked grant takes effect
+Permission to report on a repo is checked for every event (`store.py`), so a narrowed or revoked grant takes effect
 at once. The background job here updates the webhook and notifies its owner by mail: a webhook whose grant has ended is
 suspended; a webhook whose grant was narrowed stays enabled.
 """
@@ -16,10 +16,10 @@ from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.management import store
-from hubgate.server.webhooks.management.store import Followed
+from hubgate.server.webhooks.management.store import lock, suspend
 from hubgate.server.webhooks.model import CONSENT, EXCHANGE, OWNERS_ADDRESS, SUSPENDED, Grant, Webhook
-from hubgate.server.webhooks.permissions import store as permissions
+from hubgate.server.webhooks.permissions import store
+from hubgate.server.webhooks.permissions.store import Followed
 
 EVERY_SECONDS = 60.0
 _BATCH = 100
@@ -125,12 +125,12 @@ async def _changes(tx: Tx, found: Sequence[Followed]) -> dict[str, _Change]:
 
 
 async def _follow_one(tx: Tx, webhooks: Webhooks, webhook_id: str) -> None:
-    now, webhook = webhooks.clock(), await store.lock(tx, webhook_id)
+    now, webhook = webhooks.clock(), await lock(tx, webhook_id)
     change = (await _changes(tx, await store.granted_one(tx, webhook_id))).get(webhook_id)
     if webhook is None or change is None:
         return
     if change.reach is None:
-        await store.suspend(tx, webhook_id, now)
+        await suspend(tx, webhook_id, now)
         await queue.skip_all(tx, webhook_id, SUSPENDED, now)
         await queue.replan(tx, [webhook_id], now)
         await notifications.grant_ended(tx, webhooks, webhook)
@@ -153,4 +153,4 @@ async def is_lapsed(webhooks: Webhooks, webhook: Webhook) -> bool:
     """Whether the grant of the webhook's app has ended."""
     if webhook.grant is None:
         return False
-    return not await webhooks.db.read(lambda tx: permissions.is_under_grant(tx, webhook.id))
+    return not await webhooks.db.read(lambda tx: store.is_under_grant(tx, webhook.id))
