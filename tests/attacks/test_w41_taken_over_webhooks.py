@@ -45,7 +45,7 @@ def test_w41_names_of_repos_that_are_gone_are_not_shown_to_apps(hub: RunningHub)
         assert [[one["name"] for one in said["watched"]] for said in shown] == [["ada", "ada/open"]] * 6
         assert app.get(f"{PATH}/{gone['id']}").json()["webhook"]["watched"] == []
         refused = app.post(f"{PATH}/{gone['id']}", json={"domains": ["repo"]})
-        assert (refused.status_code, "Name what to watch" in refused.text) == (422, True)
+        assert (refused.status_code, "Choose what to watch" in refused.text) == (422, True)
 
 
 def test_w41_an_apps_own_watches_stay_as_it_named_them(hub: RunningHub) -> None:

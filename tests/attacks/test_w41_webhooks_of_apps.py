@@ -326,7 +326,7 @@ def test_w41_an_app_learns_nothing_private_from_a_webhook_of_its_user(hub: Runni
             name: 200 if name == "ada/open" else 404 for name in REPOS
         }
         refused = app.post(f"{PATH}/{hidden['id']}", json={"url": receiver.url})
-        assert (refused.status_code, "Name what to watch" in refused.text) == (422, True)
+        assert (refused.status_code, "Choose what to watch" in refused.text) == (422, True)
 
 
 def test_w41_deliveries_are_shown_within_the_token_and_the_grant(hub: RunningHub, receiver: Receiver) -> None:

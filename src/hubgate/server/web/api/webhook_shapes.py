@@ -90,7 +90,7 @@ class Sent(msgspec.Struct):
     id: str
 
 
-def requested(given: _NewWebhook | _WebhookChanges) -> WebhookRequest:
+def settings_of(given: _NewWebhook | _WebhookChanges) -> WebhookRequest:
     if given.job is not None or given.job_source_id is not None:
         raise Unprocessable("job: this hub runs no jobs. Give a url.")
     return WebhookRequest(
@@ -116,7 +116,7 @@ def _secret(given: _WebhookChanges) -> str | None:
     return given.secret or ""
 
 
-def described(stored: StoredWebhook, secret: str | UnsetType = UNSET) -> _WebhookJson:
+def webhook_json(stored: StoredWebhook, secret: str | UnsetType = UNSET) -> _WebhookJson:
     """Describe a webhook. `secret` is given only for the response to the request that set it."""
     webhook = stored.webhook
     return WebhookJson(
@@ -136,7 +136,7 @@ def described(stored: StoredWebhook, secret: str | UnsetType = UNSET) -> _Webhoo
     )
 
 
-def logged_json(logged: LoggedDelivery) -> dict[str, Any]:
+def delivery_json(logged: LoggedDelivery) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": logged.id,
         "event": {"id": logged.event_id, "action": logged.action, "scope": logged.scope},
@@ -153,9 +153,9 @@ def logged_json(logged: LoggedDelivery) -> dict[str, Any]:
     return fields
 
 
-def in_full_json(full: FullDelivery) -> dict[str, Any]:
+def full_delivery_json(full: FullDelivery) -> dict[str, Any]:
     return {
-        **logged_json(full.logged),
+        **delivery_json(full.logged),
         "payload": None if full.payload is None else msgspec.Raw(full.payload),
         "request": {"url": full.request.url, "headers": full.request.headers},
         "tries": [_try(row) for row in full.tries],

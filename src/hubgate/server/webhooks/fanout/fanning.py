@@ -18,7 +18,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.fanout import store
 from hubgate.server.webhooks.fanout.store import Called, Numbers, Unfanned
-from hubgate.server.webhooks.model import DEEPEST
+from hubgate.server.webhooks.model import MAX_DEPTH
 from hubgate.server.webhooks.watches import store as watches
 
 MOST_EVENTS = 64
@@ -51,7 +51,7 @@ class _Chunk:
 
     @property
     def is_counted(self) -> bool:
-        return self.event.depth < DEEPEST
+        return self.event.depth < MAX_DEPTH
 
     @property
     def is_end_of_move(self) -> bool:

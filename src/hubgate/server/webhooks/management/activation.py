@@ -77,4 +77,4 @@ async def missed(webhooks: Webhooks, webhook: Webhook) -> int:
 async def _require_grant(tx: Tx, webhook: Webhook) -> None:
     """Reject enabling a webhook whose grant has ended."""
     if not await is_under_grant(tx, webhook.id):
-        raise Conflict(grants.lapsed(webhook))
+        raise Conflict(grants.grant_ended_message(webhook))

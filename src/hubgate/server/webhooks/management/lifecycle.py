@@ -15,7 +15,7 @@ from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
 from hubgate.server.webhooks.management import audit, store
-from hubgate.server.webhooks.management.store import Troubled
+from hubgate.server.webhooks.management.store import FailingWebhook
 from hubgate.server.webhooks.management.validation import (
     InvalidField,
     check_domains,
@@ -32,7 +32,7 @@ from hubgate.server.webhooks.permissions import store as permissions
 from hubgate.server.webhooks.sealed import is_secret, new_key, sealed_secret
 from hubgate.server.webhooks.watches import store as watches
 
-NO_SUCH = "There is no such webhook."
+NOT_FOUND = "Webhook not found."
 FAILING_FOR = HOUR
 
 
@@ -74,7 +74,7 @@ async def create(
     now = webhooks.clock()
     webhook_id = new_id(now)
     if (settings.url is None) is not settings.pull:
-        raise InvalidField("url", "Say where to, or pull instead.")
+        raise InvalidField("url", "Set either url or pull.")
     private_key, public_key = new_key(webhooks.secret, webhook_id)
     webhook = Webhook(
         id=webhook_id,
@@ -132,7 +132,7 @@ async def update(
     only the owner may read. A change without `grant` returns the webhook to its owner, unless the URL is the app's.
     """
     if settings.pull and settings.url is not None:
-        raise InvalidField("url", "Say where to, or pull instead.")
+        raise InvalidField("url", "Set either url or pull.")
     watched = check_watched(settings.watched) if settings.watched else None
     domains = None if settings.domains is None else check_domains(settings.domains)
     url = None if settings.url is None else check_url(settings.url, webhooks.egress)
@@ -210,13 +210,13 @@ async def get(webhooks: Webhooks, owner: Owner, webhook_id: str) -> StoredWebhoo
     async def unit(tx: Tx) -> StoredWebhook:
         found = await store.find(tx, webhook_id, owner.user_id, owner.org_id) if is_id(webhook_id) else None
         if found is None:
-            raise NotFound(NO_SUCH)
+            raise NotFound(NOT_FOUND)
         return StoredWebhook(found, await watches.of_webhook(tx, webhook_id), await _app_name(tx, found))
 
     return await webhooks.db.read(unit)
 
 
-async def every(webhooks: Webhooks, owner: Owner) -> list[StoredWebhook]:
+async def list_webhooks(webhooks: Webhooks, owner: Owner) -> list[StoredWebhook]:
     async def unit(tx: Tx) -> list[StoredWebhook]:
         watched = await watches.of_owner(tx, owner.user_id, owner.org_id)
         found = await store.of_owner(tx, owner.user_id, owner.org_id)
@@ -240,18 +240,20 @@ async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant
     return [stored if grant.created(stored.webhook) else hidden(stored) for stored in found]
 
 
-async def troubled(webhooks: Webhooks, user_id: str, most: int) -> tuple[list[Troubled], dict[str | None, int]]:
+async def failing_webhooks(
+    webhooks: Webhooks, user_id: str, most: int
+) -> tuple[list[FailingWebhook], dict[str | None, int]]:
     """Webhooks that need attention, because they are suspended or have been failing for FAILING_FOR, and the number of
     further ones by organization, None for the user's own.
     """
     before = webhooks.clock() - FAILING_FOR
 
-    async def unit(tx: Tx) -> tuple[list[Troubled], dict[str | None, int]]:
-        found = await store.troubled(tx, user_id, before, most)
+    async def unit(tx: Tx) -> tuple[list[FailingWebhook], dict[str | None, int]]:
+        found = await store.failing_webhooks(tx, user_id, before, most)
         if len(found) < most:
             return found, {}
         listed = Counter(webhook.organization for webhook in found)
-        totals = await store.count_troubled(tx, user_id, before)
+        totals = await store.count_failing(tx, user_id, before)
         return found, {name: count - listed[name] for name, count in totals.items() if count > listed[name]}
 
     return await webhooks.db.read_long(unit)
@@ -261,7 +263,7 @@ async def lock_webhook(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
     """Lock a webhook of the owner until the transaction ends."""
     webhook = await store.lock(tx, webhook_id) if is_id(webhook_id) else None
     if webhook is None or (webhook.user_id, webhook.org_id) != (owner.user_id, owner.org_id):
-        raise NotFound(NO_SUCH)
+        raise NotFound(NOT_FOUND)
     return webhook
 
 
@@ -273,7 +275,7 @@ async def _set_grant(tx: Tx, webhook: Webhook, grant: Grant, now: int) -> Webhoo
         granted_by=grant.user_id,
         granted_scopes=grant.scopes,
     )
-    await permissions.set_grant(tx, granted, await grants.reach_of(tx, grant, webhook.org_id), now)
+    await permissions.set_grant(tx, granted, await grants.read_scopes_of(tx, grant, webhook.org_id), now)
     return granted
 
 
@@ -308,7 +310,9 @@ async def _drop_watches_beyond_grant(tx: Tx, webhook_id: str) -> None:
     """
     await watches.drop_beyond_grant(tx, webhook_id)
     if not await watches.of_webhook(tx, webhook_id):
-        raise InvalidField("watched", "Name what to watch: this app may not see what this webhook watches now.")
+        raise InvalidField(
+            "watched", "Choose what to watch: this app may not see the repos that this webhook watches now."
+        )
 
 
 async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now: int) -> StoredWebhook:

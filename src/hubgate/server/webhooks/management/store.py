@@ -143,7 +143,7 @@ class OwnerAddress:
     url: str | None
 
 
-async def owners_of(tx: Tx, webhook_id: str) -> list[OwnerAddress]:
+async def owner_addresses(tx: Tx, webhook_id: str) -> list[OwnerAddress]:
     """The user, or the admins of the organization, who are enabled and have a verified email address."""
     rows = await tx.all(
         f"""
@@ -159,7 +159,7 @@ async def owners_of(tx: Tx, webhook_id: str) -> list[OwnerAddress]:
 
 
 @dataclass(frozen=True, slots=True)
-class Troubled:
+class FailingWebhook:
     """A suspended or failing webhook. `organization` is the name of the owning organization, if any."""
 
     id: str
@@ -186,7 +186,7 @@ _TROUBLED = f"""
 """
 
 
-async def troubled(tx: Tx, user_id: str, failing_before: int, most: int) -> list[Troubled]:
+async def failing_webhooks(tx: Tx, user_id: str, failing_before: int, most: int) -> list[FailingWebhook]:
     """Suspended webhooks first, then those that have been failing longest."""
     rows = await tx.all(
         f"""
@@ -195,10 +195,10 @@ async def troubled(tx: Tx, user_id: str, failing_before: int, most: int) -> list
         """,
         {"user_id": user_id, "failing_before": failing_before, "most": most},
     )
-    return [Troubled(*row) for row in rows]
+    return [FailingWebhook(*row) for row in rows]
 
 
-async def count_troubled(tx: Tx, user_id: str, failing_before: int) -> dict[str | None, int]:
+async def count_failing(tx: Tx, user_id: str, failing_before: int) -> dict[str | None, int]:
     """The number of webhooks by organization name; None, for the user's own, is first."""
     rows = await tx.all(
         f"SELECT o.name, count(*) AS webhooks {_TROUBLED} GROUP BY o.name",

@@ -129,43 +129,43 @@ async def is_under_grant(tx: Tx, webhook_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """An enabled webhook of an app, with the reach of its grant at the last check."""
+class AppWebhook:
+    """An enabled webhook of an app, with the scopes with which its grant read private repos at the last check."""
 
     webhook: Webhook
-    reach: frozenset[str]
+    read_scopes: frozenset[str]
     # Whether the grant still allows the app to manage webhooks.
     is_alive: bool
 
 
-_FOLLOWED = f"""
+_APP_WEBHOOKS = f"""
     SELECT {COLUMNS}, w.reach, CASE WHEN {ALIVE} THEN 1 ELSE 0 END AS is_alive
     FROM webhooks w WHERE w.client_id IS NOT NULL AND w.state = '{ENABLED}'
 """
 
 
-async def granted(tx: Tx, after: str, most: int) -> list[Followed]:
+async def app_webhooks(tx: Tx, after: str, most: int) -> list[AppWebhook]:
     """Enabled webhooks of apps after an id, ordered by id."""
-    sql = f"{_FOLLOWED} AND w.id > :after ORDER BY w.id LIMIT :most"
-    return _followed(await tx.all(sql, {"after": after, "most": most}))
+    sql = f"{_APP_WEBHOOKS} AND w.id > :after ORDER BY w.id LIMIT :most"
+    return _app_webhooks(await tx.all(sql, {"after": after, "most": most}))
 
 
-async def granted_by(tx: Tx, user_id: str, client_id: str) -> list[Followed]:
+async def app_webhooks_of(tx: Tx, user_id: str, client_id: str) -> list[AppWebhook]:
     """Enabled webhooks that a user granted to an app."""
-    sql = f"{_FOLLOWED} AND w.client_id = :client_id AND w.granted_by = :user_id ORDER BY w.id"
-    return _followed(await tx.all(sql, {"client_id": client_id, "user_id": user_id}))
+    sql = f"{_APP_WEBHOOKS} AND w.client_id = :client_id AND w.granted_by = :user_id ORDER BY w.id"
+    return _app_webhooks(await tx.all(sql, {"client_id": client_id, "user_id": user_id}))
 
 
-async def granted_one(tx: Tx, webhook_id: str) -> list[Followed]:
+async def app_webhook(tx: Tx, webhook_id: str) -> list[AppWebhook]:
     """The webhook as a list; empty if it is no longer an enabled webhook of an app."""
-    return _followed(await tx.all(f"{_FOLLOWED} AND w.id = :id", {"id": webhook_id}))
+    return _app_webhooks(await tx.all(f"{_APP_WEBHOOKS} AND w.id = :id", {"id": webhook_id}))
 
 
-def _followed(rows: Iterable[Row]) -> list[Followed]:
-    return [Followed(webhook_of(row), frozenset((row["reach"] or "").split()), bool(row["is_alive"])) for row in rows]
+def _app_webhooks(rows: Iterable[Row]) -> list[AppWebhook]:
+    return [AppWebhook(webhook_of(row), frozenset((row["reach"] or "").split()), bool(row["is_alive"])) for row in rows]
 
 
-async def set_grant(tx: Tx, webhook: Webhook, reach: Iterable[str], now: int) -> None:
+async def set_grant(tx: Tx, webhook: Webhook, read_scopes: Iterable[str], now: int) -> None:
     await tx.exec(
         f"""
         UPDATE webhooks AS w SET client_id = :client_id, grant_kind = :grant_kind, granted_by = :granted_by,
@@ -180,7 +180,7 @@ async def set_grant(tx: Tx, webhook: Webhook, reach: Iterable[str], now: int) ->
             "granted_by": webhook.granted_by,
             "granted_scopes": webhook.granted_scopes,
             "taken_over": webhook.taken_over,
-            "reach": " ".join(sorted(reach)),
+            "reach": " ".join(sorted(read_scopes)),
             "now": now,
         },
     )
@@ -214,7 +214,7 @@ _EXCHANGEABLE = RowStatement(
 )
 
 
-async def consented(tx: Tx, grants: Iterable[Grant]) -> dict[tuple[str, str], list[Row]]:
+async def consents_of(tx: Tx, grants: Iterable[Grant]) -> dict[tuple[str, str], list[Row]]:
     """Present consents by user and client: their scopes, and org_id and org_scopes of each organization they cover."""
     keys = sorted({(grant.user_id, grant.client_id) for grant in grants})
     found: dict[tuple[str, str], list[Row]] = {}
@@ -224,7 +224,7 @@ async def consented(tx: Tx, grants: Iterable[Grant]) -> dict[tuple[str, str], li
     return found
 
 
-async def exchangeable(tx: Tx, grants: Iterable[Grant]) -> dict[str, frozenset[str]]:
+async def exchangeable_scopes(tx: Tx, grants: Iterable[Grant]) -> dict[str, frozenset[str]]:
     """The scopes for which apps may exchange tokens, by client."""
     rows: list[dict[str, Value]] = [{"client_id": each} for each in sorted({grant.client_id for grant in grants})]
     return {row["client_id"]: _exchangeable(row) for row in (await tx.each(_EXCHANGEABLE, rows) if rows else ())}
@@ -235,9 +235,9 @@ def _exchangeable(row: Row) -> frozenset[str]:
     return scopes if row["allowed_scopes"] is None else scopes.intersection(json.loads(row["allowed_scopes"]))
 
 
-async def set_reach(tx: Tx, webhook_id: str, reach: Iterable[str]) -> None:
+async def set_read_scopes(tx: Tx, webhook_id: str, read_scopes: Iterable[str]) -> None:
     sql = "UPDATE webhooks SET reach = :reach WHERE id = :id"
-    await tx.exec(sql, {"id": webhook_id, "reach": " ".join(sorted(reach))})
+    await tx.exec(sql, {"id": webhook_id, "reach": " ".join(sorted(read_scopes))})
 
 
 async def app_name(tx: Tx, grant: Grant) -> str:

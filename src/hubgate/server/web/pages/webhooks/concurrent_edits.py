@@ -9,7 +9,7 @@ from typing import Any
 
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
-from hubgate.server.web.pages.webhooks.form import Draft, drafted
+from hubgate.server.web.pages.webhooks.form import Draft, draft_of
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook, WebhookRequest
 from hubgate.server.webhooks.options import OPTIONS
 
@@ -26,7 +26,7 @@ class Edit:
 
     def merge(self, typed: Draft, stored: StoredWebhook) -> Draft:
         """The typed settings, with the stored value of each setting that the user did not change."""
-        now, values = _values(drafted(stored)), _values(typed)
+        now, values = _values(draft_of(stored)), _values(typed)
         unchanged = {name: now[name] for name in now if values[name] == self.values.get(name)}
         return _with_values(typed, {**values, **unchanged})
 
@@ -34,7 +34,7 @@ class Edit:
         """Reduce the request to the settings of the merged draft that differ from the stored ones. Raises FieldErrors
         if another user changed one of these.
         """
-        now, values = _values(drafted(stored)), _values(draft)
+        now, values = _values(draft_of(stored)), _values(draft)
         changed = {name for name in now if values[name] != now[name]}
         if self.version != str(stored.webhook.version):
             conflicts = [name for name in now if name in changed and self.values.get(name) != now[name]]
@@ -51,7 +51,7 @@ class Edit:
 
 def fields(stored: StoredWebhook) -> dict[str, str]:
     """The hidden fields of the form."""
-    return {"version": str(stored.webhook.version), "original": json.dumps(_values(drafted(stored)))}
+    return {"version": str(stored.webhook.version), "original": json.dumps(_values(draft_of(stored)))}
 
 
 def sent_edit(form: Fields, stored: StoredWebhook) -> Edit:

@@ -21,7 +21,7 @@ from hubgate.server.webhooks.management.validation import (
 from hubgate.server.webhooks.model import DOMAINS, WATCHABLE
 from hubgate.server.webhooks.options import OPTIONS, Option, OptionValue, default_options
 
-MAKE, OWN, NONE = "make", "own", "none"
+GENERATE, OWN, NONE = "make", "own", "none"
 DOMAIN_WORDS = {"repo": "Repos: made, moved, deleted, pushed to, set differently", "discussion": "Discussions"}
 _HOUR, _DAY = 60 * 60, 24 * 60 * 60
 OVERLAPS = (
@@ -44,10 +44,10 @@ class Draft:
     domains: tuple[str, ...] = DOMAINS
     # The text of each option by name.
     options: Mapping[str, str] = field(default_factory=lambda: _texts(default_options()))
-    secret_kind: str = MAKE
+    secret_kind: str = GENERATE
 
 
-def drafted(stored: StoredWebhook) -> Draft:
+def draft_of(stored: StoredWebhook) -> Draft:
     webhook = stored.webhook
     lines = "\n".join(f"{watch.type}:{watch.name}" for watch in stored.watched)
     return Draft(webhook.url or "", lines, tuple(webhook.domains.split()), _texts(webhook.options))
@@ -57,7 +57,7 @@ def _texts(options: Mapping[str, OptionValue]) -> dict[str, str]:
     return {option.name: option.text(options[option.name]) for option in OPTIONS}
 
 
-def sent(form: Fields) -> Draft:
+def parse_draft(form: Fields) -> Draft:
     return Draft(
         form.get("url").strip(),
         form.get("watched").replace("\r\n", "\n"),
@@ -67,7 +67,7 @@ def sent(form: Fields) -> Draft:
     )
 
 
-def requested(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookRequest:
+def validated(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookRequest:
     """Validate the draft. `pull` webhooks need no address. Raises with a message for each invalid field."""
     watched: list[tuple[str, str]] = []
 
@@ -93,21 +93,21 @@ def requested(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookReq
     return WebhookRequest(url=draft.url or None, watched=watched, domains=draft.domains, options=options)
 
 
-def requested_change(draft: Draft, given_secret: str, egress: Egress) -> WebhookRequest:
+def validated_new(draft: Draft, given_secret: str, egress: Egress) -> WebhookRequest:
     """Validate the draft of a new webhook."""
 
-    def with_secret(asked: WebhookRequest) -> WebhookRequest:
-        return _with_secret(asked, draft.secret_kind, given_secret)
+    def with_secret(settings: WebhookRequest) -> WebhookRequest:
+        return _with_secret(settings, draft.secret_kind, given_secret)
 
-    _check_each(lambda: requested(draft, egress), lambda: with_secret(WebhookRequest()))
-    return with_secret(requested(draft, egress))
+    _check_each(lambda: validated(draft, egress), lambda: with_secret(WebhookRequest()))
+    return with_secret(validated(draft, egress))
 
 
 def new_secret(kind: str, given: str, overlap: str) -> WebhookRequest:
     """Replace the secret; removing it is another form."""
     if overlap not in dict(OVERLAPS):
         raise InvalidField("overlapSeconds", "Choose one of the list.")
-    return _with_secret(WebhookRequest(overlap_seconds=int(overlap)), MAKE if kind == MAKE else OWN, given)
+    return _with_secret(WebhookRequest(overlap_seconds=int(overlap)), GENERATE if kind == GENERATE else OWN, given)
 
 
 def generated_secret() -> str:
@@ -115,16 +115,16 @@ def generated_secret() -> str:
     return "whsec_" + base64.b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode()
 
 
-def _with_secret(asked: WebhookRequest, kind: str, given: str) -> WebhookRequest:
+def _with_secret(settings: WebhookRequest, kind: str, given: str) -> WebhookRequest:
     if kind == OWN:
         if not given:
             raise InvalidField("secret", "Write the secret, or have one made.")
-        return replace(asked, secret=check_secret(given))
+        return replace(settings, secret=check_secret(given))
     if given.strip():
         # The user has probably configured the receiver with it: another secret would go unnoticed until deliveries
         # fail.
         raise InvalidField("secret", _NOT_CHOSEN)
-    return replace(asked, secret=generated_secret()) if kind == MAKE else asked
+    return replace(settings, secret=generated_secret()) if kind == GENERATE else settings
 
 
 def _check_each(*checks: Callable[[], object]) -> None:
