@@ -113,7 +113,7 @@ def test_w41_a_webhook_follows_its_grant_however_it_shrinks(hub: RunningHub, rec
     stage.follow()
     assert stage.state(webhook) == ("suspended-after-failure" if suspended else False)
     subjects = [mail["subject"] for mail in stage.mails()]
-    said = "Webhook suspended: " if suspended else "Webhook sends less: "
+    said = "Webhook suspended: " if suspended else "Webhook sends fewer events: "
     assert [subject.startswith(said) for subject in subjects] == [True], "one notice for one change"
 
 
@@ -376,7 +376,7 @@ def test_w41_an_organization_that_limits_token_exchange_limits_webhooks(
     assert stage.heard(receiver) == left
     stage.follow()
     assert stage.state(webhook, OF_ACME) == (False if left else "suspended-after-failure")
-    said = "Webhook sends less: " if left else "Webhook suspended: "
+    said = "Webhook sends fewer events: " if left else "Webhook suspended: "
     assert [mail["subject"].startswith(said) for mail in stage.mails()] == [True]
 
 

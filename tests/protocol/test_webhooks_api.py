@@ -143,7 +143,10 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
         ({"url": "https://ci.example/\t"}, "url: This address is not allowed: it holds a control character."),
         ({"url": "https://" + "a" * 2048}, "url: This address is not allowed: it is longer than 2,048 characters."),
         ({"watched": []}, "watched: Name at least one user, organization or repo."),
-        ({"watched": [{"type": "user", "name": f"u{n}"} for n in range(101)]}, "watched: Watch at most 100."),
+        (
+            {"watched": [{"type": "user", "name": f"u{n}"} for n in range(101)]},
+            "watched: At most 100 names can be watched.",
+        ),
         ({"watched": [{"type": "user", "name": "ada/tiny"}]}, "watched: The name of a user looks like ada."),
         ({"watched": [{"type": "model", "name": "ada"}]}, "watched: The name of a model looks like ada/tiny."),
         ({"domains": []}, "domains: Choose one or both of repo and discussion."),
@@ -163,8 +166,8 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
     for change, error in (
         ({"url": "https://u:p@ci.example/"}, "url: This address is not allowed: it holds a user name or password."),
         ({"url": URL, "pull": True}, "url: Set either url or pull."),
-        ({"secret": "a", "overlapSeconds": 604801}, "overlapSeconds: 0 to 604,800."),
-        ({"secret": "a", "overlapSeconds": -1}, "overlapSeconds: 0 to 604,800."),
+        ({"secret": "a", "overlapSeconds": 604801}, "overlapSeconds: Must be 0 to 604,800."),
+        ({"secret": "a", "overlapSeconds": -1}, "overlapSeconds: Must be 0 to 604,800."),
         ({"domains": []}, "domains: Choose one or both of repo and discussion."),
     ):
         answer = ada.post(at, json=change)

@@ -47,13 +47,13 @@ def check_secret(secret: str) -> str:
         )
     if not hmac_key(secret):
         # With an empty key, anyone could sign.
-        raise InvalidField("secret", "After whsec_ comes a key in base64.")
+        raise InvalidField("secret", "The key after whsec_ must be base64.")
     return secret
 
 
 def check_overlap(seconds: int) -> int:
     if not 0 <= seconds <= LONGEST_OVERLAP:
-        raise InvalidField("overlapSeconds", f"0 to {LONGEST_OVERLAP:,}.")
+        raise InvalidField("overlapSeconds", f"Must be 0 to {LONGEST_OVERLAP:,}.")
     return seconds
 
 
@@ -77,7 +77,7 @@ def check_watched(watched: Sequence[tuple[str, str]]) -> list[Watch]:
     if not watched:
         raise InvalidField("watched", "Name at least one user, organization or repo.")
     if len(watched) > MOST_WATCHED:
-        raise InvalidField("watched", f"Watch at most {MOST_WATCHED}.")
+        raise InvalidField("watched", f"At most {MOST_WATCHED} names can be watched.")
     found: dict[tuple[str, str], Watch] = {}
     for kind, name in watched:
         if kind not in WATCHABLE:

@@ -83,7 +83,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         webhook, now = stored.webhook, webhooks.clock()
         since, suspended = webhook.failing_since, webhook.suspended_at
         return {
-            "is_lapsed": suspended is not None and await grants.is_grant_ended(webhooks, webhook),
+            "is_grant_ended": suspended is not None and await grants.is_grant_ended(webhooks, webhook),
             "missed": await activation.missed(webhooks, webhook),
             # Suspended at once because the receiver answered that it is permanently gone.
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
@@ -128,7 +128,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         stored = await base.load(request, context)
         full = await delivery_log.one(webhooks, stored.webhook, request.param("delivery"))
         if full.payload is None:
-            raise NotFound("There is no payload to show: it is no longer kept, or it may not be read any more.")
+            raise NotFound("No payload: it was deleted, or you may no longer read it.")
         name = f"attachment; filename={full.logged.id}.json"
         return Response(full.payload, media_type="application/json", headers={"content-disposition": name})
 
@@ -148,7 +148,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             new = await replays.test(webhooks, stored)
         except Conflict as error:
             return base.pages.redirect(context.at(stored.webhook.id), f"Not sent. {error.message}")
-        return await show_delivery(context, stored, new, "Sent a test" if stored.webhook.url else "Kept a test")
+        return await show_delivery(context, stored, new, "Sent a test" if stored.webhook.url else "Stored a test")
 
     async def show_delivery(context: OwnerContext, stored: StoredWebhook, new: str, done: str) -> Response:
         logged = await replays.await_result(webhooks, stored.webhook, new, _WAIT_SECONDS)
@@ -157,7 +157,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         )
 
     return [
-        *base.views(ONE, one, "What a webhook sent"),
+        *base.views(ONE, one, "Deliveries of a webhook"),
         *base.views(_DELIVERY, delivery, "One delivery of a webhook"),
         *base.views(f"{_DELIVERY}/payload", payload, "The payload of a delivery, as a download"),
         *base.forms("POST", f"{_DELIVERY}/replay", replay, "Send a delivery again"),
@@ -195,9 +195,9 @@ def _listed(at: str, criteria: DeliveryFilter, rows: _Rows, count: int) -> dict[
 
 def _outcome(logged: LoggedDelivery | None) -> str:
     if logged is not None and logged.state == PARKED and logged.attempts == 0:
-        return "It waits, for the webhook pauses after failures. A test that arrives ends the pause."
+        return "The delivery waits because the webhook pauses after failures. A successful test ends the pause."
     if logged is None or (logged.attempts == 0 and logged.state in ALIVE):
-        return "It is on its way: look again shortly."
+        return "The delivery is being sent. Reload to see the result."
     if logged.attempts == 0:
         return ""
     return NO_ANSWER if logged.status is None else f"The receiver answered {logged.status}."
@@ -221,13 +221,13 @@ def _lines(text: str) -> str:
 
 
 def _reason(logged: LoggedDelivery, webhook: Webhook, quota: int) -> str:
-    reader = "Its organization" if webhook.org_id else "You"
+    reader = "The organization" if webhook.org_id else "You"
     return {
-        QUOTA: f"Over the quota of {quota:,} triggers in 24 hours. Replay it if you want it.",
+        QUOTA: f"Over the quota of {quota:,} triggers in 24 hours. You can replay this delivery.",
         DISABLED: "The webhook was disabled.",
         SUSPENDED: "The webhook was suspended.",
-        FORBIDDEN: f"{reader} may not read this repo any more.",
-        LOOP: "A receiver's change caused a change, five times over. It stops here, or it would go on for ever.",
+        FORBIDDEN: f"{reader} may no longer read this repo.",
+        LOOP: "Skipped to stop a loop: five times in a row, a receiver answered an event with another change.",
     }.get(logged.reason, logged.reason)
 
 

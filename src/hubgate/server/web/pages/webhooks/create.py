@@ -68,12 +68,12 @@ def routes(base: WebhookPageContext) -> list[Route]:
         at = context.at(stored.webhook.id)
         if draft.secret_kind != GENERATE:
             return base.pages.redirect(at, "Saved. Send a test to see whether the receiver answers.")
-        return base.show_one(request, context, stored, "made.html", secret=settings.secret)
+        return base.show_one(request, context, stored, "created.html", secret=settings.secret)
 
     return [
         *base.views("", every, "Webhooks"),
         *base.forms("GET", "/new", begin, "The form for a new webhook"),
-        *base.forms("POST", "", create, "Make a webhook"),
+        *base.forms("POST", "", create, "Create a webhook"),
     ]
 
 

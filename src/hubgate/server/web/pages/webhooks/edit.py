@@ -96,7 +96,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         if on and stored.webhook.state == SUSPENDED:
             resumed = await activation.resume(webhooks, context.owner, stored.webhook.id, context.actor)
             events = f"{resumed.queued:,} event{'' if resumed.queued == 1 else 's'}"
-            message = f"Enabled. {events} on the way again." if resumed.queued else "Enabled."
+            message = f"Enabled. {events} queued again." if resumed.queued else "Enabled."
         else:
             await activation.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
             message = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
@@ -171,13 +171,13 @@ def routes(base: WebhookPageContext) -> list[Route]:
     return [
         *base.views(_SETTINGS, settings, "Settings of a webhook"),
         *base.forms("POST", _SETTINGS, save, "Change a webhook"),
-        *base.views(f"{ONE}/events", events, "What a webhook is told of"),
-        *base.forms("POST", f"{ONE}/enable", enable, "Switch a webhook on"),
-        *base.forms("POST", f"{ONE}/disable", disable, "Switch a webhook off"),
+        *base.views(f"{ONE}/events", events, "Kinds of events that a webhook sends"),
+        *base.forms("POST", f"{ONE}/enable", enable, "Enable a webhook"),
+        *base.forms("POST", f"{ONE}/disable", disable, "Disable a webhook"),
         *base.forms("GET", _SECRET, ask_secret, "The form for a webhook's secret"),
         *base.forms("POST", _SECRET, set_secret, "Set a webhook's secret"),
-        *base.forms("GET", _REMOVE, ask_remove, "What removing a webhook's secret means"),
+        *base.forms("GET", _REMOVE, ask_remove, "Confirm removing a webhook's secret"),
         *base.forms("POST", _REMOVE, remove, "Remove a webhook's secret"),
-        *base.forms("GET", f"{ONE}/delete", ask_delete, "What deleting a webhook means"),
+        *base.forms("GET", f"{ONE}/delete", ask_delete, "Confirm deleting a webhook"),
         *base.forms("POST", f"{ONE}/delete", delete, "Delete a webhook"),
     ]

@@ -22,15 +22,15 @@ from hubgate.server.webhooks.model import DOMAINS, WATCHABLE
 from hubgate.server.webhooks.options import OPTIONS, Option, OptionValue, default_options
 
 GENERATE, OWN, NONE = "make", "own", "none"
-DOMAIN_WORDS = {"repo": "Repos: made, moved, deleted, pushed to, set differently", "discussion": "Discussions"}
+DOMAIN_WORDS = {"repo": "Repos: created, moved, deleted, pushed, settings changed", "discussion": "Discussions"}
 _HOUR, _DAY = 60 * 60, 24 * 60 * 60
 OVERLAPS = (
-    ("0", "None: it ends at once"),
+    ("0", "None: it expires at once"),
     (str(_HOUR), "1 hour"),
     *((str(days * _DAY), f"{days} day{'s' if days > 1 else ''}") for days in (1, 3, 7)),
 )
 _NOT_CHOSEN = "“Use this one” was not chosen. Choose it and type the secret again, or leave its field empty."
-_EXAMPLE = "Write each on a line of its own, such as user:ada, org:acme, model:acme/tiny or dataset:acme/rows."
+_EXAMPLE = "Write one per line, such as user:ada, org:acme, model:acme/tiny or dataset:acme/rows."
 _MOST_NAMED, _MOST_OF_LINE = 3, 60
 _RANDOM_BYTES = 32
 
@@ -85,7 +85,7 @@ def validated(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookReq
         try:
             options[option.name] = option.parse(draft.options[option.name])
         except ValueError:
-            raise InvalidField(option.wire, "Write a number.") from None
+            raise InvalidField(option.wire, "Enter a number.") from None
         check_options({option.name: options[option.name]})
 
     option_checks = (partial(read_option, option) for option in OPTIONS)
@@ -106,7 +106,7 @@ def validated_new(draft: Draft, given_secret: str, egress: Egress) -> WebhookReq
 def new_secret(kind: str, given: str, overlap: str) -> WebhookRequest:
     """Replace the secret; removing it is another form."""
     if overlap not in dict(OVERLAPS):
-        raise InvalidField("overlapSeconds", "Choose one of the list.")
+        raise InvalidField("overlapSeconds", "Choose one from the list.")
     return _with_secret(WebhookRequest(overlap_seconds=int(overlap)), GENERATE if kind == GENERATE else OWN, given)
 
 
@@ -118,7 +118,7 @@ def generated_secret() -> str:
 def _with_secret(settings: WebhookRequest, kind: str, given: str) -> WebhookRequest:
     if kind == OWN:
         if not given:
-            raise InvalidField("secret", "Write the secret, or have one made.")
+            raise InvalidField("secret", "Enter the secret, or generate one.")
         return replace(settings, secret=check_secret(given))
     if given.strip():
         # The user has probably configured the receiver with it: another secret would go unnoticed until deliveries
@@ -141,7 +141,7 @@ def _check_each(*checks: Callable[[], object]) -> None:
 
 def _required_url(url: str, egress: Egress) -> str:
     if not url:
-        raise InvalidField("url", "Write the address of the receiver.")
+        raise InvalidField("url", "Enter the address of the receiver.")
     return check_url(url, egress)
 
 
