@@ -87,5 +87,6 @@ def webhook_app_narrowed(recipient: str, host: str, app: str, link: str, done: s
 
 
 def webhook_taken_over(recipient: str, host: str, app: str, link: str) -> Message:
-    text = f"{app} changed this webhook. It now sends only what {app} may read. Not wanted? Take it back or delete it: {link}"
+    scope = f"It now sends only what {app} may read."
+    text = f"{app} changed this webhook. {scope} Not wanted? Take it back or delete it: {link}"
     return Message(recipient, f"Webhook changed by {app}: {host}", text)
