@@ -50,6 +50,8 @@ def test_from_first_to_last(hub: RunningHub, shell: Shell) -> None:
     assert "secret   set\n" in shown
     updated = shell.run("webhooks", "update", made["id"], "--secret-stdin", "--json", stdin=b"fresh\n")
     assert '"secret": "fresh"' in updated.stdout
+    assert shell.json("webhooks", "update", made["id"], "--ordered")["ordered"] is True
+    assert shell.json("webhooks", "update", made["id"], "--no-ordered")["ordered"] is False
     unsigned = shell.json("webhooks", "update", made["id"], "--no-secret", "--domain", "discussion")
     assert unsigned["hasSecret"] is False
     assert shell.says("webhooks", "disable", made["id"]).startswith(f"✓ {made['id']} is disabled.")

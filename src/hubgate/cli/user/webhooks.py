@@ -74,11 +74,14 @@ def _add_watch(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--domain", action="append", choices=DOMAINS, help="repo or discussion; may be repeated (default both)"
     )
     for name, (kind, text) in _OPTIONS.items():
-        flag = f"--{name.replace('_', '-')}"
         if kind is bool:
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
+            parser.add_argument(_flag(name), action=argparse.BooleanOptionalAction, help=text)
         else:
-            parser.add_argument(flag, type=kind, help=text)
+            parser.add_argument(_flag(name), type=kind, help=text)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _options(options: argparse.Namespace) -> WebhookOptions:
@@ -148,8 +151,10 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
 def _update(options: argparse.Namespace, hub: Hub) -> int:
     changes = (options.url, options.watch, options.domain, options.secret, *_options(options).values())
     if all(one is None for one in changes) and not (options.secret_stdin or options.no_secret):
-        can = "--url, --watch, --domain, --ordered, --secret-stdin or --no-secret; --overlap goes with a secret"
-        raise ValueError(f"nothing to change. Say {can}.")
+        flags = ", ".join(["--url", "--watch", "--domain", *map(_flag, _OPTIONS)])
+        raise ValueError(
+            f"nothing to change. Say {flags}, --secret-stdin or --no-secret; --overlap goes with a secret."
+        )
     if options.overlap is not None and options.secret is None and not options.secret_stdin:
         raise ValueError("--overlap goes with a new secret. Say --secret-stdin, or leave it out.")
     changed = hub.update_webhook(
