@@ -1,4 +1,4 @@
-"""SQL conditions over `webhooks w`: whether a webhook may report on a repo. Also the grants of apps, below.
+"""SQL conditions over `webhooks w`: whether a webhook may report on a repo; and statements for the grants of apps.
 
 A user's webhook has the permissions of that user. An organization's webhook may read the organization's repos and
 public repos, regardless of which admin created it. The webhook of an app is also limited to the present grant of that

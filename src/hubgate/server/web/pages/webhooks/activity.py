@@ -94,17 +94,17 @@ def routes(base: WebhookPageContext) -> list[Route]:
         }
 
     async def page(webhook: Webhook, criteria: DeliveryFilter, cursor: str) -> _Rows:
-        way, place = decode_cursor(cursor, (str, int)) if cursor else (_OLDER, None)
-        if way == _NEWER and isinstance(place, int):
-            found = await delivery_log.newer(webhooks, webhook, criteria, place, ROWS + 1)
+        direction, position = decode_cursor(cursor, (str, int)) if cursor else (_OLDER, None)
+        if direction == _NEWER and isinstance(position, int):
+            found = await delivery_log.newer(webhooks, webhook, criteria, position, ROWS + 1)
             if len(found) > ROWS:
                 items = found[1:]
                 return _Rows(items, _cursor(_NEWER, items[0]), _cursor(_OLDER, items[-1]))
             # The top is reached: show a full page, including deliveries added since then.
-            place = None
-        request = PageRequest(ROWS, None if place is None else (place,))
+            position = None
+        request = PageRequest(ROWS, None if position is None else (position,))
         older = await delivery_log.page(webhooks, webhook, criteria, request)
-        newer = _cursor(_NEWER, older.items[0]) if place is not None and older.items else None
+        newer = _cursor(_NEWER, older.items[0]) if position is not None and older.items else None
         return _Rows(older.items, newer, _cursor(_OLDER, older.items[-1]) if older.next_cursor else None)
 
     async def delivery(request: HubRequest, context: OwnerContext) -> Response:
@@ -165,8 +165,8 @@ def routes(base: WebhookPageContext) -> list[Route]:
     ]
 
 
-def _cursor(way: str, logged: LoggedDelivery) -> str:
-    return encode_cursor((way, logged.seq))
+def _cursor(direction: str, logged: LoggedDelivery) -> str:
+    return encode_cursor((direction, logged.seq))
 
 
 def _listed(at: str, criteria: DeliveryFilter, rows: _Rows, count: int) -> dict[str, Any]:

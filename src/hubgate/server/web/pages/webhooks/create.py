@@ -22,7 +22,7 @@ _LONGEST_WATCH = 200
 
 
 def routes(base: WebhookPageContext) -> list[Route]:
-    async def every(request: HubRequest, context: OwnerContext) -> Response:
+    async def list_all(request: HubRequest, context: OwnerContext) -> Response:
         found = await lifecycle.list_webhooks(base.webhooks, context.owner)
         latest = await delivery_log.latest(base.webhooks, context.owner)
         rows = [(stored, name_of(stored.webhook), latest.get(stored.webhook.id)) for stored in found]
@@ -71,7 +71,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         return base.show_one(request, context, stored, "created.html", secret=settings.secret)
 
     return [
-        *base.views("", every, "Webhooks"),
+        *base.views("", list_all, "Webhooks"),
         *base.forms("GET", "/new", begin, "The form for a new webhook"),
         *base.forms("POST", "", create, "Create a webhook"),
     ]
