@@ -1,6 +1,6 @@
 """Enabling and disabling webhooks, and queueing the missed deliveries of a suspended one."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import Actor, Kind
@@ -38,30 +38,22 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     return await webhooks.db.write_long(unit)
 
 
-@dataclass(frozen=True)
-class Resumed:
-    stored: StoredWebhook
-    # The number of deliveries queued again.
-    queued: int
-
-
-async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor) -> Resumed:
-    """Enable a suspended webhook and queue the deliveries that failed or were skipped since the suspension. Calling it
-    again changes nothing.
+async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor) -> int:
+    """Enable a suspended webhook and queue the deliveries that failed or were skipped since the suspension; the
+    number of these deliveries. Calling it again changes nothing.
     """
     now = webhooks.clock()
 
-    async def unit(tx: Tx) -> Resumed:
+    async def unit(tx: Tx) -> int:
         await audit.begin(tx, owner.org_id, actor)
         before = await lock_webhook(tx, owner, webhook_id)
-        watched = await watches.of_webhook(tx, webhook_id)
         if before.state != SUSPENDED or before.suspended_at is None:
-            return Resumed(StoredWebhook(before, watched), 0)
+            return 0
         await _require_grant(tx, before)
         await store.enable(tx, webhook_id)
         queued = await queue.requeue_missed(tx, webhook_id, before.suspended_at, now)
         await audit.record_change(tx, before, Kind.WEBHOOK_ENABLE, "enabled", actor, now, {"queued": queued})
-        return Resumed(StoredWebhook(replace(before, state=ENABLED, suspended_at=None), watched), queued)
+        return queued
 
     return await webhooks.db.write_long(unit)
 

@@ -94,9 +94,9 @@ def routes(base: WebhookPageContext) -> list[Route]:
     async def switch(request: HubRequest, context: OwnerContext, *, on: bool) -> Response:
         stored = await base.load(request, context)
         if on and stored.webhook.state == SUSPENDED:
-            resumed = await activation.resume(webhooks, context.owner, stored.webhook.id, context.actor)
-            events = f"{resumed.queued:,} event{'' if resumed.queued == 1 else 's'}"
-            message = f"Enabled. {events} queued again." if resumed.queued else "Enabled."
+            queued = await activation.resume(webhooks, context.owner, stored.webhook.id, context.actor)
+            events = f"{queued:,} event{'' if queued == 1 else 's'}"
+            message = f"Enabled. {events} queued again." if queued else "Enabled."
         else:
             await activation.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
             message = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
