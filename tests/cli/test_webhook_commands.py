@@ -147,7 +147,9 @@ def test_trying_looking_and_sending_again(hub: RunningHub, shell: Shell, receive
     assert [line[:9].rstrip() for line in looked] == ["id", "state", "event", "repo", "queued", "next try", "try 1"]
     assert (looked[1], looked[-1][-6:]) == ("state    retrying", "418 {}")
     assert shell.json("webhooks", "activity", made["id"], delivery)["payload"]["repo"]["name"] == "ada/tiny"
-    assert shell.refused("webhooks", "activity", made["id"], "6530c2a1b2c3d4e5f6071829").startswith("There is no such")
+    assert shell.refused("webhooks", "activity", made["id"], "6530c2a1b2c3d4e5f6071829").startswith(
+        "Delivery not found."
+    )
     with delivering(hub):
         refused = shell.run("webhooks", "test", made["id"])
         assert (refused.returncode, refused.stdout) == (1, "✕ The receiver answered 418.\n")

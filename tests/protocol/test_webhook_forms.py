@@ -96,7 +96,7 @@ def test_everything_that_is_wrong_is_said_at_once(browser: httpx.Client) -> None
     }
     many = "\n".join(f"bad{number}" for number in range(7))
     said = complaints(submit(browser, f"{ROOT}/new", ROOT, **{**FIELDS, "watched": many}))
-    assert said["watched"].startswith("bad0, bad1, bad2 and 4 more: Write each on a line")
+    assert said["watched"].startswith("bad0, bad1, bad2 and 4 more: Write one per line")
     long = "\n".join(f"user:u{number}" for number in range(101))
     said = complaints(submit(browser, f"{ROOT}/new", ROOT, **{**FIELDS, "watched": long}))
     assert said == {"watched": "At most 100 names can be watched."}

@@ -215,7 +215,7 @@ def test_changed_switched_and_deleted(hub: RunningHub, browser: httpx.Client, pr
     assert program.get(one).json()["webhook"]["status"] == "enabled"
 
     events = text_of(browser.get(f"{at}/events"))
-    assert "org acme not there yet" in events
+    assert "org acme does not exist yet" in events
     assert "repo.content update" in events
     asked = browser.get(f"{at}/delete")
     assert "This permanently deletes the webhook to other.example:8443 with its 0 deliveries." in text_of(asked)
